@@ -1,0 +1,1 @@
+"""Lakebed: Apache Paimon tables from Python, with a vectorised Arrow core and pipelines on Spark."""

@@ -1,0 +1,1 @@
+"""Where tables are found: databases, tables and their names."""

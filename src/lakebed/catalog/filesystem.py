@@ -1,0 +1,194 @@
+"""The catalog that needs no service: directories are databases and tables.
+
+    <warehouse>/<database>.db/<table>/schema/schema-0
+
+A directory is a table as soon as it holds a schema file, and that file is created exclusively: of several processes
+that create the same table, one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lakebed.catalog.names import DEFAULT_DATABASE, TableName, check_name
+from lakebed.clock import Clock, IdSource
+from lakebed.errors import AlreadyExists, InvalidArgument, NotFound, did_you_mean
+from lakebed.fileio.base import FileIO
+from lakebed.metadata.paths import TablePaths
+from lakebed.options import Options, check_options
+from lakebed.schema.store import SchemaStore
+from lakebed.schema.table_schema import TableSchema
+from lakebed.table.context import TableContext
+from lakebed.table.table import Table
+from lakebed.table.validate import check_writable_bucket_mode, validate_table
+from lakebed.types.logical import DataField
+
+_SUFFIX = ".db"
+
+
+@dataclass(frozen=True)
+class FilesystemCatalog:
+    """Databases and tables below one directory or bucket."""
+
+    fileio: FileIO
+    root: str
+    clock: Clock
+    ids: IdSource
+
+    # --- databases -----------------------------------------------------------------------------------------------
+
+    def databases(self) -> list[str]:
+        """Names of all databases; the default one is always there."""
+        found = {
+            entry.name.removesuffix(_SUFFIX)
+            for entry in self.fileio.list_directory(self.root)
+            if entry.is_directory and entry.name.endswith(_SUFFIX)
+        }
+        return sorted(found | {DEFAULT_DATABASE})
+
+    def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
+        """Makes a database."""
+        path = self._database_path(check_name(name, "database"))
+        if self._has_database(name):
+            if if_not_exists:
+                return
+            raise AlreadyExists(
+                f"database `{name}` exists already", hint="choose another name, or pass if_not_exists=True"
+            )
+        self.fileio.make_directory(path)
+        if not self.fileio.exists(path):
+            # Object stores have no directories: an empty file keeps the place.
+            self.fileio.write_bytes(f"{path}/.database", b"")
+
+    def drop_database(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
+        """Removes a database; one that holds tables only with `cascade`."""
+        check_name(name, "database")
+        if if_exists and not self._has_database(name):
+            return
+        tables = self.tables(name)
+        if tables and not cascade:
+            raise InvalidArgument(
+                f"database `{name}` holds {len(tables)} tables, `{tables[0]}` among them",
+                hint="drop the tables first, or pass cascade=True",
+            )
+        for table in tables:
+            self.drop_table(TableName(name, table))
+        self.fileio.delete_directory(self._database_path(name))
+
+    def tables(self, database: str) -> list[str]:
+        """Names of a database's tables."""
+        self._check_database(database)
+        return sorted(
+            entry.name
+            for entry in self.fileio.list_directory(self._database_path(database))
+            if entry.is_directory and self._schemas(TablePaths(entry.path)).latest() is not None
+        )
+
+    # --- tables --------------------------------------------------------------------------------------------------
+
+    def create_table(
+        self,
+        name: TableName,
+        fields: Sequence[DataField],
+        *,
+        primary_key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+        if_not_exists: bool = False,
+    ) -> Table:
+        """Makes a table and returns it."""
+        if name.branch != "main":
+            raise InvalidArgument(f"`{name}` names a branch", hint="create the table itself")
+        self._check_database(name.database)
+        checked = check_options(options or {}, for_create=True, columns=[field.name for field in fields])
+        schema = TableSchema.create(
+            tuple(fields), tuple(partition_by), tuple(primary_key), checked, comment, self.clock.now_ms()
+        )
+        validate_table(schema, Options(schema.options), str(name))
+        check_writable_bucket_mode(schema, Options(schema.options), str(name))
+        schemas = self._schemas(self._table_paths(name))
+        if schemas.latest() is not None or not schemas.publish(schema):
+            if if_not_exists:
+                return self.table(name)
+            raise AlreadyExists(
+                f"table `{name}` exists already", hint="choose another name, or pass if_not_exists=True"
+            )
+        return self.table(name)
+
+    def table(self, name: TableName) -> Table:
+        """The table of that name."""
+        paths = self._table_paths(name)
+        schemas = self._schemas(paths)
+        schema = schemas.latest()
+        if schema is None:
+            raise self._missing(name)
+        context = TableContext(
+            str(name), self.fileio, paths, schema, schemas, Options(schema.options), self.clock, self.ids
+        )
+        return Table(context)
+
+    def has_table(self, name: TableName) -> bool:
+        """Whether there is such a table."""
+        return self._schemas(self._table_paths(name)).latest() is not None
+
+    def drop_table(self, name: TableName, *, if_exists: bool = False) -> None:
+        """Removes a table with all its files."""
+        if name.branch != "main":
+            raise InvalidArgument(f"`{name}` names a branch", hint="name the table itself to drop it")
+        if not self.has_table(name):
+            if if_exists:
+                return
+            raise self._missing(name)
+        paths = self._table_paths(name)
+        # Without schemas it is no table any more: a crash half-way leaves files behind, never half a table.
+        self.fileio.delete_directory(paths.schema_directory)
+        self.fileio.delete_directory(paths.root)
+
+    def rename_table(self, old: TableName, new: TableName) -> None:
+        """Gives a table another name, also in another database."""
+        if old.branch != "main" or new.branch != "main":
+            raise InvalidArgument("a branch can not be renamed this way", hint="name the table itself")
+        if not self.has_table(old):
+            raise self._missing(old)
+        self._check_database(new.database)
+        if self.has_table(new):
+            raise AlreadyExists(f"table `{new}` exists already", hint="choose another name, or drop it first")
+        self.fileio.rename_directory(self._table_paths(old).root, self._table_paths(new).root)
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    def _database_path(self, name: str) -> str:
+        return f"{self.root}/{name}{_SUFFIX}"
+
+    def _table_paths(self, name: TableName) -> TablePaths:
+        return TablePaths(f"{self._database_path(name.database)}/{name.table}", name.branch)
+
+    def _schemas(self, paths: TablePaths) -> SchemaStore:
+        return SchemaStore(self.fileio, paths.schema_directory)
+
+    def _has_database(self, name: str) -> bool:
+        return name == DEFAULT_DATABASE or self.fileio.exists(self._database_path(name))
+
+    def _check_database(self, name: str) -> None:
+        check_name(name, "database")
+        if not self._has_database(name):
+            raise NotFound(
+                f"database `{name}` does not exist",
+                hint=f"{did_you_mean(name, self.databases())} Or create it with create_database({name!r})",
+            )
+
+    def _missing(self, name: TableName) -> NotFound:
+        self._check_database(name.database)
+        known = self.tables(name.database)
+        if name.branch != "main" and name.table in known:
+            return NotFound(
+                f"table `{name.database}.{name.table}` has no branch `{name.branch}`", hint="check the name"
+            )
+        return NotFound(
+            f"table `{name}` does not exist",
+            hint=f"{did_you_mean(name.table, known)} Or create it with create_table"
+            if known
+            else f"database `{name.database}` is empty: create the table with create_table",
+        )

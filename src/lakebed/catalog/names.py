@@ -1,0 +1,76 @@
+"""Names of databases and tables, and what may be written in them.
+
+Names become directories, so nothing that a file system or a path could read differently is let through.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakebed.errors import InvalidArgument, Unsupported
+
+DEFAULT_DATABASE = "default"
+_FORBIDDEN = set("/\\:*?\"<>|%#$`'") | {chr(code) for code in range(32)} | {chr(127)}
+_BRANCH = "branch_"
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """A table's full name, and the branch of it that is meant."""
+
+    database: str
+    table: str
+    branch: str = "main"
+
+    def __str__(self) -> str:
+        suffix = "" if self.branch == "main" else f"$branch_{self.branch}"
+        return f"{self.database}.{self.table}{suffix}"
+
+
+def check_name(name: object, what: str) -> str:
+    """The name itself, if it can be one."""
+    if not isinstance(name, str):
+        raise InvalidArgument(f"{what} name {name!r} is no text", hint=f"pass the {what}'s name as a string")
+    bad = sorted(_FORBIDDEN & set(name))
+    if not name or name != name.strip() or bad or name.startswith(".") or "." in name:
+        why = f"contains {bad[0]!r}" if bad else "is empty, or has a dot or outer blanks"
+        raise InvalidArgument(
+            f"{what} name {name!r} {why}", hint="use letters, digits, `_` and `-`; it becomes a directory's name"
+        )
+    if len(name.encode()) > 200:
+        raise InvalidArgument(f"{what} name {name[:20]!r}… is too long", hint="use at most 200 bytes")
+    return name
+
+
+def check_branch_name(name: str) -> str:
+    """The branch name itself, if it can be one."""
+    check_name(name, "branch")
+    if name == "main" or name.isdigit():
+        raise InvalidArgument(
+            f"branch name {name!r} is reserved", hint="use a name that is neither `main` nor a number"
+        )
+    return name
+
+
+def parse_table_name(text: object, current_database: str) -> TableName:
+    """`t`, `db.t` or `db.t$branch_b`; backticks around a part are allowed."""
+    if not isinstance(text, str):
+        raise InvalidArgument(f"table name {text!r} is no text", hint="pass it like `db.table`")
+    parts = [_unquoted(part) for part in text.split(".")]
+    if len(parts) > 2:
+        raise InvalidArgument(f"table name {text!r} has {len(parts)} parts", hint="write `database.table` or `table`")
+    database = check_name(parts[0], "database") if len(parts) == 2 else current_database
+    table, _, suffix = parts[-1].partition("$")
+    check_name(table, "table")
+    if not suffix:
+        return TableName(database, table)
+    if suffix.startswith(_BRANCH) and "$" not in suffix:
+        return TableName(database, table, check_branch_name(suffix.removeprefix(_BRANCH)))
+    raise Unsupported(
+        f"system table `{text}` is not available in this version",
+        hint="use the methods of the table itself, such as t.snapshots() and t.scan()",
+    )
+
+
+def _unquoted(part: str) -> str:
+    return part[1:-1] if len(part) > 2 and part[0] == part[-1] == "`" else part

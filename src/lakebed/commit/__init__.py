@@ -1,0 +1,1 @@
+"""Making changes visible: commit messages, conflicts, manifest merging, and the committer itself."""

@@ -1,0 +1,224 @@
+"""Writes rows into data files of about the target size and describes each file for the manifest.
+
+Files of a primary-key table get the `_KEY_` copies of their key columns in front, since the oldest readers look there.
+A writer that fails or is aborted removes every file it has made: nothing refers to them yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from lakebed.clock import Clock
+from lakebed.datafiles.statistics import key_statistics, value_statistics
+from lakebed.fileio.base import FileIO, OutputFile
+from lakebed.formats.base import FileFormat, FileStats, FormatWriter, WriteSettings
+from lakebed.metadata.data_file import EMPTY_STATS, DataFile, FileSource, creation_time_from_epoch
+from lakebed.schema import system_columns
+from lakebed.types import key_value
+from lakebed.types.arrow import to_arrow_schema
+from lakebed.types.binary_row import EMPTY_ROW, encode_row
+from lakebed.types.key_value import KEY_PREFIX, SEQUENCE_NUMBER
+from lakebed.types.logical import DataField
+from lakebed.types.row_kind import is_retract
+
+ROWS_BETWEEN_SIZE_CHECKS = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class FileLayout:
+    """What stands in the files of a table: its columns and, for a primary-key table, its key."""
+
+    schema_id: int
+    fields: tuple[DataField, ...]
+    key: tuple[DataField, ...] = ()
+
+    @property
+    def physical(self) -> tuple[DataField, ...]:
+        """Columns of a file in their order."""
+        if not self.key:
+            return self.fields
+        return (
+            *(system_columns.key_field(column) for column in self.key),
+            system_columns.SEQUENCE_NUMBER,
+            system_columns.VALUE_KIND,
+            *self.fields,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRules:
+    """How files are made: format, size, statistics."""
+
+    format: FileFormat
+    settings: WriteSettings
+    target_size_bytes: int
+    target_row_count: int | None = None
+    stats_mode_of: Callable[[str], str] = field(default=lambda _: "truncate(16)")
+    dense_stats: bool = True
+
+
+class RollingWriter:
+    """Streams batches of one bucket into files. REQUIRES for a key: batches in key order, one row per key and file."""
+
+    def __init__(
+        self,
+        fileio: FileIO,
+        path_of: Callable[[str], str],
+        new_file_name: Callable[[], str],
+        layout: FileLayout,
+        rules: WriteRules,
+        clock: Clock,
+        *,
+        level: int = 0,
+        source: FileSource = FileSource.APPEND,
+        first_sequence_number: int = 0,
+    ) -> None:
+        self._fileio = fileio
+        self._path_of = path_of
+        self._new_file_name = new_file_name
+        self._layout = layout
+        self._rules = rules
+        self._clock = clock
+        self._level = level
+        self._source = source
+        self._next_sequence_number = first_sequence_number
+        self._schema = to_arrow_schema(layout.physical)
+        self._open: _OpenFile | None = None
+        self._files: list[DataFile] = []
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Appends rows (key-value shape for a key), rolling to a new file when one is full."""
+        try:
+            for offset in range(0, rows.num_rows, ROWS_BETWEEN_SIZE_CHECKS):
+                self._write_slice(rows.slice(offset, ROWS_BETWEEN_SIZE_CHECKS))
+        except BaseException:
+            self.abort()
+            raise
+
+    def close(self) -> list[DataFile]:
+        """Finishes the open file and returns all files, which are durable now."""
+        try:
+            self._roll()
+        except BaseException:
+            self.abort()
+            raise
+        return self._files
+
+    def abort(self) -> None:
+        """Removes every file of this writer."""
+        if self._open is not None:
+            self._open.discard()
+            self._open = None
+        for file in self._files:
+            self._fileio.delete(self._path_of(file.file_name))
+        self._files = []
+
+    def _write_slice(self, rows: pa.RecordBatch) -> None:
+        while rows.num_rows:
+            if self._open is None:
+                name = self._new_file_name()
+                output = self._fileio.open_output(self._path_of(name))
+                self._open = _OpenFile(name, output, self._layout, self._rules)
+            room = rows.num_rows
+            if self._rules.target_row_count is not None:
+                room = min(room, self._rules.target_row_count - self._open.row_count)
+            self._open.write(rows.slice(0, room), self._schema)
+            rows = rows.slice(room)
+            if self._open.is_full():
+                self._roll()
+
+    def _roll(self) -> None:
+        if self._open is None:
+            return
+        stats, size_bytes = self._open.finish()
+        self._files.append(self._describe(self._open, stats, size_bytes))
+        self._open = None
+
+    def _describe(self, made: _OpenFile, stats: FileStats, size_bytes: int) -> DataFile:
+        layout = self._layout
+        value_stats, stats_columns = value_statistics(
+            layout.fields, stats.columns, self._rules.stats_mode_of, dense=self._rules.dense_stats
+        )
+        if layout.key:
+            types = [column.type for column in layout.key]
+            sequence = stats.columns[SEQUENCE_NUMBER]
+            assert sequence.min is not None
+            assert sequence.max is not None
+            first, last = sequence.min.as_py(), sequence.max.as_py()
+            min_key, max_key = encode_row(made.first_key, types), encode_row(made.last_key, types)
+            key_columns = {column.name: stats.columns[KEY_PREFIX + column.name] for column in layout.key}
+            key_stats = key_statistics(layout.key, key_columns)
+        else:
+            first, last = self._next_sequence_number, self._next_sequence_number + stats.row_count - 1
+            self._next_sequence_number = last + 1
+            min_key = max_key = EMPTY_ROW
+            key_stats = EMPTY_STATS
+        return DataFile(
+            file_name=made.name,
+            size_bytes=size_bytes,
+            row_count=stats.row_count,
+            min_key=min_key,
+            max_key=max_key,
+            key_stats=key_stats,
+            value_stats=value_stats,
+            min_sequence_number=first,
+            max_sequence_number=last,
+            schema_id=layout.schema_id,
+            level=self._level,
+            extra_files=(),
+            creation_time_ms=creation_time_from_epoch(self._clock.now_ms()),
+            delete_row_count=made.delete_row_count,
+            embedded_index=None,
+            file_source=self._source,
+            value_stats_cols=stats_columns,
+            external_path=None,
+            first_row_id=None,
+            write_cols=None,
+            write_cols_sequences=None,
+        )
+
+
+class _OpenFile:
+    """A file being written."""
+
+    def __init__(self, name: str, output: OutputFile, layout: FileLayout, rules: WriteRules) -> None:
+        self.name = name
+        self.row_count = 0
+        self.delete_row_count = 0
+        self.first_key: list[pa.Scalar] = []
+        self.last_key: list[pa.Scalar] = []
+        self._layout = layout
+        self._rules = rules
+        self._output = output
+        try:
+            self._writer: FormatWriter = rules.format.open_writer(output.stream, layout.physical, rules.settings)
+        except BaseException:
+            self.discard()
+            raise
+
+    def write(self, rows: pa.RecordBatch, schema: pa.Schema) -> None:
+        key = [rows.column(column.name) for column in self._layout.key]
+        if key:
+            if not self.first_key:
+                self.first_key = [column[0] for column in key]
+            self.last_key = [column[-1] for column in key]
+            self.delete_row_count += int(np.count_nonzero(is_retract(key_value.kinds(rows))))
+        self._writer.write(pa.RecordBatch.from_arrays([*key, *rows.columns], schema=schema))
+        self.row_count += rows.num_rows
+
+    def is_full(self) -> bool:
+        if self._rules.target_row_count is not None and self.row_count >= self._rules.target_row_count:
+            return True
+        return self._writer.bytes_written() >= self._rules.target_size_bytes
+
+    def finish(self) -> tuple[FileStats, int]:
+        stats = self._writer.close()
+        self._output.close()
+        return stats, self._output.size_bytes
+
+    def discard(self) -> None:
+        self._output.abort()

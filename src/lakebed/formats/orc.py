@@ -1,0 +1,282 @@
+"""ORC data files.
+
+Two limits of pyarrow shape this file. Its reader knows timestamps as 64-bit nanoseconds only (years 1677 to 2262), so
+values beyond are refused on writing instead of producing a file that can not be read back. Its writer ignores the
+offset of sliced structs, so such columns are copied first. Statistics inside ORC files are out of reach too: a filter
+never leaves anything out here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import orc
+
+from lakebed.errors import CorruptFile, InvalidData, InvalidOption, InvalidSchema, Unsupported, did_you_mean
+from lakebed.formats.base import FileStats, WriteSettings
+from lakebed.formats.conform import as_corrupt, to_read, to_write
+from lakebed.formats.size_estimate import SizeEstimate
+from lakebed.formats.statistics import StatsCollector
+from lakebed.types.arrow import to_arrow_type
+from lakebed.types.logical import (
+    MAX_LENGTH,
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+    is_root,
+)
+
+_CODECS = {
+    "zstd": "zstd",
+    "snappy": "snappy",
+    "lz4": "lz4",
+    "zlib": "zlib",
+    "gzip": "zlib",
+    "none": "uncompressed",
+    "uncompressed": "uncompressed",
+}
+_OUT_OF_RANGE = "out of range for nanosecond resolution"
+
+
+class OrcFormat:
+    """The format `orc`."""
+
+    name = "orc"
+
+    def check(self, fields: Sequence[DataField]) -> None:
+        """Refuses types that no Paimon reader takes from an ORC file."""
+        for field in fields:
+            unfit = _unfit_part(field.type)
+            if unfit is not None:
+                raise InvalidSchema(
+                    f"column `{field.name}`: ORC files can not store {unfit}",
+                    hint="use file.format parquet, or BYTES for a binary column",
+                )
+
+    def open_writer(self, stream: pa.NativeFile, fields: Sequence[DataField], settings: WriteSettings) -> OrcWriter:
+        """Starts a file."""
+        self.check(fields)
+        return OrcWriter(stream, fields, settings)
+
+    def open_reader(self, source: pa.NativeFile, path: str) -> OrcReader:
+        """Reads a file's footer."""
+        return OrcReader(source, path)
+
+
+def _unfit_part(data_type: DataType) -> DataType | None:
+    match data_type:
+        case AtomicType(root=TypeRoot.BINARY | TypeRoot.VARIANT) | MultisetType():
+            return data_type
+        case AtomicType(root=TypeRoot.VARBINARY):
+            return data_type if data_type.length != MAX_LENGTH else None
+        case AtomicType():
+            return None
+        case ArrayType(element):
+            parts: list[DataType] = [element]
+        case MapType(key, value):
+            parts = [key, value]
+        case RowType(members):
+            parts = [member.type for member in members]
+    return next((unfit for part in parts if (unfit := _unfit_part(part)) is not None), None)
+
+
+class OrcWriter:
+    """Hands rows to pyarrow's ORC writer, which cuts stripes itself."""
+
+    def __init__(self, stream: pa.NativeFile, fields: Sequence[DataField], settings: WriteSettings) -> None:
+        self._stream = stream
+        self._fields = tuple(fields)
+        self._codec = _codec(settings.compression)
+        self._schema = pa.schema([pa.field(field.name, _stored(to_arrow_type(field.type))) for field in fields])
+        self._file = self._open(stream)
+        self._stats = StatsCollector(fields, settings.stats_columns)
+        self._size = SizeEstimate(self._sample_bytes)
+        # The schema reaches the file with the first rows; a file without rows needs it as well.
+        self._file.write(self._schema.empty_table())
+
+    def _open(self, sink: pa.NativeFile) -> orc.ORCWriter:
+        return orc.ORCWriter(sink, compression=self._codec)
+
+    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Appends rows."""
+        rows = to_write(batch, self._fields)
+        if not rows.num_rows:
+            return
+        self._stats.add(rows)
+        columns = [_to_stored(column, field) for column, field in zip(rows.columns, self._schema, strict=True)]
+        stored = pa.Table.from_arrays(columns, schema=self._schema)
+        self._size.add(stored)
+        self._file.write(stored)
+
+    def _sample_bytes(self, sample: pa.Table) -> int:
+        sink = pa.BufferOutputStream()
+        with self._open(sink) as file:
+            file.write(sample)
+        return int(sink.getvalue().size)
+
+    def bytes_written(self) -> int:
+        """Stripes written, or an estimate where rows still wait for their stripe to fill."""
+        return max(int(self._stream.tell()), self._size.file_bytes())
+
+    def close(self) -> FileStats:
+        """Writes the last stripe and the footer."""
+        self._file.close()
+        return self._stats.result()
+
+
+def _stored(arrow: pa.DataType) -> pa.DataType:
+    """The type a column has inside the file: ORC has one resolution of timestamps and no time of day."""
+    if pa.types.is_time32(arrow):
+        return pa.int32()
+    if pa.types.is_timestamp(arrow):
+        return pa.timestamp("ns", tz=arrow.tz)
+    if pa.types.is_map(arrow):
+        return pa.map_(_stored(arrow.key_type), _stored(arrow.item_type))
+    if pa.types.is_list(arrow):
+        return pa.list_(pa.field("element", _stored(arrow.value_type)))
+    if pa.types.is_struct(arrow):
+        return pa.struct([pa.field(child.name, _stored(child.type)) for child in arrow])
+    return arrow
+
+
+def _to_stored(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    if _contains_struct(field.type):
+        column = column.take(pa.array(np.arange(len(column))))
+    try:
+        return column.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise InvalidData(
+            f"column `{field.name}` has a timestamp that ORC files can not hold here: {error}",
+            hint="use file.format parquet for instants before 1677-09-22 or after 2262-04-11",
+        ) from error
+
+
+def _contains_struct(arrow: pa.DataType) -> bool:
+    return pa.types.is_struct(arrow) or (
+        pa.types.is_nested(arrow) and any(_contains_struct(arrow.field(i).type) for i in range(arrow.num_fields))
+    )
+
+
+def _codec(compression: str) -> str:
+    codec = _CODECS.get(compression.lower())
+    if codec is None:
+        raise InvalidOption(
+            f"compression `{compression}` does not exist for orc files", hint=did_you_mean(compression, _CODECS)
+        )
+    return codec
+
+
+class OrcReader:
+    """Reads stripes one after the other."""
+
+    def __init__(self, source: pa.NativeFile, path: str) -> None:
+        self._path = path
+        with as_corrupt(path):
+            self._file = orc.ORCFile(source)
+            self._schema: pa.Schema = self._file.schema
+
+    @property
+    def column_names(self) -> list[str]:
+        """Top-level columns in file order."""
+        return list(self._schema.names)
+
+    @property
+    def row_count(self) -> int:
+        """Number of rows according to the footer."""
+        return int(self._file.nrows)
+
+    def read(
+        self,
+        fields: Sequence[DataField],
+        *,
+        filter: pc.Expression | None = None,  # noqa: A002
+        batch_rows: int = 65536,
+        use_threads: bool = True,
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """See `FormatReader.read`. `filter` leaves nothing out and `use_threads` changes nothing here."""
+        wanted = [field.name for field in fields if field.name in self._schema.names]
+        # Without columns pyarrow would forget how many rows a stripe has; any one column tells.
+        loaded = wanted or self._schema.names[:1]
+        position = 0
+        for stripe in range(self._file.nstripes):
+            table = self._stripe(stripe, loaded)
+            for start in range(0, table.num_rows, batch_rows):
+                batch = to_read(_trimmed(table.slice(start, batch_rows), fields), fields, self._path)
+                yield position, batch
+                position += batch.num_rows
+
+    def _stripe(self, stripe: int, columns: list[str]) -> pa.RecordBatch:
+        try:
+            with as_corrupt(self._path):
+                return self._file.read_stripe(stripe, columns=columns)
+        except CorruptFile as error:
+            if _OUT_OF_RANGE not in error.message:
+                raise
+            raise Unsupported(
+                f"data file `{self._path}` has a timestamp outside the years 1677 to 2262, which can not be read "
+                "from ORC files here",
+                hint="rewrite the table with file.format parquet by the engine that wrote it",
+            ) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """The stream belongs to the caller; there is nothing else to let go of."""
+
+
+def _trimmed(batch: pa.RecordBatch, fields: Sequence[DataField]) -> pa.RecordBatch:
+    """CHAR columns of other writers arrive blank-padded to their length, and ORC readers take the blanks off."""
+    for field in fields:
+        index = batch.schema.get_field_index(field.name)
+        if index >= 0 and _contains_char(field.type):
+            batch = batch.set_column(index, field.name, _without_blanks(batch.column(index), field.type))
+    return batch
+
+
+def _without_blanks(array: pa.Array, data_type: DataType) -> pa.Array:
+    match data_type:
+        case AtomicType(root=TypeRoot.CHAR):
+            return pc.utf8_rtrim(array, characters=" ")
+        case ArrayType(element):
+            values = _without_blanks(array.values, element)
+            return pa.ListArray.from_arrays(_own_offsets(array), values, mask=array.is_null())
+        case MapType(key, value):
+            keys, items = _without_blanks(array.keys, key), _without_blanks(array.items, value)
+            return pa.MapArray.from_arrays(_own_offsets(array), keys, items, mask=array.is_null())
+        case RowType(members):
+            type_of = {member.name: member.type for member in members}
+            parts = [
+                _without_blanks(part, type_of[child.name]) if child.name in type_of else part
+                for part, child in zip(array.flatten(), array.type, strict=True)
+            ]
+            return pa.StructArray.from_arrays(parts, names=[child.name for child in array.type], mask=array.is_null())
+    return array
+
+
+def _own_offsets(array: pa.ListArray | pa.MapArray) -> pa.Array:
+    # pyarrow takes no mask together with offsets that are a slice of something.
+    return pa.array(array.offsets.to_numpy().copy(), pa.int32())
+
+
+def _contains_char(data_type: DataType) -> bool:
+    match data_type:
+        case ArrayType(element):
+            return _contains_char(element)
+        case MapType(key, value):
+            return _contains_char(key) or _contains_char(value)
+        case RowType(members):
+            return any(_contains_char(member.type) for member in members)
+    return is_root(data_type, TypeRoot.CHAR)

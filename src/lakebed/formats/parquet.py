@@ -1,0 +1,291 @@
+"""Parquet data files, the default format.
+
+Timestamps finer than microseconds are written as 64-bit nanoseconds: pyarrow can write the INT96 of old Java releases
+only for all timestamps of a file at once. Both are read. Pages carry checksums, which are verified on reading, so a
+damaged file is an error and not wrong rows. Which rows a query wants is decided above; here only whole row groups are
+left out, on the evidence of their statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lakebed.errors import InvalidOption, did_you_mean
+from lakebed.formats.base import FileStats, WriteSettings
+from lakebed.formats.conform import as_corrupt, to_read, to_write
+from lakebed.formats.parquet_prune import kept_row_groups
+from lakebed.formats.parquet_schema import parquet_schema
+from lakebed.formats.size_estimate import SizeEstimate
+from lakebed.formats.statistics import StatsCollector
+from lakebed.types.arrow import to_arrow_type
+from lakebed.types.logical import DataField
+
+_CODECS = {
+    "zstd": "zstd",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "lz4": "lz4",
+    "brotli": "brotli",
+    "none": "none",
+    "uncompressed": "none",
+}
+_FOOTER_BOUND_BYTES = 4096
+"""Parquet's C++ writer leaves longer values out of a row group's statistics."""
+
+
+class ParquetFormat:
+    """The format `parquet`."""
+
+    name = "parquet"
+
+    def check(self, fields: Sequence[DataField]) -> None:
+        """Parquet stores every type."""
+
+    def open_writer(self, stream: pa.NativeFile, fields: Sequence[DataField], settings: WriteSettings) -> ParquetWriter:
+        """Starts a file."""
+        return ParquetWriter(stream, fields, settings)
+
+    def open_reader(self, source: pa.NativeFile, path: str) -> ParquetReader:
+        """Reads a file's footer."""
+        return ParquetReader(source, path)
+
+
+class ParquetWriter:
+    """Collects rows until a row group is full; every flush is one row group."""
+
+    def __init__(self, stream: pa.NativeFile, fields: Sequence[DataField], settings: WriteSettings) -> None:
+        self._stream = stream
+        self._fields = tuple(fields)
+        self._settings = settings
+        self._schema = parquet_schema(fields)
+        self._codec = _codec(settings.compression)
+        self._file = self._open(stream)
+        self._pending: list[pa.Table] = []
+        self._pending_rows = 0
+        self._pending_bytes = 0
+        self._stats = StatsCollector(fields, settings.stats_columns)
+        self._bounds_known: list[set[str]] = []
+        self._size = SizeEstimate(self._sample_bytes)
+
+    def _open(self, sink: pa.NativeFile) -> pq.ParquetWriter:
+        return pq.ParquetWriter(
+            sink,
+            self._schema,
+            compression=self._codec,
+            compression_level=self._settings.zstd_level if self._codec == "zstd" else None,
+            store_decimal_as_integer=True,
+            # The columns asked for decide the types on reading; a second copy of the schema would only cost bytes.
+            store_schema=False,
+            write_page_checksum=True,
+        )
+
+    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Appends rows, and writes row groups as they fill."""
+        rows = to_write(batch, self._fields)
+        self._size.add(rows)
+        limit = self._settings.row_group_rows
+        while self._pending_rows + rows.num_rows >= limit:
+            room = limit - self._pending_rows
+            self._hold(rows.slice(0, room))
+            self._flush()
+            rows = rows.slice(room)
+        if rows.num_rows:
+            self._hold(rows)
+        if self._pending_bytes >= self._settings.row_group_bytes:
+            self._flush()
+
+    def _hold(self, rows: pa.Table) -> None:
+        self._pending.append(rows)
+        self._pending_rows += rows.num_rows
+        self._pending_bytes += rows.nbytes
+
+    def _flush(self) -> None:
+        group = pa.concat_tables(self._pending)
+        footer_tells = {name for name in self._stats.bounded() if not _has_long_values(group.column(name))}
+        self._stats.add(group, bounds_later=footer_tells)
+        self._bounds_known.append(set(self._stats.bounded()) - footer_tells)
+        self._file.write_table(self._with_ids(group), row_group_size=group.num_rows)
+        self._size.observe(self._stream.tell(), self._pending_bytes)
+        self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
+
+    def _with_ids(self, rows: pa.Table) -> pa.Table:
+        return pa.Table.from_arrays(rows.columns, schema=self._schema)
+
+    def _sample_bytes(self, sample: pa.Table) -> int:
+        sink = pa.BufferOutputStream()
+        with self._open(sink) as file:
+            file.write_table(self._with_ids(sample))
+        return int(sink.getvalue().size)
+
+    def bytes_written(self) -> int:
+        """Size of the row groups written, plus an estimate for the rows that wait."""
+        return max(int(self._stream.tell()), self._size.file_bytes())
+
+    def close(self) -> FileStats:
+        """Writes the last row group and the footer."""
+        if self._pending_rows:
+            self._flush()
+        self._file.close()
+        self._take_footer_bounds(self._file.writer.metadata)
+        return self._stats.result()
+
+    def _take_footer_bounds(self, footer: pq.FileMetaData) -> None:
+        leaf_of = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
+        type_of = {field.name: to_arrow_type(field.type) for field in self._fields}
+        for name in self._stats.bounded():
+            for group, known in enumerate(self._bounds_known):
+                statistics = footer.row_group(group).column(leaf_of[name]).statistics
+                if name in known or statistics.null_count == footer.row_group(group).num_rows:
+                    continue
+                if not statistics.has_min_max:
+                    self._stats.give_up(name)
+                    break
+                self._stats.widen(name, *_scalars(statistics, type_of[name]))
+
+
+def _scalars(statistics: pq.Statistics, arrow: pa.DataType) -> tuple[pa.Scalar, pa.Scalar]:
+    """Bounds of a column chunk as Arrow scalars. Times go by their raw integers: datetime objects lack the range."""
+    if pa.types.is_temporal(arrow) or pa.types.is_integer(arrow):
+        raw = pa.array([statistics.min_raw, statistics.max_raw], pa.int64())
+        if pa.types.is_timestamp(arrow) and arrow.unit == "s":
+            raw = raw.cast(pa.timestamp("ms")).cast(pa.timestamp("s")).cast(pa.int64())
+        storage = pa.int64() if arrow.bit_width == 64 else pa.int32()
+        both = raw.cast(storage).cast(arrow)
+    else:
+        both = pa.array([statistics.min, statistics.max], arrow)
+    return both[0], both[1]
+
+
+def _has_long_values(column: pa.ChunkedArray) -> bool:
+    if not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
+        return False
+    longest = pc.max(pc.binary_length(column)).as_py()
+    return longest is not None and longest > _FOOTER_BOUND_BYTES
+
+
+def _codec(compression: str) -> str:
+    codec = _CODECS.get(compression.lower())
+    if codec is None:
+        raise InvalidOption(
+            f"compression `{compression}` does not exist for parquet files", hint=did_you_mean(compression, _CODECS)
+        )
+    return codec
+
+
+class ParquetReader:
+    """Reads row groups one after the other, so that memory does not grow with the file."""
+
+    def __init__(self, source: pa.NativeFile, path: str) -> None:
+        self._source = source
+        self._path = path
+        with as_corrupt(path):
+            self._file = self._open("us")
+            self._schema: pa.Schema = self._file.schema_arrow
+        # INT96 holds nanoseconds over a range that 64 bits lack: such columns are read with care.
+        leaves = [self._file.schema.column(i) for i in range(len(self._file.schema))]
+        self._int96 = {leaf.path.split(".")[0] for leaf in leaves if leaf.physical_type == "INT96"}
+
+    def _open(self, int96_unit: str, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
+        return pq.ParquetFile(
+            self._source,
+            metadata=footer,
+            pre_buffer=True,
+            page_checksum_verification=True,
+            coerce_int96_timestamp_unit=int96_unit,
+            arrow_extensions_enabled=False,
+        )
+
+    @property
+    def column_names(self) -> list[str]:
+        """Top-level columns in file order."""
+        return list(self._schema.names)
+
+    @property
+    def row_count(self) -> int:
+        """Number of rows according to the footer."""
+        return int(self._file.metadata.num_rows)
+
+    def read(
+        self,
+        fields: Sequence[DataField],
+        *,
+        filter: pc.Expression | None = None,  # noqa: A002
+        batch_rows: int = 65536,
+        use_threads: bool = True,
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """See `FormatReader.read`."""
+        groups: Sequence[int] = range(self._file.metadata.num_row_groups)
+        if filter is not None:
+            groups = kept_row_groups(self._source, self._schema, fields, filter, self._path)
+        for position, run in _runs(self._file.metadata, groups, batch_rows):
+            for batch in self._batches(fields, run, batch_rows, use_threads):
+                yield position, batch
+                position += batch.num_rows
+
+    def _batches(
+        self, fields: Sequence[DataField], groups: list[int], batch_rows: int, use_threads: bool
+    ) -> Iterator[pa.RecordBatch]:
+        wanted = [field for field in fields if field.name in self._schema.names]
+        fine = [f.name for f in wanted if f.name in self._int96 and _has_nanoseconds(to_arrow_type(f.type))]
+        options: dict[str, Any] = {"batch_size": batch_rows, "row_groups": groups, "use_threads": use_threads}
+        with as_corrupt(self._path):
+            batches = self._file.iter_batches(columns=[field.name for field in wanted], **options)
+            exact = None
+            if fine:
+                exact = self._open("ns", self._file.metadata).iter_batches(columns=fine, **options)
+        while True:
+            with as_corrupt(self._path):
+                batch = next(batches, None)
+                finer = next(exact) if exact is not None and batch is not None else None
+            if batch is None:
+                return
+            # Converting the microseconds fails for instants that nanoseconds can not hold; only then are the
+            # nanoseconds, which wrap around silently, what the file says.
+            rows = to_read(batch, fields, self._path)
+            yield rows if finer is None else _replaced(rows, to_read(finer, _only(fields, fine), self._path))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """The stream belongs to the caller; there is nothing else to let go of."""
+
+
+def _runs(footer: pq.FileMetaData, groups: Sequence[int], batch_rows: int) -> Iterator[tuple[int, list[int]]]:
+    """Neighbouring row groups, taken together while they are smaller than a batch, with their first row's position."""
+    first_rows = [0]
+    for group in range(footer.num_row_groups):
+        first_rows.append(first_rows[-1] + footer.row_group(group).num_rows)
+    run: list[int] = []
+    for group in groups:
+        if run and (group != run[-1] + 1 or first_rows[group] - first_rows[run[0]] >= batch_rows):
+            yield first_rows[run[0]], run
+            run = []
+        run.append(group)
+    if run:
+        yield first_rows[run[0]], run
+
+
+def _has_nanoseconds(arrow: pa.DataType) -> bool:
+    if pa.types.is_timestamp(arrow):
+        return bool(arrow.unit == "ns")
+    return pa.types.is_nested(arrow) and any(_has_nanoseconds(arrow.field(i).type) for i in range(arrow.num_fields))
+
+
+def _only(fields: Sequence[DataField], names: list[str]) -> list[DataField]:
+    return [field for field in fields if field.name in names]
+
+
+def _replaced(rows: pa.RecordBatch, better: pa.RecordBatch) -> pa.RecordBatch:
+    for name in better.schema.names:
+        index = rows.schema.get_field_index(name)
+        rows = rows.set_column(index, rows.schema.field(index), better.column(name))
+    return rows

@@ -1,0 +1,160 @@
+"""A lake: one warehouse of databases and tables, opened by `connect`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lakebed.catalog.filesystem import FilesystemCatalog
+from lakebed.catalog.names import DEFAULT_DATABASE, TableName, check_name, parse_table_name
+from lakebed.clock import RandomIds, SystemClock
+from lakebed.errors import InvalidArgument, NotFound
+from lakebed.fileio import open_fileio
+from lakebed.table.table import Table
+from lakebed.types.arrow import from_arrow_schema
+from lakebed.types.logical import (
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    parse_type,
+    renumbered,
+)
+
+SchemaLike = Any
+"""A pyarrow schema, a mapping from column names to types, or a list of fields."""
+
+
+def connect(path: str, options: Mapping[str, str] | None = None) -> Lake:
+    """Opens the warehouse at a local path or a URL (s3://, gs://, az://, memory://).
+
+    `options` are those of the file system, such as `s3.endpoint`. Nothing is created until something is written.
+    """
+    fileio, root = open_fileio(path, options)
+    return Lake(FilesystemCatalog(fileio, root, SystemClock(), RandomIds()))
+
+
+class Lake:
+    """Databases and tables of one warehouse. Names are `table` (in the current database) or `database.table`."""
+
+    def __init__(self, catalog: FilesystemCatalog) -> None:
+        self._catalog = catalog
+        self._database = DEFAULT_DATABASE
+
+    def __repr__(self) -> str:
+        return f"<lakebed lake at {self._catalog.root}>"
+
+    @property
+    def current_database(self) -> str:
+        """The database that plain table names refer to."""
+        return self._database
+
+    def use(self, database: str) -> None:
+        """Makes a database the current one."""
+        if check_name(database, "database") not in self._catalog.databases():
+            raise NotFound(f"database `{database}` does not exist", hint="create it with create_database first")
+        self._database = database
+
+    def databases(self) -> list[str]:
+        """Names of all databases."""
+        return self._catalog.databases()
+
+    def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
+        """Makes a database."""
+        self._catalog.create_database(name, if_not_exists=if_not_exists)
+
+    def drop_database(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
+        """Removes a database; one that holds tables only with `cascade`."""
+        self._catalog.drop_database(name, cascade=cascade, if_exists=if_exists)
+        if name == self._database:
+            self._database = DEFAULT_DATABASE
+
+    def tables(self, database: str | None = None) -> list[str]:
+        """Names of the tables of a database (the current one)."""
+        return self._catalog.tables(database or self._database)
+
+    def table(self, name: str) -> Table:
+        """The table of that name."""
+        return self._catalog.table(self._parse(name))
+
+    def has_table(self, name: str) -> bool:
+        """Whether there is such a table."""
+        return self._catalog.has_table(self._parse(name))
+
+    def create_table(
+        self,
+        name: str,
+        schema: SchemaLike,
+        *,
+        primary_key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+        if_not_exists: bool = False,
+    ) -> Table:
+        """Makes a table and returns it.
+
+        `schema` is a pyarrow schema, or a mapping from column names to types: `{"id": "BIGINT NOT NULL", ...}`.
+        Options are Paimon's, by their own names; an option that is not honoured is refused by name.
+        """
+        return self._catalog.create_table(
+            self._parse(name),
+            _to_fields(schema),
+            primary_key=_names(primary_key, "primary_key"),
+            partition_by=_names(partition_by, "partition_by"),
+            options=options,
+            comment=comment,
+            if_not_exists=if_not_exists,
+        )
+
+    def drop_table(self, name: str, *, if_exists: bool = False) -> None:
+        """Removes a table with all its files."""
+        self._catalog.drop_table(self._parse(name), if_exists=if_exists)
+
+    def rename_table(self, old: str, new: str) -> None:
+        """Gives a table another name, also in another database."""
+        self._catalog.rename_table(self._parse(old), self._parse(new))
+
+    def _parse(self, name: str) -> TableName:
+        return parse_table_name(name, self._database)
+
+
+def _names(names: Sequence[str], argument: str) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise InvalidArgument(f"{argument} is the text {names!r}", hint=f"pass a list: {argument}=[{names!r}]")
+    return tuple(names)
+
+
+def _to_fields(schema: SchemaLike) -> tuple[DataField, ...]:
+    if isinstance(schema, pa.Schema):
+        return from_arrow_schema(schema)
+    if isinstance(schema, Mapping):
+        counter = iter(range(1 << 30))
+        fields = []
+        for name, given in schema.items():
+            column_id = next(counter)
+            fields.append(DataField(column_id, name, renumbered(_to_type(name, given), lambda: next(counter))))
+        return tuple(fields)
+    if isinstance(schema, Sequence) and schema and all(isinstance(field, DataField) for field in schema):
+        return tuple(schema)
+    raise InvalidArgument(
+        f"schema of type {type(schema).__name__} is not understood",
+        hint='pass a pyarrow schema or a mapping like {"id": "BIGINT NOT NULL", "name": "STRING"}',
+    )
+
+
+def _to_type(name: str, given: Any) -> DataType:
+    if isinstance(given, str):
+        return parse_type(given)
+    if isinstance(given, pa.DataType):
+        return from_arrow_schema(pa.schema([pa.field(name, given)]))[0].type
+    if isinstance(given, AtomicType | ArrayType | MultisetType | MapType | RowType):
+        return given
+    raise InvalidArgument(
+        f"type of column `{name}` is {given!r}", hint='write it as text like "DECIMAL(10, 2)", or as a pyarrow type'
+    )

@@ -1,0 +1,77 @@
+"""From a snapshot to the manifest entries behind it: all live files, or just what one snapshot changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from lakebed.metadata.manifest import ManifestEntry, live_entries
+from lakebed.metadata.manifest_list import ManifestMeta
+from lakebed.metadata.snapshot import Snapshot
+from lakebed.metadata.stores import MetadataStores
+
+READ_THREADS = 4
+
+MetaFilter = Callable[[list[ManifestMeta]], list[ManifestMeta]]
+EntryFilter = Callable[[list[ManifestEntry]], list[ManifestEntry]]
+
+
+def all_metas(stores: MetadataStores, snapshot: Snapshot | None) -> list[ManifestMeta]:
+    """Manifests that together describe the state of the snapshot: its base, then its delta."""
+    if snapshot is None:
+        return []
+    return base_metas(stores, snapshot) + delta_metas(stores, snapshot)
+
+
+def base_metas(stores: MetadataStores, snapshot: Snapshot) -> list[ManifestMeta]:
+    """Manifests of the state before the snapshot."""
+    return stores.manifest_lists.read(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+
+
+def delta_metas(stores: MetadataStores, snapshot: Snapshot) -> list[ManifestMeta]:
+    """Manifests of what the snapshot changed."""
+    return stores.manifest_lists.read(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
+
+
+def changelog_metas(stores: MetadataStores, snapshot: Snapshot) -> list[ManifestMeta]:
+    """Manifests of the snapshot's changelog files."""
+    if snapshot.changelog_manifest_list is None:
+        return []
+    return stores.manifest_lists.read(snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size)
+
+
+def read_manifests(
+    stores: MetadataStores, metas: Iterable[ManifestMeta], keep: EntryFilter | None = None
+) -> list[ManifestEntry]:
+    """Entries of these manifests in order. `keep` must treat all entries of one file alike: it runs before merging."""
+
+    def read(meta: ManifestMeta) -> list[ManifestEntry]:
+        entries = stores.manifests.read(meta.file_name, meta.size_bytes)
+        return keep(entries) if keep else entries
+
+    wanted = list(metas)
+    if len(wanted) <= 1:
+        return read(wanted[0]) if wanted else []
+    with ThreadPoolExecutor(READ_THREADS) as pool:
+        return [entry for entries in pool.map(read, wanted) for entry in entries]
+
+
+def live_files(
+    stores: MetadataStores,
+    snapshot: Snapshot | None,
+    *,
+    keep_metas: MetaFilter | None = None,
+    keep_entries: EntryFilter | None = None,
+) -> list[ManifestEntry]:
+    """The files that make up the snapshot's state, pruned by the filters."""
+    metas = all_metas(stores, snapshot)
+    if keep_metas:
+        metas = keep_metas(metas)
+    return live_entries(read_manifests(stores, metas, keep_entries))
+
+
+def delta_entries(
+    stores: MetadataStores, snapshot: Snapshot, keep_entries: EntryFilter | None = None
+) -> list[ManifestEntry]:
+    """What the snapshot added and deleted."""
+    return read_manifests(stores, delta_metas(stores, snapshot), keep_entries)

@@ -1,0 +1,224 @@
+"""Manifests: which data files were added to, and removed from, which partition and bucket.
+
+A version of a table is the sum of its manifests: files added and not removed (`live_entries`). Manifest reading is on
+the way of every query, so entries stay close to the bytes: no statistics, key or time is decoded here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import islice
+from typing import Any
+from uuid import uuid4
+
+from lakebed.errors import CorruptFile
+from lakebed.fileio.base import FileIO
+from lakebed.metadata.avro_container import (
+    ContainerWriter,
+    Record,
+    RecordSchema,
+    UnknownVersion,
+    codec_name,
+    decode,
+    required,
+)
+from lakebed.metadata.corruption import checked_size
+from lakebed.metadata.data_file import DataFile, data_file_builders, data_file_schema, data_file_to_record
+from lakebed.metadata.manifest_list import ManifestMeta
+from lakebed.metadata.paths import TablePaths
+from lakebed.metadata.stats import partition_stats
+from lakebed.types.logical import DataType
+
+DEFAULT_TARGET_SIZE_BYTES = 8 << 20
+_ENTRIES_PER_BLOCK = 512
+"""Large enough for the compression to find the repetition, small enough to end a file near its target size."""
+_VERSION = 2
+_NAME = "org.apache.paimon.avro.generated.record"
+
+
+class EntryKind(IntEnum):
+    """Whether an entry adds a file or removes it."""
+
+    ADD = 0
+    DELETE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestEntry:
+    """One file added or removed. `partition` is the BinaryRow of the partition values.
+
+    `total_buckets` is the number of buckets when the file was written: -1 where buckets are not fixed, -2 for files
+    that wait for a bucket.
+    """
+
+    kind: EntryKind
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    file: DataFile
+
+    @property
+    def identity(self) -> Hashable:
+        """What makes two entries speak of the same file; the level is part of it, sizes and statistics are not."""
+        file = self.file
+        return (
+            self.partition,
+            self.bucket,
+            file.level,
+            file.file_name,
+            file.extra_files,
+            file.embedded_index,
+            file.external_path,
+        )
+
+
+def live_entries(entries: Iterable[ManifestEntry], *, strict: bool = False) -> list[ManifestEntry]:
+    """The ADD entries that no DELETE entry takes back, in their order.
+
+    A file added twice counts once. With `strict`, that and a DELETE without its ADD are `CorruptFile`; without, they
+    are passed over, as every other reader of the format does.
+    """
+    added: dict[Hashable, ManifestEntry] = {}
+    deleted: dict[Hashable, ManifestEntry] = {}
+    for entry in entries:
+        known = deleted if entry.kind else added
+        identity = entry.identity
+        if known.setdefault(identity, entry) is not entry and strict:
+            raise _inconsistent(entry, "twice")
+    for identity, entry in deleted.items():
+        if added.pop(identity, None) is None and strict:
+            raise _inconsistent(entry, "without having been added")
+    return list(added.values())
+
+
+def merge_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
+    """What is left when an ADD and the DELETE of the same file cancel out; other DELETEs stay, for older manifests."""
+    added: dict[Hashable, ManifestEntry] = {}
+    deleted: dict[Hashable, ManifestEntry] = {}
+    kept = list(entries)
+    for entry in kept:
+        (deleted if entry.kind else added).setdefault(entry.identity, entry)
+    cancelled = added.keys() & deleted.keys()
+    survivors = {id(entry) for group in (added, deleted) for key, entry in group.items() if key not in cancelled}
+    return [entry for entry in kept if id(entry) in survivors]
+
+
+def _inconsistent(entry: ManifestEntry, how: str) -> CorruptFile:
+    verb = "deleted" if entry.kind else "added"
+    return CorruptFile(
+        f"manifests contradict each other: data file {entry.file.file_name} of bucket {entry.bucket} is {verb} {how}",
+        hint="roll the table back to the last snapshot before this, or rewrite the partition from its source",
+    )
+
+
+class ManifestStore:
+    """Reads and writes manifests of one table."""
+
+    def __init__(self, fileio: FileIO, paths: TablePaths, compression: str = "zstd", level: int = 1) -> None:
+        self._fileio = fileio
+        self._paths = paths
+        self._compression = codec_name(compression)
+        self._level = level
+
+    def write(
+        self,
+        entries: Iterable[ManifestEntry],
+        partition_types: Sequence[DataType],
+        target_size_bytes: int = DEFAULT_TARGET_SIZE_BYTES,
+    ) -> list[ManifestMeta]:
+        """Write the entries to as many new manifests as the target size asks for; none when there is no entry."""
+        metas: list[ManifestMeta] = []
+        remaining = iter(entries)
+        block = list(islice(remaining, _ENTRIES_PER_BLOCK))
+        while block:
+            writer = ContainerWriter(_SCHEMA, self._compression, self._level)
+            written: list[ManifestEntry] = []
+            while block and (not written or writer.size_bytes < target_size_bytes):
+                writer.append([_to_record(entry) for entry in block])
+                written += block
+                block = list(islice(remaining, _ENTRIES_PER_BLOCK))
+            data = writer.finish()
+            name = f"manifest-{uuid4()}-0"
+            self._fileio.write_bytes(self._paths.manifest_file(name), data)
+            metas.append(_describe(name, len(data), written, partition_types))
+        return metas
+
+    def read(self, file_name: str, size_bytes: int | None = None) -> list[ManifestEntry]:
+        """The entries of a manifest; `size_bytes` is the size that its manifest list records."""
+        path = self._paths.manifest_file(file_name)
+        data = checked_size(self._fileio.read_bytes(path), size_bytes, path)
+        return decode(data, _SCHEMA, path)
+
+    def delete(self, file_name: str) -> bool:
+        """Delete a manifest that no list names; false when it was gone already."""
+        return self._fileio.delete(self._paths.manifest_file(file_name))
+
+
+def _describe(
+    name: str, size_bytes: int, entries: Sequence[ManifestEntry], partition_types: Sequence[DataType]
+) -> ManifestMeta:
+    files = [entry.file for entry in entries]
+    buckets = [entry.bucket for entry in entries]
+    levels = [file.level for file in files]
+    deleted = sum(1 for entry in entries if entry.kind is EntryKind.DELETE)
+    # Row ids help only if every file has them: a file without could hold any.
+    row_ids = [
+        (file.first_row_id, file.first_row_id + file.row_count - 1) for file in files if file.first_row_id is not None
+    ]
+    tracked = len(row_ids) == len(files)
+    totals = {entry.total_buckets for entry in entries}
+    total = totals.pop() if len(totals) == 1 else 0
+    return ManifestMeta(
+        name,
+        size_bytes,
+        len(entries) - deleted,
+        deleted,
+        partition_stats((entry.partition for entry in entries), partition_types),
+        max(file.schema_id for file in files),
+        min(buckets),
+        max(buckets),
+        min(levels),
+        max(levels),
+        min(first for first, _ in row_ids) if tracked else None,
+        max(last for _, last in row_ids) if tracked else None,
+        total if total > 0 else None,
+    )
+
+
+def _to_record(entry: ManifestEntry) -> Record:
+    return {
+        "_VERSION": _VERSION,
+        "_KIND": int(entry.kind),
+        "_PARTITION": entry.partition,
+        "_BUCKET": entry.bucket,
+        "_TOTAL_BUCKETS": entry.total_buckets,
+        "_FILE": data_file_to_record(entry.file),
+    }
+
+
+_KINDS = (EntryKind.ADD, EntryKind.DELETE)
+
+
+def _build(version: int, kind: int, *members: Any) -> ManifestEntry:
+    if version != _VERSION:
+        raise UnknownVersion(f"version {version} of the manifest, {_VERSION} is known")
+    if kind not in (0, 1):
+        raise ValueError(f"entry kind {kind} is neither added nor deleted")
+    return ManifestEntry(_KINDS[kind], *members)
+
+
+# Exactly these, in this order and none nullable: current Java readers insist on it.
+_SCHEMA = RecordSchema(
+    _NAME,
+    [
+        required("_VERSION", "int"),
+        required("_KIND", "int"),
+        required("_PARTITION", "bytes"),
+        required("_BUCKET", "int"),
+        required("_TOTAL_BUCKETS", "int"),
+        required("_FILE", data_file_schema(f"{_NAME}__FILE")),
+    ],
+    {_NAME: _build, **data_file_builders(f"{_NAME}__FILE")},
+)

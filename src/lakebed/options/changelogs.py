@@ -1,0 +1,198 @@
+"""Options of the changelog: what is recorded of each change, and how old values are found."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lakebed.options.option import ON_WRITE, WRITES, Kind, Names, Option
+from lakebed.units import HOUR_MS, LONG_MAX, MIB
+
+_PRODUCERS: Final = "changelog files are not available in this version; read changes with `t.changes()`"
+_LOOKUP: Final = "nothing is looked up while writing in this version; leave the option out"
+
+CHANGELOG_PRODUCER = Option(
+    "changelog-producer",
+    Kind.CHOICE,
+    "none",
+    "What writes changelog files: nothing, a copy of the input, full compactions, or compactions that look up.",
+    choices=("none", "input", "full-compaction", "lookup"),
+    honoured_choices=("none",),
+    instead="read changes with `t.changes()`",
+    honoured=True,
+    affects=WRITES,
+)
+CHANGELOG_PRODUCER_ROW_DEDUPLICATE = Option(
+    "changelog-producer.row-deduplicate",
+    Kind.BOOLEAN,
+    False,
+    "Record no `-U`, `+U` pair for a row that did not change.",
+    instead=_PRODUCERS,
+)
+CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS = Option[Names](
+    "changelog-producer.row-deduplicate-ignore-fields",
+    Kind.LIST,
+    (),
+    "Columns that do not count when two rows are compared for a change.",
+    instead=_PRODUCERS,
+)
+CHANGELOG_PRODUCER_INPUT_NORMALIZE = Option(
+    "changelog-producer.input.normalize",
+    Kind.BOOLEAN,
+    False,
+    "Expand the upserts of an `input` changelog into `-U`, `+U` pairs and leave out rows that lose.",
+    instead=_PRODUCERS,
+    paimon="ours",
+)
+CHANGELOG_PRODUCER_IGNORE_DELETE = Option(
+    "changelog-producer.ignore-delete",
+    Kind.BOOLEAN,
+    False,
+    "Leave deletes out of the changelog; the table itself still loses the rows.",
+    instead="to keep deletes out of the table as well, set `ignore-delete`",
+    paimon="ours",
+)
+FULL_COMPACTION_DELTA_COMMITS = Option[int | None](
+    "full-compaction.delta-commits",
+    Kind.INTEGER,
+    None,
+    "Commits after which a full compaction is due.",
+    minimum=1,
+    instead="lakebed does not compact while writing in this version; leave the option out",
+)
+LOOKUP_WAIT = Option(
+    "lookup-wait",
+    Kind.BOOLEAN,
+    True,
+    "Let a commit wait for the compaction that looks up old values.",
+    aliases=("changelog-producer.lookup-wait",),
+    instead=_LOOKUP,
+)
+FORCE_LOOKUP = Option(
+    "force-lookup",
+    Kind.BOOLEAN,
+    False,
+    "Compact with lookups even if nothing else asks for it.",
+    immutable=True,
+    instead=_LOOKUP,
+)
+LOOKUP_COMPACT = Option(
+    "lookup-compact",
+    Kind.CHOICE,
+    "RADICAL",
+    "Whether new files are looked up at once or may wait.",
+    choices=("RADICAL", "GENTLE"),
+    instead=_LOOKUP,
+)
+LOOKUP_COMPACT_MAX_INTERVAL = Option[int | None](
+    "lookup-compact.max-interval",
+    Kind.INTEGER,
+    None,
+    "Commits that may pass before gentle lookups are forced.",
+    instead=_LOOKUP,
+)
+LOOKUP_CACHE_FILE_RETENTION = Option(
+    "lookup.cache-file-retention",
+    Kind.DURATION,
+    HOUR_MS,
+    "How long a local lookup file is kept after its last use.",
+    instead=_LOOKUP,
+)
+LOOKUP_CACHE_MAX_DISK_SIZE = Option(
+    "lookup.cache-max-disk-size",
+    Kind.SIZE,
+    LONG_MAX,
+    "Disk space that local lookup files may take.",
+    instead=_LOOKUP,
+)
+LOOKUP_CACHE_MAX_MEMORY_SIZE = Option(
+    "lookup.cache-max-memory-size",
+    Kind.SIZE,
+    256 * MIB,
+    "Memory that lookups may take.",
+    instead=_LOOKUP,
+)
+LOOKUP_CACHE_BLOOM_FILTER_ENABLED = Option(
+    "lookup.cache.bloom.filter.enabled",
+    Kind.BOOLEAN,
+    True,
+    "Give local lookup files a Bloom filter.",
+    instead=_LOOKUP,
+)
+LOOKUP_CACHE_BLOOM_FILTER_FPP = Option(
+    "lookup.cache.bloom.filter.fpp",
+    Kind.DECIMAL,
+    0.05,
+    "How often such a Bloom filter may be wrong.",
+    instead=_LOOKUP,
+)
+CHANGELOG_FILE_FORMAT = Option[str | None](
+    "changelog-file.format",
+    Kind.CHOICE,
+    None,
+    "Format of changelog files; without it, that of data files.",
+    choices=("parquet", "orc", "avro"),
+    instead=_PRODUCERS,
+)
+CHANGELOG_FILE_COMPRESSION = Option[str | None](
+    "changelog-file.compression",
+    Kind.TEXT,
+    None,
+    "Compression of changelog files; without it, that of data files.",
+    instead=_PRODUCERS,
+)
+CHANGELOG_FILE_STATS_MODE = Option[str | None](
+    "changelog-file.stats-mode",
+    Kind.TEXT,
+    None,
+    "Statistics kept about changelog files; without it, those of data files.",
+    pattern=r"none|counts|full|truncate\([0-9]+\)",
+    form="`none`, `counts`, `full` or `truncate(n)`",
+    instead=_PRODUCERS,
+)
+CHANGELOG_FILE_PREFIX = Option(
+    "changelog-file.prefix",
+    Kind.TEXT,
+    "changelog-",
+    "First part of the names of changelog files.",
+    instead=_PRODUCERS,
+)
+CHANGELOG_NUM_RETAINED_MIN = Option[int | None](
+    "changelog.num-retained.min",
+    Kind.INTEGER,
+    None,
+    "Fewest changelogs to keep after their snapshots expired; without it, as for snapshots.",
+    minimum=1,
+    instead=_PRODUCERS,
+)
+CHANGELOG_NUM_RETAINED_MAX = Option[int | None](
+    "changelog.num-retained.max",
+    Kind.INTEGER,
+    None,
+    "Most changelogs to keep; without it, as for snapshots.",
+    minimum=1,
+    instead=_PRODUCERS,
+)
+CHANGELOG_TIME_RETAINED = Option[int | None](
+    "changelog.time-retained",
+    Kind.DURATION,
+    None,
+    "How long changelogs are kept; without it, as long as snapshots.",
+    instead=_PRODUCERS,
+)
+PRECOMMIT_COMPACT = Option(
+    "precommit-compact",
+    Kind.BOOLEAN,
+    False,
+    "Merge the small files of one commit into larger ones before committing.",
+    aliases=("changelog.precommit-compact",),
+    instead="write larger batches per commit",
+    scope=ON_WRITE,
+)
+DELETE_FORCE_PRODUCE_CHANGELOG = Option(
+    "delete.force-produce-changelog",
+    Kind.BOOLEAN,
+    False,
+    "Let DELETE statements write changelog files whatever the producer.",
+    instead=_PRODUCERS,
+    scope=ON_WRITE,
+)

@@ -1,0 +1,171 @@
+"""Paimon options that belong to other engines or to features far from here.
+
+They are listed so that a statement written for Flink or for Paimon's Spark connector is answered with a reason rather
+than with "unknown option". Most come in families that are refused as a whole, so they need no constant each.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lakebed.options.option import READS, WRITES, FieldOption, Kind, Names, Option
+from lakebed.units import MIB
+
+_FLINK: Final = "this tunes Flink jobs and has no meaning here; leave the option out"
+_SPARK: Final = "this tunes Paimon's own Spark connector and has no meaning here; leave the option out"
+_JOIN: Final = "this tunes Flink's lookup join, which does not exist here; leave the option out"
+_INDEX: Final = "such indexes are not available in this version; leave the option out"
+_BLOB: Final = "blob files are not available in this version; leave the option out"
+_ICEBERG: Final = "lakebed writes no Iceberg metadata; let Paimon write tables that Iceberg readers need"
+_INTERNAL: Final = "Paimon uses it inside its own jobs; leave the option out"
+_OBJECTS: Final = "lakebed keeps only file-store tables; leave the option out"
+
+SINK_PARALLELISM = Option[int | None](
+    "sink.parallelism",
+    Kind.INTEGER,
+    None,
+    "Tasks that write.",
+    instead="repartition the rows before writing them",
+)
+SCAN_PARALLELISM = Option[int | None](
+    "scan.parallelism",
+    Kind.INTEGER,
+    None,
+    "Tasks that read.",
+    instead="set `source.split.target-size` to get more or fewer pieces",
+)
+METADATA_ICEBERG_STORAGE = Option(
+    "metadata.iceberg.storage",
+    Kind.CHOICE,
+    "disabled",
+    "Where Iceberg metadata is written next to the table's own.",
+    choices=("disabled", "table-location", "hadoop-catalog", "hive-catalog", "rest-catalog"),
+    instead=_ICEBERG,
+    affects=WRITES,
+)
+BATCH_SCAN_MODE = Option(
+    "batch-scan-mode",
+    Kind.CHOICE,
+    "none",
+    "Which files a batch job of Paimon looks at.",
+    choices=("none", "compact"),
+    instead=_INTERNAL,
+    affects=READS,
+)
+STREAM_SCAN_MODE = Option(
+    "stream-scan-mode",
+    Kind.CHOICE,
+    "none",
+    "Which files a stream of Paimon looks at.",
+    choices=("none", "compact-bucket-table", "file-monitor"),
+    instead=_INTERNAL,
+)
+KEY_VALUE_SEQUENCE_NUMBER_ENABLED = Option(
+    "key-value.sequence_number.enabled",
+    Kind.BOOLEAN,
+    False,
+    "Return each row's sequence number.",
+    instead=_INTERNAL,
+    affects=READS,
+)
+
+
+def _plain(
+    key: str, kind: Kind, default: object, help_text: str, instead: str, affects: frozenset[str] = frozenset()
+) -> Option[object]:
+    return Option(key, kind, default, help_text, instead=instead, affects=affects)
+
+
+def _family(key: str, help_text: str, instead: str) -> FieldOption[object]:
+    return FieldOption(key, Kind.TEXT, None, help_text, instead=instead)
+
+
+_NO_NAMES: Final[Names] = ()
+
+ELSEWHERE: Final[tuple[Option[object], ...]] = (
+    _plain("pk-bitmap.index.columns", Kind.LIST, _NO_NAMES, "Columns with a bitmap index.", _INDEX, WRITES),
+    _plain("pk-btree.index.columns", Kind.LIST, _NO_NAMES, "Columns with a B-tree index.", _INDEX, WRITES),
+    _plain("pk-full-text.index.columns", Kind.LIST, _NO_NAMES, "Columns with a full-text index.", _INDEX, WRITES),
+    _plain("pk-multivalue.index.columns", Kind.LIST, _NO_NAMES, "Columns with an index of members.", _INDEX, WRITES),
+    _plain("pk-vector.index.columns", Kind.LIST, _NO_NAMES, "Columns with a vector index.", _INDEX, WRITES),
+    _family("fields.<field>.pk-vector.index.type", "Type of a column's vector index.", _INDEX),
+    _family("global-index.<setting>", "Settings of indexes over a whole table.", _INDEX),
+    _family("<type>-index.search-mode", "How far an index is trusted when it does not cover all rows.", _INDEX),
+    _family("vector-search.<setting>", "Settings of vector search.", _INDEX),
+    _family("metadata.iceberg.<setting>", "Settings of Iceberg metadata.", _ICEBERG),
+    _family("format-table.<setting>", "Settings of tables that are plain files.", _OBJECTS),
+    _family("materialized-table.<setting>", "Settings of Flink's materialized tables.", _OBJECTS),
+    _family("variant.shredding.<setting>", "How members of variant columns are found.", "leave the option out"),
+    _family("fields.<field>.map.shared-shredding.max-columns", "Columns of a shredded map.", "leave the option out"),
+    _family(
+        "fields.<field>.map.shared-shredding.column-placement-policy",
+        "Which keys of a shredded map get a column.",
+        "leave the option out",
+    ),
+    _family("data-evolution.<setting>", "Settings of data evolution.", "leave the option out"),
+    _family("write.data-evolution.<setting>", "Settings of updates with data evolution.", "leave the option out"),
+    _family("chain-table.<setting>", "Settings of chain tables.", "leave the option out"),
+    _plain("blob-compaction.enabled", Kind.BOOLEAN, False, "Compact blob files.", _BLOB),
+    _plain("blob-write-null-on-missing-file", Kind.BOOLEAN, False, "Store null for lost large values.", _BLOB),
+    _plain("blob-write-null-on-fetch-failure", Kind.BOOLEAN, False, "Store null for unreachable values.", _BLOB),
+    _plain("blob.copy-buffer-size", Kind.SIZE, 4096, "Memory for copying large values.", _BLOB),
+    _family("blob-view.<setting>", "Settings of references to large values.", _BLOB),
+    _family("blob-descriptor.<setting>", "Settings of references to large values.", _BLOB),
+    _family("visibility-callback.<setting>", "Let a commit wait until its rows are compacted.", "leave the option out"),
+    _family("commit.callback.<class>.param", "Argument of a commit callback.", "Java classes can not be called here"),
+    _family("tag.callback.<class>.param", "Argument of a tag callback.", "Java classes can not be called here"),
+    _plain("commit.custom-listeners", Kind.LIST, _NO_NAMES, "Listeners of Flink's committer.", _FLINK),
+    _plain("changelog.precommit-compact.thread-num", Kind.INTEGER, None, "Threads that copy small files.", _FLINK),
+    _plain("compaction.bucket-distribution-strategy", Kind.TEXT, "linear", "How buckets go to tasks.", _FLINK),
+    _plain("end-input.watermark", Kind.INTEGER, None, "Watermark at the end of a batch job.", _FLINK),
+    _plain("filesystem.job-level-settings.enabled", Kind.BOOLEAN, True, "Use the job's storage settings.", _FLINK),
+    _plain("read.shuffle-bucket-with-partition", Kind.BOOLEAN, True, "Send pieces to tasks by partition.", _FLINK),
+    _plain("scan.bounded", Kind.BOOLEAN, None, "Whether a read ends.", _FLINK),
+    _plain("scan.dedicated-split-generation", Kind.BOOLEAN, False, "Plan a read inside a task.", _FLINK),
+    _plain("scan.infer-parallelism", Kind.BOOLEAN, True, "Choose the number of reading tasks by itself.", _FLINK),
+    _plain("scan.infer-parallelism.max", Kind.INTEGER, 1024, "Most reading tasks so chosen.", _FLINK),
+    _plain("scan.max-snapshot.count", Kind.INTEGER, -1, "Most snapshots read per checkpoint.", _FLINK),
+    _plain("scan.max-splits-per-task", Kind.INTEGER, 10, "Pieces planned ahead per task.", _FLINK),
+    _family("scan.split-enumerator.<setting>", "How pieces go to tasks.", _FLINK),
+    _family("scan.watermark.<setting>", "How sources make watermarks.", _FLINK),
+    _plain("sink.clustering.sample-factor", Kind.INTEGER, 100, "Rows sampled before clustering.", _FLINK),
+    _plain("sink.clustering.sort-in-cluster", Kind.BOOLEAN, True, "Sort within each clustering task.", _FLINK),
+    _plain("sink.committer-cpu", Kind.DECIMAL, 1.0, "Cores of the committer.", _FLINK),
+    _plain("sink.committer-memory", Kind.SIZE, None, "Memory of the committer.", _FLINK),
+    _plain("sink.committer-operator-chaining", Kind.BOOLEAN, True, "Run the committer with the writer.", _FLINK),
+    _plain("sink.coordinator-commit.enabled", Kind.BOOLEAN, False, "Commit in the job manager.", _FLINK),
+    _plain("sink.cross-partition.managed-memory", Kind.SIZE, 256 * MIB, "Memory of the key index.", _FLINK),
+    _plain("sink.key-only-deletes.enabled", Kind.BOOLEAN, False, "Accept deletes with keys alone.", _FLINK),
+    _plain("sink.managed.writer-buffer-memory", Kind.SIZE, 256 * MIB, "Managed memory of a writer.", _FLINK),
+    _plain("sink.operator-uid.suffix", Kind.TEXT, None, "Suffix of operator ids.", _FLINK),
+    _plain("sink.savepoint.auto-tag", Kind.BOOLEAN, False, "Create a tag for every savepoint.", _FLINK),
+    _plain("sink.use-managed-memory-allocator", Kind.BOOLEAN, False, "Use managed memory for writing.", _FLINK),
+    _family("sink.writer-coordinator.<setting>", "How writers learn of existing files.", _FLINK),
+    _plain("sink.writer-cpu", Kind.DECIMAL, 1.0, "Cores of a writer.", _FLINK),
+    _plain("sink.writer-memory", Kind.SIZE, None, "Memory of a writer.", _FLINK),
+    _plain("sink.writer-refresh-detectors", Kind.LIST, _NO_NAMES, "Options that writers re-read.", _FLINK),
+    _family("source.checkpoint-align.<setting>", "Align checkpoints with snapshots.", _FLINK),
+    _plain("source.operator-uid.suffix", Kind.TEXT, None, "Suffix of operator ids.", _FLINK),
+    _plain("unaware-bucket.compaction.parallelism", Kind.INTEGER, None, "Tasks that compact.", _FLINK),
+    _plain("unaware-bucket.no-shuffle", Kind.BOOLEAN, False, "Write captured rows where they arrive.", _FLINK),
+    _plain("lookup.async", Kind.BOOLEAN, False, "Look up in threads.", _JOIN),
+    _plain("lookup.async-thread-number", Kind.INTEGER, 16, "Threads that look up.", _JOIN),
+    _plain("lookup.blob-as-descriptor", Kind.BOOLEAN, False, "Keep references to large values.", _JOIN),
+    _plain("lookup.bootstrap-parallelism", Kind.INTEGER, 4, "Threads that load the joined table.", _JOIN),
+    _plain("lookup.cache", Kind.TEXT, "AUTO", "How much of the joined table is kept.", _JOIN),
+    _plain("lookup.cache-rows", Kind.INTEGER, 10_000, "Rows kept in memory.", _JOIN),
+    _plain("lookup.cache-spill-compression", Kind.TEXT, "zstd", "Compression of local lookup files.", _JOIN),
+    _plain("lookup.cache.high-priority-pool-ratio", Kind.DECIMAL, 0.25, "Memory kept for indexes.", _JOIN),
+    _plain("lookup.continuous.discovery-interval", Kind.DURATION, None, "How often snapshots are sought.", _JOIN),
+    _family("lookup.dynamic-partition.<setting>", "How the newest partition is followed.", _JOIN),
+    _plain("lookup.hash-load-factor", Kind.DECIMAL, 0.75, "How full a lookup index gets.", _JOIN),
+    _plain("lookup.merge-buffer-size", Kind.SIZE, 8 * MIB, "Memory for merging one key.", _JOIN),
+    _plain("lookup.merge-records-threshold", Kind.INTEGER, 1024, "Rows of a key merged in memory.", _JOIN),
+    _family("lookup.refresh.<setting>", "How the joined table is refreshed.", _JOIN),
+    _family("lookup.remote-file.<setting>", "Keep lookup files in the table.", _JOIN),
+    _plain("legacy-timestamp-mapping.enabled", Kind.BOOLEAN, False, "Read plain timestamps as zoned.", _SPARK),
+    _plain("requiredSparkConfsCheck.enabled", Kind.BOOLEAN, True, "Check the session's settings.", _SPARK),
+    _plain("write.hive-style-dynamic-partition.enabled", Kind.BOOLEAN, False, "Partition columns last.", _SPARK),
+    _plain("write.use-v2-write", Kind.BOOLEAN, False, "Use the newer write interface.", _SPARK),
+    _plain("table.discovery-interval", Kind.DURATION, 60_000, "How often new tables are sought.", _FLINK),
+)

@@ -1,0 +1,152 @@
+"""Options of reading a table as a stream: where it is, how far it got, how much it takes at a time."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lakebed.options.option import ON_READ, Kind, Option
+from lakebed.units import LONG_MAX, SECOND_MS
+
+_STREAMS: Final = "reading as a stream is not available in this version; poll `t.changes(since=...)`"
+
+SCAN_BOUNDED_WATERMARK = Option[int | None](
+    "scan.bounded.watermark",
+    Kind.INTEGER,
+    None,
+    "Watermark at which a stream ends.",
+    minimum=-LONG_MAX - 1,
+    maximum=LONG_MAX,
+    instead=_STREAMS,
+    scope=ON_READ,
+)
+CONTINUOUS_DISCOVERY_INTERVAL = Option(
+    "continuous.discovery-interval",
+    Kind.DURATION,
+    10 * SECOND_MS,
+    "How often a stream looks for new snapshots.",
+    instead=_STREAMS,
+    scope=ON_READ,
+)
+STREAMING_READ_SNAPSHOT_DELAY = Option[int | None](
+    "streaming.read.snapshot.delay",
+    Kind.DURATION,
+    None,
+    "How old a snapshot must be before a stream reads it.",
+    instead=_STREAMS,
+    scope=ON_READ,
+)
+STREAMING_READ_OVERWRITE = Option(
+    "streaming-read-overwrite",
+    Kind.BOOLEAN,
+    False,
+    "Let a stream see what overwrites change.",
+    instead=_STREAMS,
+    scope=ON_READ,
+)
+STREAMING_READ_APPEND_OVERWRITE = Option(
+    "streaming-read-append-overwrite",
+    Kind.BOOLEAN,
+    False,
+    "Let a stream see the new rows of overwrites of a table without a key.",
+    instead=_STREAMS,
+    scope=ON_READ,
+)
+CONSUMER_ID = Option[str | None](
+    "consumer-id",
+    Kind.TEXT,
+    None,
+    "Name under which a stream's progress is kept in the table.",
+    instead=_STREAMS,
+    scope=ON_READ,
+)
+CONSUMER_EXPIRATION_TIME = Option[int | None](
+    "consumer.expiration-time",
+    Kind.DURATION,
+    None,
+    "Quiet time after which a consumer is forgotten.",
+    instead=_STREAMS,
+)
+CONSUMER_IGNORE_PROGRESS = Option(
+    "consumer.ignore-progress",
+    Kind.BOOLEAN,
+    False,
+    "Start a stream anew although its consumer has progress.",
+    instead=_STREAMS,
+    scope=ON_READ,
+)
+CONSUMER_MODE = Option(
+    "consumer.mode",
+    Kind.CHOICE,
+    "exactly-once",
+    "Whether a consumer's progress is exact or may be behind.",
+    choices=("exactly-once", "at-least-once"),
+    instead=_STREAMS,
+    scope=ON_READ,
+)
+CONSUMER_CHANGELOG_ONLY = Option(
+    "consumer.changelog-only",
+    Kind.BOOLEAN,
+    False,
+    "Let a consumer hold back the expiry of changelogs but not of snapshots.",
+    instead=_STREAMS,
+    scope=ON_READ,
+)
+READ_STREAM_MAXFILESPERTRIGGER = Option[int | None](
+    "read.stream.maxFilesPerTrigger",
+    Kind.INTEGER,
+    None,
+    "Most files in one micro-batch.",
+    minimum=1,
+    instead=_STREAMS,
+    scope=ON_READ,
+)
+READ_STREAM_MAXBYTESPERTRIGGER = Option[int | None](
+    "read.stream.maxBytesPerTrigger",
+    Kind.INTEGER,
+    None,
+    "Most bytes in one micro-batch.",
+    minimum=1,
+    maximum=LONG_MAX,
+    instead=_STREAMS,
+    scope=ON_READ,
+)
+READ_STREAM_MAXROWSPERTRIGGER = Option[int | None](
+    "read.stream.maxRowsPerTrigger",
+    Kind.INTEGER,
+    None,
+    "Most rows in one micro-batch.",
+    minimum=1,
+    maximum=LONG_MAX,
+    instead=_STREAMS,
+    scope=ON_READ,
+)
+READ_STREAM_MINROWSPERTRIGGER = Option[int | None](
+    "read.stream.minRowsPerTrigger",
+    Kind.INTEGER,
+    None,
+    "Rows that must be there before a micro-batch starts.",
+    minimum=1,
+    maximum=LONG_MAX,
+    instead=_STREAMS,
+    scope=ON_READ,
+)
+READ_STREAM_MAXTRIGGERDELAYMS = Option[int | None](
+    "read.stream.maxTriggerDelayMs",
+    Kind.INTEGER,
+    None,
+    "Milliseconds after which a micro-batch starts although rows are missing.",
+    minimum=1,
+    maximum=LONG_MAX,
+    instead=_STREAMS,
+    scope=ON_READ,
+)
+SCAN_REMOVE_NORMALIZE = Option(
+    "scan.remove-normalize",
+    Kind.BOOLEAN,
+    False,
+    "Accepted without effect: there is no normalising step to remove.",
+    aliases=("log.scan.remove-normalize",),
+    honoured=True,
+    scope=ON_READ,
+    paimon="differs: a switch of Flink's planner",
+)

@@ -1,0 +1,63 @@
+"""What a writer must know of the buckets it adds to: their highest sequence number, their bucket count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from lakebed.errors import CommitConflict, NotFound
+from lakebed.metadata.entries import delta_entries, live_files
+from lakebed.metadata.manifest import EntryKind, ManifestEntry
+from lakebed.metadata.snapshot import Snapshot
+from lakebed.metadata.stores import MetadataStores
+
+
+@dataclass(slots=True)
+class BucketStates:
+    """State of all buckets as of a snapshot (0: an empty table)."""
+
+    snapshot_id: int = 0
+    _max_sequence: dict[tuple[bytes, int], int] = field(default_factory=dict)
+    _bucket_counts: dict[bytes, int] = field(default_factory=dict)
+
+    @staticmethod
+    def load(stores: MetadataStores, snapshot: Snapshot | None) -> BucketStates:
+        """Reads the state from the live files of a snapshot."""
+        states = BucketStates(snapshot.id if snapshot else 0)
+        states._add(live_files(stores, snapshot))
+        return states
+
+    def next_sequence_number(self, partition: bytes, bucket: int) -> int:
+        """The number for the next row of a bucket."""
+        return self._max_sequence.get((partition, bucket), -1) + 1
+
+    def check_bucket_count(self, table: str, partition: bytes, total_buckets: int) -> None:
+        """Refuses files hashed into another number of buckets than the partition's live files."""
+        current = self._bucket_counts.get(partition, total_buckets)
+        if current > 0 and total_buckets > 0 and current != total_buckets:
+            raise CommitConflict(
+                f"table `{table}` is set to {total_buckets} buckets, but a partition's files are in {current}",
+                hint="rewrite the partition with an overwrite first, then append to it",
+            )
+
+    def advanced_to(self, stores: MetadataStores, latest: Snapshot | None) -> BucketStates:
+        """The state at a later snapshot; cheap when only appends lie in between."""
+        if latest is None or latest.id == self.snapshot_id:
+            return self
+        states = BucketStates(latest.id, dict(self._max_sequence), dict(self._bucket_counts))
+        try:
+            for snapshot_id in range(self.snapshot_id + 1, latest.id + 1):
+                snapshot = latest if snapshot_id == latest.id else stores.snapshots.get(snapshot_id)
+                entries = delta_entries(stores, snapshot)
+                if any(entry.kind == EntryKind.DELETE for entry in entries):
+                    return BucketStates.load(stores, latest)
+                states._add(entries)
+        except NotFound:
+            return BucketStates.load(stores, latest)
+        return states
+
+    def _add(self, entries: Iterable[ManifestEntry]) -> None:
+        for entry in entries:
+            bucket = (entry.partition, entry.bucket)
+            self._max_sequence[bucket] = max(self._max_sequence.get(bucket, -1), entry.file.max_sequence_number)
+            self._bucket_counts[entry.partition] = entry.total_buckets

@@ -1,0 +1,114 @@
+"""Everything the parts of a table share: where it lives, what it looks like, how it is to behave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+
+from lakebed.clock import Clock, IdSource
+from lakebed.fileio.base import FileIO
+from lakebed.merge import MERGE_ENGINES, MergeEngine
+from lakebed.merge.base import MergeOrder
+from lakebed.metadata.paths import TablePaths, partition_path
+from lakebed.metadata.stores import MetadataStores
+from lakebed.options import (
+    DATA_FILE_PREFIX,
+    MANIFEST_COMPRESSION,
+    MERGE_ENGINE,
+    PARTITION_DEFAULT_NAME,
+    PARTITION_LEGACY_NAME,
+    SEQUENCE_FIELD,
+    SEQUENCE_FIELD_SORT_ORDER,
+    Options,
+)
+from lakebed.schema.store import SchemaStore
+from lakebed.schema.table_schema import TableSchema
+from lakebed.types.binary_row import decode_row
+from lakebed.types.logical import DataField, DataType
+
+
+@dataclass(frozen=True)
+class TableContext:
+    """One table under one schema. `options` are the stored ones with the overrides of this handle on top."""
+
+    name: str
+    fileio: FileIO
+    paths: TablePaths
+    schema: TableSchema
+    schemas: SchemaStore
+    options: Options
+    clock: Clock
+    ids: IdSource
+
+    @cached_property
+    def stores(self) -> MetadataStores:
+        """The table's metadata files."""
+        return MetadataStores.open(self.fileio, self.paths, self.options[MANIFEST_COMPRESSION])
+
+    @property
+    def has_key(self) -> bool:
+        """Whether this is a primary-key table."""
+        return bool(self.schema.primary_keys)
+
+    @cached_property
+    def key_fields(self) -> tuple[DataField, ...]:
+        """Key columns within a partition, in key order."""
+        return tuple(self.schema.fields_of(self.schema.trimmed_primary_key))
+
+    @cached_property
+    def key_types(self) -> list[DataType]:
+        """Types of the key columns."""
+        return [field.type for field in self.key_fields]
+
+    @cached_property
+    def partition_fields(self) -> tuple[DataField, ...]:
+        """Partition columns in partition order."""
+        return tuple(self.schema.fields_of(self.schema.partition_keys))
+
+    @cached_property
+    def partition_types(self) -> list[DataType]:
+        """Types of the partition columns."""
+        return [field.type for field in self.partition_fields]
+
+    @cached_property
+    def merge_order(self) -> MergeOrder:
+        """What is one key here, and which of its rows is newer."""
+        return MergeOrder(
+            tuple(field.name for field in self.key_fields),
+            tuple(self.options[SEQUENCE_FIELD] or ()),
+            self.options[SEQUENCE_FIELD_SORT_ORDER] == "descending",
+        )
+
+    @cached_property
+    def merge_engine(self) -> MergeEngine:
+        """The engine that folds rows of one key."""
+        return MERGE_ENGINES[self.options[MERGE_ENGINE]]()
+
+    def partition_values(self, partition: bytes) -> dict[str, pa.Scalar]:
+        """Values of the partition columns in a manifest's partition row."""
+        values = decode_row(partition, self.partition_types)
+        return {field.name: value for field, value in zip(self.partition_fields, values, strict=True)}
+
+    def partition_directory(self, partition: bytes) -> str:
+        """Path of a partition below the table, empty for an unpartitioned table."""
+        return partition_path(
+            [field.name for field in self.partition_fields],
+            self.partition_types,
+            decode_row(partition, self.partition_types),
+            default_name=self.options[PARTITION_DEFAULT_NAME],
+            legacy=self.options[PARTITION_LEGACY_NAME],
+        )
+
+    def data_file_path(self, partition: bytes, bucket: int, file_name: str) -> str:
+        """Where a data file of a bucket lies."""
+        return self.paths.data_file(self.partition_directory(partition), bucket, file_name)
+
+    def new_data_file_prefix(self) -> str:
+        """Start of the names one writer gives its files; a counter follows."""
+        return f"{self.options[DATA_FILE_PREFIX]}{self.ids.new_id()}"
+
+    def with_schema(self, schema: TableSchema, options: Options) -> TableContext:
+        """The same table under another schema version."""
+        return replace(self, schema=schema, options=options)

@@ -1,0 +1,80 @@
+"""What an overwrite replaces: the whole table, the partitions that a spec names, or those of the new rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lakebed.errors import InvalidArgument, InvalidData, did_you_mean
+from lakebed.metadata.manifest import ManifestEntry
+from lakebed.options import DYNAMIC_PARTITION_OVERWRITE
+from lakebed.schema.casts import cast_array
+from lakebed.table.context import TableContext
+from lakebed.types.arrow import to_arrow_type
+from lakebed.types.logical import STRING, DataField, with_nullable
+
+
+@dataclass(frozen=True)
+class Overwrite:
+    """`spec` None: dynamic, exactly the partitions of the new rows. Otherwise all partitions that agree with it."""
+
+    context: TableContext
+    spec: Mapping[str, pa.Scalar] | None
+
+    @staticmethod
+    def parse(context: TableContext, overwrite: bool | Mapping[str, Any]) -> Overwrite:
+        """From the argument of `write`: True, or a mapping from partition columns to values ({} is everything)."""
+        if isinstance(overwrite, Mapping):
+            return Overwrite(context, {name: _value(context, name, value) for name, value in overwrite.items()})
+        if overwrite is not True:
+            raise InvalidArgument(
+                f"overwrite={overwrite!r} is not understood", hint="pass True, or a dict of partition columns to values"
+            )
+        is_dynamic = bool(context.schema.partition_keys) and context.options[DYNAMIC_PARTITION_OVERWRITE]
+        return Overwrite(context, None if is_dynamic else {})
+
+    def check(self, partition: bytes) -> None:
+        """Refuses rows that a static overwrite does not replace."""
+        if self.spec and not self._agrees(partition):
+            wanted = ", ".join(f"{name}={value.as_py()}" for name, value in self.spec.items())
+            raise InvalidData(
+                f"table `{self.context.name}`: overwriting {wanted}, but a row belongs to "
+                f"{self.context.partition_directory(partition)}",
+                hint="leave such rows out, or overwrite dynamically with overwrite=True",
+            )
+
+    def replaced(self, live: Sequence[ManifestEntry], new_partitions: set[bytes]) -> list[ManifestEntry]:
+        """The live entries that go."""
+        if self.spec is None:
+            return [entry for entry in live if entry.partition in new_partitions]
+        gone = {partition for partition in {entry.partition for entry in live} if self._agrees(partition)}
+        return [entry for entry in live if entry.partition in gone]
+
+    def _agrees(self, partition: bytes) -> bool:
+        values = self.context.partition_values(partition)
+        return all(values[name] == value for name, value in (self.spec or {}).items())
+
+
+def _value(context: TableContext, name: str, value: Any) -> pa.Scalar:
+    fields = {field.name: field for field in context.partition_fields}
+    if name not in fields:
+        raise InvalidArgument(
+            f"`{name}` is not a partition column of table `{context.name}`", hint=did_you_mean(name, fields)
+        )
+    return _typed(fields[name], value)
+
+
+def _typed(field: DataField, value: Any) -> pa.Scalar:
+    arrow = to_arrow_type(field.type)
+    try:
+        if isinstance(value, str) and not pa.types.is_string(arrow):
+            return cast_array(pa.array([value]), STRING, with_nullable(field.type, True))[0]
+        return pa.scalar(value, arrow)
+    except (pa.ArrowException, TypeError, ValueError, InvalidData) as error:
+        raise InvalidArgument(
+            f"{value!r} is no value of partition column `{field.name}` ({field.type})",
+            hint="pass a value of the column's type",
+        ) from error

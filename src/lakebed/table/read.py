@@ -1,0 +1,134 @@
+"""Reads planned splits as Arrow batches: evolve, merge, drop retracts, filter, project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from lakebed.datafiles.read_file import FileReader
+from lakebed.errors import InvalidArgument
+from lakebed.lsm.merge_runs import merge_runs
+from lakebed.lsm.sections import Section, SortedRun
+from lakebed.metadata.data_file import DataFile
+from lakebed.options import READ_BATCH_SIZE
+from lakebed.schema import system_columns
+from lakebed.table.context import TableContext
+from lakebed.table.splits import Split, needs_merge
+from lakebed.types import key_value
+from lakebed.types import predicate as predicates
+from lakebed.types.arrow import to_arrow_schema
+from lakebed.types.logical import DataField
+from lakebed.types.predicate import Predicate
+from lakebed.types.predicate_evaluate import evaluate
+from lakebed.types.row_kind import is_retract
+
+
+def projected_fields(context: TableContext, columns: Sequence[str] | None) -> tuple[DataField, ...]:
+    """The columns a caller asked for, in the order asked; all of them for None."""
+    if columns is None:
+        return context.schema.fields
+    if isinstance(columns, str):
+        raise InvalidArgument(f"columns is the text {columns!r}", hint="pass a list of column names")
+    if len(set(columns)) != len(columns):
+        raise InvalidArgument("columns names a column twice", hint="name each column once")
+    return tuple(context.schema.fields_of(columns))
+
+
+@dataclass(frozen=True)
+class SplitReader:
+    """Reads splits of one table for one projection and filter."""
+
+    context: TableContext
+    fields: tuple[DataField, ...]
+    predicate: Predicate | None = None
+    use_threads: bool = True
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Schema of the batches that come out."""
+        return to_arrow_schema(self.fields)
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """Matching rows of a split; no empty batches."""
+        for section in split.sections:
+            for batch in self._section(split, section):
+                rows = self._filtered(batch)
+                if rows.num_rows:
+                    yield rows.select(self.schema.names)
+
+    def read_stored(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """Rows of a split file by file as they are stored: unmerged, retracts included, unfiltered."""
+        for file in split.files:
+            yield from self._file(split, file, self.fields, None)
+
+    @cached_property
+    def _needed(self) -> tuple[DataField, ...]:
+        """Asked for, plus what the filter looks at."""
+        return self._with_columns(self.fields, predicates.columns(self.predicate) if self.predicate else frozenset())
+
+    @cached_property
+    def _merge_fields(self) -> tuple[DataField, ...]:
+        """What a merge needs besides: keys, user sequence, and the system columns."""
+        order = self.context.merge_order
+        needed = self._with_columns(self._needed, frozenset({*order.key, *order.sequence_fields}))
+        return (system_columns.SEQUENCE_NUMBER, system_columns.VALUE_KIND, *needed)
+
+    def _with_columns(self, fields: tuple[DataField, ...], names: frozenset[str]) -> tuple[DataField, ...]:
+        missing = names - {field.name for field in fields}
+        return fields + tuple(field for field in self.context.schema.fields if field.name in missing)
+
+    def _section(self, split: Split, section: Section) -> Iterator[pa.RecordBatch]:
+        if not self.context.has_key:
+            yield from self._run(split, section.runs[0], self._needed, self.predicate)
+        elif needs_merge(section):
+            # Row groups may be skipped by key only: a skipped newer row would bring an older one back.
+            key_part = self._key_part()
+            runs = [self._run(split, run, self._merge_fields, key_part) for run in section.runs]
+            for merged in merge_runs(runs, self.context.merge_order, self.context.merge_engine):
+                yield _visible(merged)
+        else:
+            for batch in self._run(split, section.runs[0], (system_columns.VALUE_KIND, *self._needed), self.predicate):
+                yield _visible(batch)
+
+    def _key_part(self) -> Predicate | None:
+        if self.predicate is None:
+            return None
+        return predicates.project_onto(self.predicate, frozenset(self.context.merge_order.key))
+
+    def _run(
+        self, split: Split, run: SortedRun, fields: tuple[DataField, ...], predicate: Predicate | None
+    ) -> Iterator[pa.RecordBatch]:
+        for file in run.files:
+            yield from self._file(split, file, fields, predicate)
+
+    def _file(
+        self, split: Split, file: DataFile, fields: tuple[DataField, ...], predicate: Predicate | None
+    ) -> Iterator[pa.RecordBatch]:
+        context = self.context
+        reader = FileReader(
+            context.fileio,
+            context.schemas.get,
+            fields,
+            frozenset(context.schema.partition_keys),
+            context.options[READ_BATCH_SIZE],
+            self.use_threads,
+        )
+        path = file.external_path or context.data_file_path(split.partition, split.bucket, file.file_name)
+        values = context.partition_values(split.partition)
+        for _, batch in reader.read(path, file, values.__getitem__, predicate):
+            yield batch
+
+    def _filtered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self.predicate is None or batch.num_rows == 0:
+            return batch
+        return batch.filter(evaluate(self.predicate, batch))
+
+
+def _visible(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows without the retracts."""
+    retracts = is_retract(key_value.kinds(rows))
+    return rows.filter(pa.array(~retracts)) if np.any(retracts) else rows

@@ -1,0 +1,255 @@
+"""Plans a read: from a snapshot to the files that may hold matching rows.
+
+Four sieves, each sound by itself: partition values (of whole manifests, then of files), the bucket that a key hashes
+to, key statistics, and column statistics where no other file can hold a newer version of a row.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakebed.bucket.fixed import assign_buckets
+from lakebed.metadata.data_file import DataFile, SimpleStats
+from lakebed.metadata.entries import live_files
+from lakebed.metadata.manifest import ManifestEntry
+from lakebed.metadata.manifest_list import ManifestMeta
+from lakebed.metadata.snapshot import Snapshot
+from lakebed.options import (
+    BUCKET_FUNCTION_TYPE,
+    SOURCE_SPLIT_OPEN_FILE_COST,
+    SOURCE_SPLIT_TARGET_SIZE,
+)
+from lakebed.schema.evolution import map_fields
+from lakebed.table.context import TableContext
+from lakebed.table.splits import BucketFiles, Split, SplitRules, append_splits, keyed_splits, needs_merge
+from lakebed.types import predicate as predicates
+from lakebed.types.arrow import to_arrow_type
+from lakebed.types.binary_row import decode_rows
+from lakebed.types.logical import DataField
+from lakebed.types.predicate import Predicate
+from lakebed.types.predicate_evaluate import evaluate
+from lakebed.types.predicate_stats import ColumnStats, StatsColumns, may_match
+
+Mask = npt.NDArray[np.bool_]
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """Splits to read, and the snapshot they belong to (none: an empty table)."""
+
+    snapshot: Snapshot | None
+    splits: tuple[Split, ...]
+
+    @property
+    def files(self) -> list[DataFile]:
+        """All files of the plan."""
+        return [file for split in self.splits for file in split.files]
+
+
+def plan_scan(context: TableContext, snapshot: Snapshot | None, predicate: Predicate | None = None) -> ScanPlan:
+    """Files of the snapshot that may hold rows matching the predicate, cut into splits."""
+    sieve = FileSieve(context, predicate)
+    entries = live_files(context.stores, snapshot, keep_metas=sieve.keep_metas, keep_entries=sieve.keep_entries)
+    return ScanPlan(snapshot, tuple(splits_of(context, sieve.keep_live(entries), sieve)))
+
+
+def splits_of(context: TableContext, entries: Sequence[ManifestEntry], sieve: FileSieve) -> list[Split]:
+    """Live entries as splits, bucket by bucket in partition order."""
+    rules = SplitRules(context.options[SOURCE_SPLIT_TARGET_SIZE], context.options[SOURCE_SPLIT_OPEN_FILE_COST])
+    buckets: dict[tuple[bytes, int, int], list[DataFile]] = defaultdict(list)
+    for entry in entries:
+        buckets[entry.partition, entry.bucket, entry.total_buckets].append(entry.file)
+    splits: list[Split] = []
+    for (partition, bucket, total), files in sorted(buckets.items()):
+        group = BucketFiles(partition, bucket, total, tuple(files))
+        made = keyed_splits(group, context.key_types, rules) if context.has_key else append_splits(group, rules)
+        splits += sieve.keep_splits(made)
+    return splits
+
+
+class FileSieve:
+    """Drops manifests, entries and sections that can not hold a matching row."""
+
+    def __init__(self, context: TableContext, predicate: Predicate | None) -> None:
+        self._context = context
+        self._predicate = predicate
+        self._partition_part = self._part(context.schema.partition_keys)
+        self._key_part = self._part(context.schema.trimmed_primary_key) if context.has_key else None
+        self._bucket_keys = self._fixed_bucket_keys()
+        self._buckets: dict[int, frozenset[int]] = {}
+
+    def keep_metas(self, metas: list[ManifestMeta]) -> list[ManifestMeta]:
+        """Manifests whose partition range may match."""
+        if self._partition_part is None or not metas:
+            return metas
+        stats = _decoded([meta.partition_stats for meta in metas], self._context.partition_fields)
+        counts = np.full(len(metas), np.iinfo(np.int64).max, dtype=np.int64)
+        return _filtered(metas, may_match(self._partition_part, stats, counts))
+
+    def keep_entries(self, entries: list[ManifestEntry]) -> list[ManifestEntry]:
+        """Entries that may match by partition and bucket. A file's addition and deletion are kept or dropped alike."""
+        entries = self._keep_partitions(entries)
+        if self._bucket_keys is not None:
+            entries = [entry for entry in entries if self._is_possible_bucket(entry)]
+        return entries
+
+    def keep_live(self, entries: list[ManifestEntry]) -> list[ManifestEntry]:
+        """Live entries that may match by their statistics. Only for live ones: a deletion may carry none."""
+        if self._key_part is not None and entries:
+            stats = _decoded([entry.file.key_stats for entry in entries], self._context.key_fields)
+            entries = _filtered(entries, may_match(self._key_part, stats, _row_counts(entries)))
+        if self._predicate is not None and not self._context.has_key:
+            kept = self._matching_by_values([entry.file for entry in entries])
+            entries = _filtered(entries, kept)
+        return entries
+
+    def keep_splits(self, splits: Sequence[Split]) -> list[Split]:
+        """Splits without the sections whose only file can not match."""
+        if self._predicate is None or not self._context.has_key:
+            return list(splits)
+        alone = [
+            section.files[0]
+            for split in splits
+            for section in split.sections
+            if not needs_merge(section) and len(section.files) == 1
+        ]
+        dropped = {
+            file.file_name for file, keep in zip(alone, self._matching_by_values(alone), strict=True) if not keep
+        }
+        kept: list[Split] = []
+        for split in splits:
+            sections = tuple(
+                section
+                for section in split.sections
+                if needs_merge(section) or len(section.files) > 1 or section.files[0].file_name not in dropped
+            )
+            if sections:
+                kept.append(Split(split.partition, split.bucket, sections))
+        return kept
+
+    def _part(self, columns: Sequence[str]) -> Predicate | None:
+        if self._predicate is None or not columns:
+            return None
+        return predicates.project_onto(self._predicate, frozenset(columns))
+
+    def _keep_partitions(self, entries: list[ManifestEntry]) -> list[ManifestEntry]:
+        if self._partition_part is None or not entries:
+            return entries
+        distinct = list({entry.partition for entry in entries})
+        columns = decode_rows(distinct, self._context.partition_types)
+        names = [field.name for field in self._context.partition_fields]
+        mask = evaluate(self._partition_part, pa.RecordBatch.from_arrays(columns, names=names))
+        kept = {partition for partition, keep in zip(distinct, mask.to_pylist(), strict=True) if keep}
+        return [entry for entry in entries if entry.partition in kept]
+
+    def _fixed_bucket_keys(self) -> list[pa.Array] | None:
+        """All combinations of bucket-key values the predicate allows, as columns; None when they are not fixed."""
+        names = self._context.schema.bucket_keys
+        if self._predicate is None or not names:
+            return None
+        fixed = predicates.equalities(self._predicate)
+        if not set(names) <= set(fixed):
+            return None
+        sizes = [len(fixed[name]) for name in names]
+        if int(np.prod(sizes)) > 10_000:
+            return None
+        grids = np.meshgrid(*[np.arange(size) for size in sizes], indexing="ij")
+        types = [to_arrow_type(self._context.schema.field(name).type) for name in names]
+        return [
+            fixed[name].cast(arrow).take(pa.array(grid.ravel()))
+            for name, arrow, grid in zip(names, types, grids, strict=True)
+        ]
+
+    def _is_possible_bucket(self, entry: ManifestEntry) -> bool:
+        """Uses the entry's own bucket count: partitions may have been written with different ones."""
+        if entry.total_buckets <= 0:
+            return True
+        possible = self._buckets.get(entry.total_buckets)
+        if possible is None:
+            assert self._bucket_keys is not None
+            types = [field.type for field in self._context.schema.fields_of(self._context.schema.bucket_keys)]
+            function = self._context.options[BUCKET_FUNCTION_TYPE]
+            numbers = assign_buckets(self._bucket_keys, types, entry.total_buckets, function)
+            possible = frozenset(numbers.tolist())
+            self._buckets[entry.total_buckets] = possible
+        return entry.bucket in possible
+
+    def _matching_by_values(self, files: Sequence[DataFile]) -> Mask:
+        """Which files may hold a matching row by their column statistics, each read under its own schema."""
+        assert self._predicate is not None
+        mask = np.ones(len(files), dtype=np.bool_)
+        groups: dict[tuple[int, tuple[str, ...] | None], list[int]] = defaultdict(list)
+        for i, file in enumerate(files):
+            groups[file.schema_id, file.value_stats_cols].append(i)
+        for (schema_id, columns), members in groups.items():
+            stats = self._value_stats(schema_id, columns, [files[i].value_stats for i in members])
+            counts = np.array([files[i].row_count for i in members], dtype=np.int64)
+            mask[members] = may_match(self._predicate, stats, counts)
+        return mask
+
+    def _value_stats(
+        self, schema_id: int, columns: tuple[str, ...] | None, stats: Sequence[SimpleStats]
+    ) -> StatsColumns:
+        """Statistics of current columns in files of one schema; renamed columns are found by id."""
+        assert self._predicate is not None
+        schema = self._context.schemas.get(schema_id)
+        fields = schema.fields if columns is None else tuple(schema.fields_of(columns))
+        if not fields:
+            return {}
+        wanted = [
+            field
+            for field in self._context.schema.fields
+            if field.name in predicates.columns(self._predicate)
+            and field.name not in self._context.schema.partition_keys
+        ]
+        evolution = map_fields(wanted, schema)
+        old_names = {
+            field.name: evolution.old_name_of(field.name) for field in wanted if evolution.can_push(field.name)
+        }
+        decoded = _decoded(stats, fields, only={name for name in old_names.values() if name})
+        result = {}
+        for field in wanted:
+            bounds = decoded.get(old_names.get(field.name) or "")
+            if bounds is not None:
+                arrow = to_arrow_type(field.type)
+                result[field.name] = ColumnStats(bounds.min.cast(arrow), bounds.max.cast(arrow), bounds.null_count)
+        return result
+
+
+def _decoded(stats: Sequence[SimpleStats], fields: Sequence[DataField], only: set[str] | None = None) -> StatsColumns:
+    """Statistics rows as columns of bounds. Rows of another width than the fields (no statistics) give unknowns."""
+    types = [field.type for field in fields]
+    known = [len(item.null_counts or ()) == len(fields) for item in stats]
+    rows = [i for i, is_known in enumerate(known) if is_known]
+    if not rows:
+        return {}
+    lows = decode_rows([stats[i].min_values for i in rows], types)
+    highs = decode_rows([stats[i].max_values for i in rows], types)
+    place: Callable[[pa.Array], pa.Array] = lambda column: column  # noqa: E731
+    if len(rows) < len(stats):
+        positions = np.full(len(stats), -1, dtype=np.int64)
+        positions[rows] = np.arange(len(rows))
+        indices = pa.array(positions, mask=positions < 0)
+        place = lambda column: column.take(indices)  # noqa: E731
+    result: dict[str, ColumnStats] = {}
+    for n, field in enumerate(fields):
+        if only is None or field.name in only:
+            counts = pa.array([(stats[i].null_counts or ())[n] for i in rows], pa.int64())
+            result[field.name] = ColumnStats(place(lows[n]), place(highs[n]), place(counts))
+    return result
+
+
+def _row_counts(entries: Sequence[ManifestEntry]) -> npt.NDArray[np.int64]:
+    return np.array([entry.file.row_count for entry in entries], dtype=np.int64)
+
+
+def _filtered(items: list[_Item], mask: Mask) -> list[_Item]:
+    return [item for item, keep in zip(items, mask.tolist(), strict=True) if keep]

@@ -1,0 +1,318 @@
+"""The handle users hold: read, write, travel in time, change the schema."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakebed.commit.committer import CommitIdentity
+from lakebed.errors import InvalidArgument, MissingDependency, NotFound, Unsupported
+from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from lakebed.options import COMMIT_USER_PREFIX, Options, check_options, unhonoured_for_read, unhonoured_for_write
+from lakebed.schema.changes import SchemaChange
+from lakebed.schema.table_schema import TableSchema
+from lakebed.table.changes import read_changes
+from lakebed.table.context import TableContext
+from lakebed.table.read import SplitReader, projected_fields
+from lakebed.table.scan import ScanPlan, plan_scan
+from lakebed.table.time_travel import (
+    is_travelling,
+    resolve_snapshot,
+    snapshot_at_time,
+    snapshot_of_tag,
+    to_millis,
+)
+from lakebed.table.validate import check_writable_bucket_mode, validate_table
+from lakebed.table.write import TableWriter
+from lakebed.types.predicate_parse import to_predicate
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas
+    import polars
+
+
+class Table:
+    """One table of a lake. Always shows the latest schema; `at(...)` gives a read-only view of an earlier state."""
+
+    def __init__(
+        self, context: TableContext, *, overrides: Mapping[str, str] | None = None, pinned: Snapshot | None = None
+    ) -> None:
+        self._context = context
+        self._overrides = dict(overrides or {})
+        self._pinned = pinned
+
+    def __repr__(self) -> str:
+        where = f" at snapshot {self._pinned.id}" if self._pinned else ""
+        return f"<lakebed table {self.name}{where}: {', '.join(self.schema.field_names)}>"
+
+    # --- what it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """`database.table`."""
+        return self._context.name
+
+    @property
+    def schema(self) -> TableSchema:
+        """Columns, keys and options as stored."""
+        return self._current().schema
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of what `to_arrow` returns."""
+        return self._current().schema.arrow_schema
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Stored options, with those of this handle on top."""
+        return dict(self._current().options.raw)
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """Names of the primary-key columns; empty for an append table."""
+        return self._current().schema.primary_keys
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        """Names of the partition columns."""
+        return self._current().schema.partition_keys
+
+    @property
+    def comment(self) -> str | None:
+        """The table's comment."""
+        return self._current().schema.comment
+
+    @property
+    def location(self) -> str:
+        """Where the table's files lie."""
+        return self._context.paths.root
+
+    # --- reading -------------------------------------------------------------------------------------------------
+
+    def to_arrow(self, columns: Sequence[str] | None = None, filter: Any = None) -> pa.Table:  # noqa: A002
+        """All matching rows as one Arrow table.
+
+        `filter` is a pyarrow expression, a list of (column, operator, value) tuples, or a lakebed predicate.
+        """
+        reader, plan = self._plan(columns, filter)
+        if len(plan.splits) <= 1:
+            batches = [batch for split in plan.splits for batch in reader.read(split)]
+        else:
+            with ThreadPoolExecutor(min(len(plan.splits), os.cpu_count() or 1)) as pool:
+                parts = pool.map(lambda split: list(reader.read(split)), plan.splits)
+                batches = [batch for part in parts for batch in part]
+        return pa.Table.from_batches(batches, schema=reader.schema)
+
+    def to_batches(self, columns: Sequence[str] | None = None, filter: Any = None) -> Iterator[pa.RecordBatch]:  # noqa: A002
+        """Matching rows batch by batch; memory does not grow with the table."""
+        reader, plan = self._plan(columns, filter)
+        for split in plan.splits:
+            yield from reader.read(split)
+
+    def to_pandas(self, columns: Sequence[str] | None = None, filter: Any = None) -> pandas.DataFrame:  # noqa: A002
+        """Matching rows as a pandas DataFrame."""
+        _needs("pandas")
+        return self.to_arrow(columns, filter).to_pandas()
+
+    def to_polars(self, columns: Sequence[str] | None = None, filter: Any = None) -> polars.DataFrame:  # noqa: A002
+        """Matching rows as a polars DataFrame."""
+        return _needs("polars").from_arrow(self.to_arrow(columns, filter))
+
+    def to_duckdb(self, columns: Sequence[str] | None = None, filter: Any = None) -> duckdb.DuckDBPyRelation:  # noqa: A002
+        """Matching rows as a DuckDB relation."""
+        return _needs("duckdb").from_arrow(self.to_arrow(columns, filter))
+
+    def scan(self, filter: Any = None) -> ScanPlan:  # noqa: A002
+        """Which files a read with this filter would open."""
+        return self._plan(None, filter)[1]
+
+    def changes(self, since: int = 0, until: int | None = None) -> pa.Table:
+        """Rows added after snapshot `since` up to `until`, in commit order, with a `rowkind` column in front."""
+        context = self._readable()
+        return read_changes(context, since, until)
+
+    def _plan(self, columns: Sequence[str] | None, filter: Any) -> tuple[SplitReader, ScanPlan]:  # noqa: A002
+        context = self._readable()
+        predicate = to_predicate(filter, context.schema.arrow_schema)
+        reader = SplitReader(context, projected_fields(context, columns), predicate)
+        snapshot = self._pinned or resolve_snapshot(context.stores, context.options, context.name)
+        return reader, plan_scan(context, snapshot, predicate)
+
+    # --- time travel ---------------------------------------------------------------------------------------------
+
+    def at(
+        self,
+        *,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        timestamp: int | str | dt.datetime | dt.date | None = None,
+    ) -> Table:
+        """The table as it was at a snapshot, a tag or a moment, under the schema it had then. Read only."""
+        given = [value for value in (snapshot, tag, timestamp) if value is not None]
+        if len(given) != 1:
+            raise InvalidArgument(
+                f"at() takes exactly one of snapshot, tag and timestamp, not {len(given)}", hint="name one point"
+            )
+        stores = self._context.stores
+        if snapshot is not None:
+            found = stores.snapshots.get(snapshot)
+        elif tag is not None:
+            found = snapshot_of_tag(stores, tag, self.name)
+        else:
+            assert timestamp is not None
+            found = snapshot_at_time(stores, to_millis(timestamp), self.name)
+        return Table(self._under(self._context.schemas.get(found.schema_id)), overrides=self._overrides, pinned=found)
+
+    def snapshots(self) -> list[Snapshot]:
+        """All snapshots that have not expired, oldest first."""
+        stores = self._context.stores
+        return [stores.snapshots.get(snapshot_id) for snapshot_id in stores.snapshots.ids()]
+
+    def latest_snapshot(self) -> Snapshot | None:
+        """The newest snapshot; None before the first commit."""
+        return self._context.stores.snapshots.latest()
+
+    def create_tag(self, name: str, snapshot: int | None = None) -> None:
+        """Names a snapshot (the latest) so that `at(tag=...)` finds it."""
+        stores = self._context.stores
+        found = stores.snapshots.latest() if snapshot is None else stores.snapshots.get(snapshot)
+        if found is None:
+            raise NotFound(f"table `{self.name}` has no snapshot to tag", hint="write to the table first")
+        stores.tags.create(name, found)
+
+    def delete_tag(self, name: str) -> None:
+        """Removes a tag; the snapshot stays."""
+        snapshot_of_tag(self._context.stores, name, self.name)
+        self._context.stores.tags.delete(name)
+
+    def tags(self) -> list[str]:
+        """Names of all tags."""
+        return list(self._context.stores.tags.names())
+
+    # --- writing -------------------------------------------------------------------------------------------------
+
+    def write(
+        self, data: Any, row_kind: str | None = None, overwrite: bool | Mapping[str, Any] | None = None
+    ) -> Snapshot | None:
+        """Writes rows as one commit and returns its snapshot (None when there was nothing to write).
+
+        `data`: pyarrow, pandas, polars or anything with the Arrow PyCapsule interface. `row_kind` names a column of it
+        that holds +I, -U, +U or -D. `overwrite=True` replaces the table (or, if partitioned, the partitions of the new
+        rows), a dict replaces the partitions it names.
+        """
+        writer = self.writer(row_kind=row_kind, overwrite=overwrite)
+        try:
+            writer.write(data)
+            return writer.commit()
+        except BaseException:
+            writer.abort()
+            raise
+
+    def writer(
+        self,
+        row_kind: str | None = None,
+        overwrite: bool | Mapping[str, Any] | None = None,
+        *,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> TableWriter:
+        """A writer for many batches and one commit, to use in a `with` block.
+
+        With `commit_user` and `commit_identifier` the commit can be replayed: a second one with the same or a smaller
+        identifier of that user changes nothing.
+        """
+        context = self._writable()
+        if (commit_identifier is not None) and commit_user is None:
+            raise InvalidArgument("commit_identifier without commit_user", hint="give both, or neither")
+        user = commit_user or (context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()
+        identity = CommitIdentity(user, BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier)
+        return TableWriter(context, row_kind=row_kind, overwrite=overwrite, identity=identity)
+
+    def truncate(self) -> Snapshot | None:
+        """Removes all rows."""
+        return self.write(self.arrow_schema.empty_table(), overwrite={})
+
+    # --- changing ------------------------------------------------------------------------------------------------
+
+    def alter(self, *changes: SchemaChange) -> None:
+        """Applies schema changes as one new schema version; all of them or none."""
+        context = self._writable()
+
+        def check(before: TableSchema, after: TableSchema) -> None:
+            added = {key: value for key, value in after.options.items() if before.options.get(key) != value}
+            check_options(added, for_create=False, columns=after.field_names)
+            validate_table(after, Options(after.options), context.name)
+            check_writable_bucket_mode(after, Options(after.options), context.name)
+
+        has_snapshots = context.stores.snapshots.latest_id() is not None
+        context.schemas.commit_changes(changes, has_snapshots, context.clock.now_ms(), check)
+
+    def with_options(self, options: Mapping[str, object]) -> Table:
+        """The same table with options for this handle only, such as `scan.snapshot-id` or `target-file-size`."""
+        context = self._current()
+        checked = check_options(options, for_create=False, columns=context.schema.field_names)
+        overrides = {**self._overrides, **checked}
+        table = Table(self._context, overrides=overrides, pinned=self._pinned)
+        current = table._current()
+        validate_table(current.schema, current.options, self.name)
+        if self._pinned is None and is_travelling(current.options):
+            pinned = resolve_snapshot(current.stores, current.options, self.name)
+            if pinned is not None:
+                schema = current.schemas.get(pinned.schema_id)
+                return Table(table._under(schema), overrides=overrides, pinned=pinned)
+        return table
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    def _under(self, schema: TableSchema) -> TableContext:
+        return self._context.with_schema(schema, Options({**schema.options, **self._overrides}))
+
+    def _current(self) -> TableContext:
+        """The context under the latest schema (of the pinned snapshot, for a view of the past)."""
+        if self._pinned is not None:
+            return self._under(self._context.schema)
+        latest = self._context.schemas.latest()
+        if latest is None:
+            raise NotFound(f"table `{self.name}` does not exist any more", hint="it was dropped; create it again")
+        return self._under(latest)
+
+    def _readable(self) -> TableContext:
+        context = self._current()
+        _refuse(context, unhonoured_for_read(context.options.raw), "read")
+        return context
+
+    def _writable(self) -> TableContext:
+        if self._pinned is not None:
+            raise InvalidArgument(
+                f"table `{self.name}` is opened at snapshot {self._pinned.id}, which is read only",
+                hint="open the table without at(...) to write to it",
+            )
+        context = self._current()
+        _refuse(context, unhonoured_for_write(context.options.raw), "write")
+        check_writable_bucket_mode(context.schema, context.options, context.name)
+        return context
+
+
+def _refuse(context: TableContext, options: Sequence[Any], deed: str) -> None:
+    if options:
+        key = options[0].key
+        raise Unsupported(
+            f"table `{context.name}` has `{key}` = `{context.options.raw.get(key)}`, which this version can not {deed}",
+            hint=options[0].instead or "use an engine that honours the option",
+        )
+
+
+def _needs(package: str) -> Any:
+    """The optional package, or an error that names the extra to install."""
+    try:
+        return __import__(package)
+    except ImportError as error:
+        raise MissingDependency(
+            f"{package} is not installed", hint=f'install it with: pip install "lakebed[{package}]"'
+        ) from error

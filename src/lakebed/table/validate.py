@@ -1,0 +1,126 @@
+"""Whether a schema and its options make sense together. Asked when a table is created, altered, and opened to write."""
+
+from __future__ import annotations
+
+from lakebed.bucket import BUCKET_FUNCTIONS
+from lakebed.datafiles.statistics import parse_stats_mode
+from lakebed.errors import InvalidOption, InvalidSchema, Unsupported, did_you_mean
+from lakebed.formats import FORMATS
+from lakebed.options import (
+    BUCKET,
+    BUCKET_FUNCTION_TYPE,
+    BUCKET_KEY,
+    FIELD_STATS_MODE,
+    FILE_FORMAT,
+    METADATA_STATS_MODE,
+    ROWKIND_FIELD,
+    SEQUENCE_FIELD,
+    Options,
+)
+from lakebed.schema.table_schema import TableSchema
+from lakebed.types.logical import STRINGS, is_nested, is_root
+
+
+def validate_table(schema: TableSchema, options: Options, table: str) -> None:
+    """Raises on the first thing that does not fit, naming it."""
+    _check_bucket(schema, options, table)
+    _check_sequence_field(schema, options, table)
+    _check_row_kind_field(schema, options, table)
+    if options[FILE_FORMAT] not in FORMATS:
+        raise InvalidOption(
+            f"table `{table}`: `file.format` is `{options[FILE_FORMAT]}`",
+            hint=did_you_mean(str(options[FILE_FORMAT]), FORMATS),
+        )
+    FORMATS[options[FILE_FORMAT]].check(schema.fields)
+    parse_stats_mode(str(options[METADATA_STATS_MODE]))
+    for mode in options.fields_with(FIELD_STATS_MODE).values():
+        parse_stats_mode(str(mode))
+
+
+def _check_bucket(schema: TableSchema, options: Options, table: str) -> None:
+    bucket = int(options[BUCKET])
+    keys = options[BUCKET_KEY]
+    if bucket == 0 or bucket < -2:
+        raise InvalidOption(
+            f"table `{table}`: `bucket` is {bucket}", hint="use a number of buckets of at least 1, or -1"
+        )
+    if bucket == -1 and keys:
+        raise InvalidOption(
+            f"table `{table}`: `bucket-key` is set but `bucket` is -1",
+            hint="set `bucket` to the number of buckets, or leave `bucket-key` out",
+        )
+    if bucket > 0 and not schema.primary_keys and not keys:
+        raise InvalidOption(
+            f"table `{table}` has {bucket} buckets but neither a primary key nor a `bucket-key`",
+            hint="set `bucket-key` to the columns to hash, or leave `bucket` out",
+        )
+    if bucket == -2 and not schema.primary_keys:
+        raise InvalidOption(f"table `{table}`: `bucket` = -2 needs a primary key", hint="add one, or set bucket = -1")
+    for name in schema.bucket_keys:
+        field = schema.field(name)
+        if name in schema.partition_keys or is_nested(field.type):
+            raise InvalidOption(
+                f"table `{table}`: column `{name}` ({field.type}) can not be a bucket key",
+                hint="choose columns of plain types that are not partition columns",
+            )
+        if schema.primary_keys and name not in schema.primary_keys:
+            raise InvalidOption(
+                f"table `{table}`: bucket key `{name}` is not in the primary key",
+                hint=f"choose among {', '.join(schema.trimmed_primary_key)}",
+            )
+    if bucket > 0:
+        types = [field.type for field in schema.fields_of(schema.bucket_keys)]
+        BUCKET_FUNCTIONS[options[BUCKET_FUNCTION_TYPE]].check(types)
+
+
+def check_writable_bucket_mode(schema: TableSchema, options: Options, table: str) -> None:
+    """Refuses bucket modes that this version can read but not write."""
+    bucket = int(options[BUCKET])
+    if schema.primary_keys and bucket < 0:
+        mode = "dynamic buckets (`bucket` = -1, the default)" if bucket == -1 else "postponed buckets (`bucket` = -2)"
+        raise Unsupported(
+            f"primary-key table `{table}` has {mode}, which this version can not write",
+            hint="create the table with a fixed number of buckets, for example options={'bucket': '4'}",
+        )
+
+
+def _check_sequence_field(schema: TableSchema, options: Options, table: str) -> None:
+    names = list(options[SEQUENCE_FIELD] or [])
+    if names and not schema.primary_keys:
+        raise InvalidOption(
+            f"table `{table}`: `sequence.field` needs a primary key, since only rows of one key have an order",
+            hint="add a primary key, or leave the option out",
+        )
+    for name in names:
+        if name not in schema.field_names:
+            raise InvalidOption(
+                f"table `{table}`: `sequence.field` names column `{name}`, which does not exist",
+                hint=did_you_mean(name, schema.field_names),
+            )
+        if is_nested(schema.field(name).type):
+            raise InvalidOption(
+                f"table `{table}`: `sequence.field` column `{name}` is {schema.field(name).type}, which has no order",
+                hint="choose a number, time or text column",
+            )
+    if len(set(names)) != len(names):
+        raise InvalidOption(f"table `{table}`: `sequence.field` names a column twice", hint="name each column once")
+
+
+def _check_row_kind_field(schema: TableSchema, options: Options, table: str) -> None:
+    name = options[ROWKIND_FIELD]
+    if name is None:
+        return
+    if not schema.primary_keys:
+        raise InvalidOption(
+            f"table `{table}`: `rowkind.field` needs a primary key", hint="add one, or leave the option out"
+        )
+    if name not in schema.field_names:
+        raise InvalidOption(
+            f"table `{table}`: `rowkind.field` names column `{name}`, which does not exist",
+            hint=did_you_mean(name, schema.field_names),
+        )
+    if not is_root(schema.field(name).type, STRINGS):
+        raise InvalidSchema(
+            f"table `{table}`: `rowkind.field` column `{name}` is {schema.field(name).type}",
+            hint="make it STRING: it holds +I, -U, +U or -D",
+        )

@@ -1,0 +1,356 @@
+"""Writes rows into a table: many batches, one commit.
+
+Rows are fitted to the schema, routed to partitions and buckets, and written to files as they come. Nothing is visible
+until `commit`; an error or `abort` removes every file made. Between writing and committing, others may have committed:
+the new rows are then moved behind theirs, so that the later commit wins.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from lakebed.commit.committer import Changes, CommitIdentity, Committer
+from lakebed.commit.conflict import check_conflicts
+from lakebed.commit.message import CommitMessage
+from lakebed.datafiles.restamp import restamp
+from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter
+from lakebed.errors import InvalidArgument, LakebedError, OutcomeUnknown, StorageError
+from lakebed.lsm.write_buffer import WriteBuffer
+from lakebed.metadata.data_file import DataFile
+from lakebed.metadata.entries import live_files
+from lakebed.metadata.manifest import EntryKind, ManifestEntry
+from lakebed.metadata.snapshot import CommitKind, Snapshot
+from lakebed.options import (
+    COMMIT_FORCE_CREATE_SNAPSHOT,
+    IGNORE_DELETE,
+    IGNORE_UPDATE_BEFORE,
+    ROWKIND_FIELD,
+    SNAPSHOT_IGNORE_EMPTY_COMMIT,
+    WRITE_BUFFER_SIZE,
+)
+from lakebed.table.bucket_state import BucketStates
+from lakebed.table.conform import Conformer, to_batches
+from lakebed.table.context import TableContext
+from lakebed.table.overwrite import Overwrite
+from lakebed.table.routing import RoutedRows, Router
+from lakebed.table.write_rules import committer_for, write_rules
+from lakebed.types.row_kind import RowKind, is_retract, kinds_from_text
+
+_log = logging.getLogger(__name__)
+
+Bucket = tuple[bytes, int]
+
+
+class TableWriter:
+    """One commit in the making. Use it in a `with` block: committed at its end, nothing left behind on an error."""
+
+    def __init__(
+        self,
+        context: TableContext,
+        *,
+        row_kind: str | None = None,
+        overwrite: bool | Mapping[str, Any] | None = None,
+        identity: CommitIdentity,
+    ) -> None:
+        self._context = context
+        self._identity = identity
+        self._row_kind = row_kind
+        self._overwrite = None if overwrite is None else Overwrite.parse(context, overwrite)
+        self._check_row_kind()
+        self._conformer = Conformer(context.name, context.schema.fields, extra=row_kind)
+        self._router = Router(context)
+        self._rules = write_rules(context)
+        key = context.key_fields if context.has_key else ()
+        self._layout = FileLayout(context.schema.id, context.schema.fields, key)
+        self._committer: Committer = committer_for(context)
+        self._states: BucketStates | None = None
+        self._buffers: dict[Bucket, WriteBuffer] = {}
+        self._writers: dict[Bucket, RollingWriter] = {}
+        self._files: dict[Bucket, list[DataFile]] = {}
+        self._made: set[tuple[Bucket, str]] = set()
+        self._counter = itertools.count()
+        self._prefix = context.new_data_file_prefix()
+        self._committed_before = 0
+        self._is_open = True
+
+    def write(self, data: Any) -> None:
+        """Adds rows. A row that does not fit raises before any row of its batch is taken."""
+        self._check_open()
+        for batch in to_batches(data):
+            rows, kind_column = self._conformer.conform(batch)
+            rows, kinds = self._with_kinds(rows, kind_column)
+            for routed in self._router.route(rows, kinds):
+                if self._overwrite is not None:
+                    self._overwrite.check(routed.partition)
+                self._take(routed)
+
+    def commit(self) -> Snapshot | None:
+        """Makes the rows visible as one snapshot; None when there was nothing to commit."""
+        self._check_open()
+        self._committed_before = self._context.stores.snapshots.latest_id() or 0
+        try:
+            if self._committer.is_committed(self._identity):
+                self.abort()
+                return None
+            messages = self._finish_files()
+            snapshot = self._commit(messages)
+        except OutcomeUnknown:
+            self._is_open = False
+            raise
+        except BaseException:
+            self._give_up()
+            raise
+        self._is_open = False
+        return snapshot
+
+    def abort(self) -> None:
+        """Gives everything up and removes the files. Does nothing after a commit."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        for writer in self._writers.values():
+            writer.abort()
+        self._remove(self._made)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None:
+            if self._is_open:
+                self.commit()
+        else:
+            self.abort()
+
+    # --- taking rows ---------------------------------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise InvalidArgument(
+                f"this writer of table `{self._context.name}` is done", hint="open another one with t.writer()"
+            )
+
+    def _check_row_kind(self) -> None:
+        context = self._context
+        if self._row_kind is None:
+            return
+        if not context.has_key:
+            raise InvalidArgument(
+                f"table `{context.name}` has no primary key, so its rows have no kinds",
+                hint="write without row_kind, or create the table with a primary key",
+            )
+        if self._row_kind in context.schema.field_names:
+            raise InvalidArgument(
+                f"row_kind names column `{self._row_kind}` of table `{context.name}` itself",
+                hint="use a column that is not in the table, or set the option `rowkind.field`",
+            )
+
+    def _with_kinds(self, rows: pa.RecordBatch, given: pa.Array | None) -> tuple[pa.RecordBatch, pa.Array]:
+        """Kinds of all rows, and the rows that the table's options let through."""
+        options = self._context.options
+        kind_field = options[ROWKIND_FIELD]
+        if kind_field is not None and self._context.has_key:
+            kinds = kinds_from_text(rows.column(kind_field), kind_field)
+        elif given is not None and self._row_kind is not None:
+            kinds = kinds_from_text(given, self._row_kind)
+        else:
+            return rows, pa.array(np.zeros(rows.num_rows, dtype=np.int8))
+        numbers = np.asarray(kinds)
+        drop = np.zeros(len(numbers), dtype=np.bool_)
+        if options[IGNORE_DELETE]:
+            drop |= is_retract(numbers)
+        if options[IGNORE_UPDATE_BEFORE]:
+            drop |= numbers == RowKind.UPDATE_BEFORE
+        if np.any(drop):
+            keep = pa.array(~drop)
+            return rows.filter(keep), kinds.filter(keep)
+        return rows, kinds
+
+    def _take(self, routed: RoutedRows) -> None:
+        bucket = (routed.partition, routed.bucket)
+        if not self._context.has_key:
+            self._writer(bucket).write(routed.rows)
+            return
+        buffer = self._buffers.get(bucket)
+        if buffer is None:
+            buffer = WriteBuffer(
+                self._context.merge_order,
+                self._context.merge_engine,
+                self._context.options[WRITE_BUFFER_SIZE],
+                self._next_sequence_number(bucket),
+            )
+            self._buffers[bucket] = buffer
+        buffer.add(routed.rows, routed.kinds)
+        if buffer.is_full:
+            self._flush(bucket, buffer)
+        elif sum(other.size_bytes for other in self._buffers.values()) > self._context.options[WRITE_BUFFER_SIZE]:
+            # Many buckets share one budget: the largest buffer goes first.
+            largest = max(self._buffers, key=lambda key: self._buffers[key].size_bytes)
+            self._flush(largest, self._buffers[largest])
+
+    def _next_sequence_number(self, bucket: Bucket) -> int:
+        if self._overwrite is not None or self._router.total_buckets < 0:
+            return 0
+        if self._states is None:
+            self._states = BucketStates.load(self._context.stores, self._context.stores.snapshots.latest())
+        self._states.check_bucket_count(self._context.name, bucket[0], self._router.total_buckets)
+        return self._states.next_sequence_number(*bucket)
+
+    # --- files ---------------------------------------------------------------------------------------------------
+
+    def _new_file_name(self, bucket: Bucket) -> str:
+        name = f"{self._prefix}-{next(self._counter)}.{self._rules.format.name}"
+        self._made.add((bucket, name))
+        return name
+
+    def _path_in(self, bucket: Bucket) -> Callable[[str], str]:
+        return lambda name: self._context.data_file_path(*bucket, name)
+
+    def _writer(self, bucket: Bucket) -> RollingWriter:
+        writer = self._writers.get(bucket)
+        if writer is None:
+            writer = RollingWriter(
+                self._context.fileio,
+                self._path_in(bucket),
+                lambda: self._new_file_name(bucket),
+                self._layout,
+                self._rules,
+                self._context.clock,
+                first_sequence_number=0 if self._context.has_key else self._next_sequence_number(bucket),
+            )
+            self._writers[bucket] = writer
+        return writer
+
+    def _flush(self, bucket: Bucket, buffer: WriteBuffer) -> None:
+        """Each flush makes files of its own: a later flush may repeat a key."""
+        rows = buffer.drain()
+        if rows is None:
+            return
+        self._writer(bucket).write(rows)
+        self._close_writer(bucket)
+
+    def _close_writer(self, bucket: Bucket) -> None:
+        self._files.setdefault(bucket, []).extend(self._writers.pop(bucket).close())
+
+    def _finish_files(self) -> list[CommitMessage]:
+        for bucket, buffer in self._buffers.items():
+            self._flush(bucket, buffer)
+        for bucket in list(self._writers):
+            self._close_writer(bucket)
+        base = self._states.snapshot_id if self._states else 0
+        return [
+            CommitMessage(partition, bucket, self._router.total_buckets, base, tuple(files))
+            for (partition, bucket), files in self._files.items()
+            if files
+        ]
+
+    def _remove(self, files: set[tuple[Bucket, str]]) -> None:
+        for bucket, name in files:
+            path = self._path_in(bucket)(name)
+            try:
+                self._context.fileio.delete(path)
+            except StorageError as error:
+                _log.warning("left an unreferenced file behind: %s (%s)", path, error.message)
+
+    # --- committing ----------------------------------------------------------------------------------------------
+
+    def _commit(self, messages: list[CommitMessage]) -> Snapshot | None:
+        final = messages
+        kind = CommitKind.APPEND if self._overwrite is None else CommitKind.OVERWRITE
+
+        def prepare(latest: Snapshot | None) -> Changes | None:
+            nonlocal final
+            if self._committer.is_committed(self._identity):
+                return None
+            if self._overwrite is not None:
+                return self._replacing(self._overwrite, messages, latest)
+            if not messages and not self._wants_empty_snapshot():
+                return None
+            final = [self._rebased(message, latest) for message in final]
+            return Changes(_added(final))
+
+        snapshot = self._committer.commit(
+            kind,
+            self._identity,
+            self._latest_schema_id,
+            prepare,
+            operation="WRITE" if self._overwrite is None else "OVERWRITE",
+        )
+        referenced = set()
+        if snapshot is not None:
+            referenced = {((m.partition, m.bucket), file.file_name) for m in final for file in m.new_files}
+        self._remove(self._made - referenced)
+        return snapshot
+
+    def _latest_schema_id(self) -> int:
+        latest = self._context.schemas.latest()
+        return latest.id if latest is not None else self._context.schema.id
+
+    def _wants_empty_snapshot(self) -> bool:
+        options = self._context.options
+        return options[COMMIT_FORCE_CREATE_SNAPSHOT] or options[SNAPSHOT_IGNORE_EMPTY_COMMIT] is False
+
+    def _replacing(
+        self, overwrite: Overwrite, messages: list[CommitMessage], latest: Snapshot | None
+    ) -> Changes | None:
+        live = live_files(self._context.stores, latest)
+        gone = overwrite.replaced(live, {message.partition for message in messages})
+        delta = [replace(entry, kind=EntryKind.DELETE) for entry in gone] + _added(messages)
+        if not delta and not self._wants_empty_snapshot():
+            return None
+        check_conflicts(live, delta, table=self._context.name, key_bounds=None, may_change_bucket_count=False)
+        return Changes(delta)
+
+    def _rebased(self, message: CommitMessage, latest: Snapshot | None) -> CommitMessage:
+        """The message on top of the latest snapshot: sequence numbers go on from what is there now."""
+        if self._states is None:
+            return message
+        self._states = self._states.advanced_to(self._context.stores, latest)
+        self._states.check_bucket_count(self._context.name, message.partition, message.total_buckets)
+        start = self._states.next_sequence_number(message.partition, message.bucket)
+        shift = start - min(file.min_sequence_number for file in message.new_files)
+        if shift <= 0:
+            return replace(message, base_snapshot_id=self._states.snapshot_id)
+        files = tuple(self._moved(message, file, shift) for file in message.new_files)
+        return replace(message, new_files=files, base_snapshot_id=self._states.snapshot_id)
+
+    def _moved(self, message: CommitMessage, file: DataFile, shift: int) -> DataFile:
+        if not self._context.has_key:
+            # Without a key the numbers stand in the manifest only.
+            return replace(
+                file,
+                min_sequence_number=file.min_sequence_number + shift,
+                max_sequence_number=file.max_sequence_number + shift,
+            )
+        bucket = (message.partition, message.bucket)
+        path_of = self._path_in(bucket)
+        name = self._new_file_name(bucket)
+        return restamp(
+            self._context.fileio, path_of(file.file_name), path_of(name), file, self._layout, self._rules, shift
+        )
+
+    def _give_up(self) -> None:
+        """After a failed commit: remove the files, unless the snapshot was published or that can not be told."""
+        try:
+            if self._committer.is_published(self._identity, self._committed_before):
+                self._is_open = False
+                return
+        except LakebedError as error:
+            self._is_open = False
+            _log.warning("kept the files of a commit whose outcome is unknown: %s", error.message)
+            return
+        self.abort()
+
+
+def _added(messages: list[CommitMessage]) -> list[ManifestEntry]:
+    return [entry for message in messages for entry in message.entries(EntryKind.ADD, message.new_files)]

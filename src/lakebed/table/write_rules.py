@@ -1,0 +1,79 @@
+"""From a table's options to how its files are written and its commits are made."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+from lakebed.commit.committer import CommitRules, Committer
+from lakebed.commit.manifest_merge import ManifestMergeRules
+from lakebed.datafiles.rolling_writer import WriteRules
+from lakebed.formats import FORMATS
+from lakebed.formats.base import DEFAULT_ROW_GROUP_BYTES, WriteSettings
+from lakebed.options import (
+    COMMIT_MAX_RETRIES,
+    COMMIT_MAX_RETRY_WAIT,
+    COMMIT_MIN_RETRY_WAIT,
+    COMMIT_TIMEOUT,
+    FIELD_STATS_MODE,
+    FILE_BLOCK_SIZE,
+    FILE_COMPRESSION,
+    FILE_COMPRESSION_ZSTD_LEVEL,
+    FILE_FORMAT,
+    MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE,
+    MANIFEST_MERGE_MIN_COUNT,
+    MANIFEST_TARGET_FILE_SIZE,
+    METADATA_STATS_DENSE_STORE,
+    METADATA_STATS_MODE,
+    TARGET_FILE_ROW_NUM,
+    TARGET_FILE_SIZE,
+)
+from lakebed.table.context import TableContext
+
+KEYED_TARGET_SIZE_BYTES = 128 << 20
+APPEND_TARGET_SIZE_BYTES = 256 << 20
+
+
+def write_rules(context: TableContext) -> WriteRules:
+    """Format, sizes and statistics of new data files."""
+    options = context.options
+    default_size = KEYED_TARGET_SIZE_BYTES if context.has_key else APPEND_TARGET_SIZE_BYTES
+    table_mode = options[METADATA_STATS_MODE]
+    settings = WriteSettings(
+        compression=options[FILE_COMPRESSION],
+        zstd_level=options[FILE_COMPRESSION_ZSTD_LEVEL],
+        row_group_bytes=options[FILE_BLOCK_SIZE] or DEFAULT_ROW_GROUP_BYTES,
+    )
+    return WriteRules(
+        FORMATS[options[FILE_FORMAT]],
+        settings,
+        options[TARGET_FILE_SIZE] or default_size,
+        options[TARGET_FILE_ROW_NUM],
+        lambda column: options.field(FIELD_STATS_MODE, column) or table_mode,
+        options[METADATA_STATS_DENSE_STORE],
+    )
+
+
+def committer_for(context: TableContext) -> Committer:
+    """The committer of a table."""
+    options = context.options
+    rules = CommitRules(
+        ManifestMergeRules(
+            options[MANIFEST_TARGET_FILE_SIZE],
+            options[MANIFEST_MERGE_MIN_COUNT],
+            options[MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE],
+        ),
+        options[COMMIT_MAX_RETRIES],
+        options[COMMIT_TIMEOUT],
+        options[COMMIT_MIN_RETRY_WAIT],
+        options[COMMIT_MAX_RETRY_WAIT],
+    )
+    return Committer(
+        context.name, context.stores, context.partition_types, rules, context.clock, f"lakebed-{_version()}"
+    )
+
+
+def _version() -> str:
+    try:
+        return version("lakebed")
+    except PackageNotFoundError:
+        return "unknown"

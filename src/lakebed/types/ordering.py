@@ -1,0 +1,116 @@
+"""Sort order of keys, for every key type alike: columns become integer codes that numpy sorts.
+
+Paimon orders nulls first, text and bytes by their unsigned bytes, floats as Java's `compare` does (-0.0 below 0.0, NaN
+greatest). Arrow's own sort differs in the last point, so floats are mapped to integers of the same order; text becomes
+dense ranks. `sort_value` gives one row's key in a form that Python compares the same way, for binary searches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Codes = npt.NDArray[np.int64]
+
+
+def sort_codes(column: pa.Array, *, descending: bool = False) -> Codes:
+    """int64 codes whose numeric order is the column's order; nulls come first in either direction.
+
+    Codes of two columns compare only when both came from one call: concatenate first.
+    """
+    codes = _value_codes(column)
+    if descending:
+        codes = ~codes
+    if column.null_count == 0:
+        return codes
+    valid = pc.is_valid(column).to_numpy(zero_copy_only=False)
+    if len(codes) and codes[valid].size and codes[valid].min() == np.iinfo(np.int64).min:
+        # The smallest value would tie with null: dense ranks leave room below.
+        codes = _dense(codes) + 1
+    return np.where(valid, codes, np.iinfo(np.int64).min)
+
+
+def _value_codes(column: pa.Array) -> Codes:
+    arrow = column.type
+    if pa.types.is_floating(arrow):
+        floats = column.fill_null(0.0) if column.null_count else column
+        return _float_codes(floats.to_numpy(zero_copy_only=False).astype(np.float64))
+    if pa.types.is_boolean(arrow):
+        return _integers(column.cast(pa.int8()))
+    if pa.types.is_integer(arrow):
+        return _integers(column)
+    if pa.types.is_date32(arrow) or pa.types.is_time32(arrow):
+        return _integers(column.view(pa.int32()))
+    if pa.types.is_timestamp(arrow) or pa.types.is_time64(arrow) or pa.types.is_date64(arrow):
+        return _integers(column.view(pa.int64()))
+    ranks = pc.rank(column, sort_keys="ascending", tiebreaker="dense")
+    return np.asarray(ranks.to_numpy(zero_copy_only=False)).astype(np.int64)
+
+
+def _integers(column: pa.Array) -> Codes:
+    filled = column.fill_null(0) if column.null_count else column
+    return np.asarray(filled.to_numpy(zero_copy_only=False)).astype(np.int64, copy=False)
+
+
+def _float_codes(values: npt.NDArray[np.float64]) -> Codes:
+    # A float's bits, read as a signed integer, already order positive numbers; negative ones run backwards.
+    bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
+    return np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)
+
+
+def _dense(codes: Codes) -> Codes:
+    return np.unique(codes, return_inverse=True)[1].astype(np.int64)
+
+
+def argsort(columns: Sequence[Codes]) -> npt.NDArray[np.int64]:
+    """Stable order by the first column, then the second, … Runs that are sorted already cost little."""
+    if len(columns) == 1:
+        return np.argsort(columns[0], kind="stable")
+    return np.lexsort(tuple(reversed(columns)))
+
+
+def changes(columns: Sequence[Codes]) -> npt.NDArray[np.bool_]:
+    """For columns in sorted order: true at every row that differs from the one before it, and at row 0."""
+    count = len(columns[0])
+    starts = np.zeros(count, dtype=np.bool_)
+    if count:
+        starts[0] = True
+    for codes in columns:
+        starts[1:] |= codes[1:] != codes[:-1]
+    return starts
+
+
+def sort_value(column: pa.Array, row: int) -> tuple[bool, object]:
+    """One value in a form that Python orders as `sort_codes` does: (is not null, value)."""
+    scalar = column[row]
+    if not scalar.is_valid:
+        return (False, 0)
+    arrow = column.type
+    if pa.types.is_floating(arrow):
+        return (True, int(_float_codes(np.array([scalar.as_py()], dtype=np.float64))[0]))
+    if pa.types.is_temporal(arrow):
+        return (True, scalar.value)
+    value = scalar.as_py()
+    # UTF-8 keeps the order of code points, which is the order Python compares text by.
+    return (True, value)
+
+
+def sort_key(columns: Sequence[pa.Array], row: int) -> tuple[tuple[bool, object], ...]:
+    """The key of one row, comparable with the keys of other rows of the same columns."""
+    return tuple(sort_value(column, row) for column in columns)
+
+
+def count_not_above(columns: Sequence[pa.Array], cut: tuple[tuple[bool, object], ...]) -> int:
+    """How many leading rows of sorted columns have a key <= cut (binary search)."""
+    low, high = 0, len(columns[0])
+    while low < high:
+        middle = (low + high) // 2
+        if sort_key(columns, middle) <= cut:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,386 @@
+"""Filters as users give them, turned into predicates that fit a schema.
+
+Accepted are predicates, pyarrow expressions, and lists of `(column, op, value)` as pandas and pyarrow take them.
+Everything passes through `_fitted`, so afterwards all columns exist and all literals have their column's type. What is
+not understood becomes `Opaque`, which evaluates as pyarrow does; nothing is ever guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakebed.errors import InvalidArgument, NotFound, did_you_mean
+from lakebed.types.expression_tree import (
+    CallNode,
+    ExpressionTree,
+    FieldNode,
+    LiteralNode,
+    Node,
+    UnreadableExpression,
+    column_names,
+    is_picklable,
+)
+from lakebed.types.predicate import (
+    MIRRORED,
+    OPPOSITE,
+    Always,
+    And,
+    Comparison,
+    In,
+    IsNotNull,
+    IsNull,
+    Not,
+    Op,
+    Opaque,
+    Or,
+    Predicate,
+    TextMatch,
+    conjunction,
+    disjunction,
+    is_predicate,
+    negate,
+    never,
+    unknown_columns,
+)
+from lakebed.types.predicate_evaluate import MATCH_FUNCTIONS, to_expression
+from lakebed.types.predicate_literal import Above, Exactly, Misfit, Nowhere, place
+
+_FORMS = "give a pyarrow expression such as pc.field('a') > 5, or a list such as [('a', '>', 5), ('b', 'in', [1, 2])]"
+
+
+def to_predicate(given: object, schema: pa.Schema) -> Predicate | None:
+    """The predicate for a user's filter, fitted to the schema's columns and types; None means no filter."""
+    raw: Predicate
+    if given is None:
+        return None
+    if is_predicate(given):
+        raw = given  # type: ignore[assignment]
+    elif isinstance(given, pc.Expression):
+        raw = _from_expression(given, schema)
+    elif isinstance(given, list | tuple):
+        raw = _from_lists(given, schema)
+    else:
+        raise InvalidArgument(f"filter is a {type(given).__name__}", hint=_FORMS)
+    missing = unknown_columns(raw, schema.names)
+    if missing:
+        raise NotFound(f"filter names column `{missing[0]}`", hint=did_you_mean(missing[0], schema.names))
+    return _fitted(raw, schema)
+
+
+# --- fitting to the schema -------------------------------------------------------------------------------------------
+
+
+def _fitted(predicate: Predicate, schema: pa.Schema) -> Predicate:
+    match predicate:
+        case And(children):
+            return conjunction(_fitted(child, schema) for child in children)
+        case Or(children):
+            return _one_in_per_column(disjunction(_fitted(child, schema) for child in children))
+        case Not(child):
+            return _fitted_negation(_fitted(child, schema))
+        case Comparison():
+            return _fitted_comparison(predicate, schema)
+        case In(column, values):
+            return In(column, _fitted_values(column, values, schema.field(column).type))
+        case TextMatch(column) if not _is_text(schema.field(column).type):
+            raise InvalidArgument(
+                f"filter `{predicate}` needs text, but column `{column}` is {schema.field(column).type}",
+                hint="compare the column with <, <=, =, >= or > instead",
+            )
+        case Opaque():
+            return _checked(predicate, schema)
+        case leaf:
+            return leaf
+
+
+def _one_in_per_column(fitted: Predicate) -> Predicate:
+    """`a = 1 OR a = 2 OR …` as one IN, so that a thousand alternatives are one look-up."""
+    if not isinstance(fitted, Or):
+        return fitted
+    values: dict[str, list[pa.Array]] = {}
+    for child in fitted.children:
+        if isinstance(child, In) or (isinstance(child, Comparison) and child.op == Op.EQ):
+            some = child.values if isinstance(child, In) else pa.repeat(child.literal, 1)
+            values.setdefault(child.column, []).append(some)
+
+    def merged(child: Predicate) -> Predicate:
+        match child:
+            case Comparison(column, Op.EQ) | In(column) if len(values[column]) > 1:
+                return In(column, pa.concat_arrays(values[column]))
+            case _:
+                return child
+
+    return disjunction(merged(child) for child in fitted.children)  # which keeps one of several equal parts
+
+
+def _fitted_negation(fitted: Predicate) -> Predicate:
+    match fitted:
+        case Comparison(column, op, literal) if not pa.types.is_floating(literal.type):
+            return Comparison(column, OPPOSITE[op], literal)  # no NaN here
+        case _:
+            return negate(fitted)
+
+
+def _fitted_comparison(predicate: Comparison, schema: pa.Schema) -> Predicate:
+    column, op, column_type = predicate.column, predicate.op, schema.field(predicate.column).type
+    if not predicate.literal.is_valid:
+        return Always(None)
+    try:
+        placed = place(predicate.literal, column_type)
+    except Misfit as misfit:
+        # What pyarrow can compare and we can not place is still evaluated, as long as it is said in pyarrow's types.
+        as_given = Opaque(to_expression(predicate), frozenset({column}))
+        return _checked(as_given, schema, _misfit(predicate, column_type, misfit))
+    match placed, op:
+        case Exactly(value), _:
+            return Comparison(column, op, value)
+        case (Above() | Nowhere(), Op.NE):
+            return Not(never(column, column_type))
+        case (Above(), Op.EQ) | (Nowhere(), _) | (Above(None), Op.LT | Op.LE):
+            return never(column, column_type)
+        case Above(None), _:
+            return Not(never(column, column_type))
+        case Above(value), Op.LT | Op.LE:
+            return Comparison(column, Op.LE, value)
+        case Above(value), _:
+            return Comparison(column, Op.GT, value)
+    raise AssertionError("all places and comparisons are covered")
+
+
+def _fitted_values(column: str, values: pa.Array, column_type: pa.DataType) -> pa.Array:
+    """The values as the column's type; those that no cell can equal are left out."""
+    values = values.drop_null()
+    if values.type == column_type:
+        return values
+    if pa.types.is_integer(values.type) and pa.types.is_integer(column_type):
+        with suppress(pa.ArrowInvalid):  # some value is out of range
+            return values.cast(column_type)
+    kept = []
+    for value in values:
+        try:
+            placed = place(value, column_type)
+        except Misfit as misfit:
+            raise _misfit(Comparison(column, Op.EQ, value), column_type, misfit) from misfit
+        if isinstance(placed, Exactly):
+            kept.append(placed.value)
+    return pa.array(kept, column_type)
+
+
+def _misfit(comparison: Comparison, column_type: pa.DataType, misfit: Misfit) -> InvalidArgument:
+    return InvalidArgument(
+        f"value in filter `{comparison}` does not fit column `{comparison.column}` of type {column_type}: {misfit}",
+        hint=f"give a value of type {column_type}",
+    )
+
+
+def _checked(opaque: Opaque, schema: pa.Schema, otherwise: InvalidArgument | None = None) -> Opaque:
+    """The same, once pyarrow has evaluated it on a row of nulls: without rows, some kernels do not check types."""
+    names = sorted(opaque.columns)
+    nulls = [pa.nulls(1, schema.field(name).type) for name in names]
+    try:
+        # The extra column keeps the row when the expression reads no column at all.
+        pa.RecordBatch.from_arrays([*nulls, pa.nulls(1)], [*names, "#" + "".join(names)]).filter(opaque.expression)
+    except pa.ArrowException as error:
+        raise otherwise or InvalidArgument(
+            f"filter `{opaque}` can not be evaluated: {error}",
+            hint="combine conditions with &, | and ~, and compare columns with values of their own type",
+        ) from error
+    return opaque
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+# --- pyarrow expressions ---------------------------------------------------------------------------------------------
+
+_COMPARISONS = {
+    "equal": Op.EQ,
+    "not_equal": Op.NE,
+    "less": Op.LT,
+    "less_equal": Op.LE,
+    "greater": Op.GT,
+    "greater_equal": Op.GE,
+}
+_MATCHES = {function: match for match, function in MATCH_FUNCTIONS.items()}
+
+
+def _from_expression(expression: pc.Expression, schema: pa.Schema) -> Predicate:
+    if not is_picklable(expression):
+        # A position means something else after a projection, and can not travel to workers.
+        raise InvalidArgument(
+            f"filter `{expression}` refers to a column by position", hint="refer to columns by name: pc.field('a')"
+        )
+    try:
+        tree = ExpressionTree(expression)
+    except UnreadableExpression:
+        # A pyarrow that pickles otherwise: slower, since nothing is pruned and all columns are read, but right.
+        return Opaque(expression, frozenset(schema.names))
+    missing = sorted(column_names(tree.root) - set(schema.names))
+    if missing:
+        raise NotFound(f"filter names column `{missing[0]}`", hint=did_you_mean(missing[0], schema.names))
+    return _ExpressionReader(tree, schema).read(tree.root)
+
+
+class _ExpressionReader:
+    """Meaning of an expression's nodes; a node that is not understood becomes Opaque, alone."""
+
+    def __init__(self, tree: ExpressionTree, schema: pa.Schema) -> None:
+        self.tree = tree
+        self.schema = schema
+
+    def read(self, node: Node) -> Predicate:
+        match node:
+            case LiteralNode(value) if pa.types.is_boolean(value.type) or pa.types.is_null(value.type):
+                return Always(value.as_py())
+            case FieldNode((column,)) if pa.types.is_boolean(self.schema.field(column).type):
+                return Comparison(column, Op.EQ, pa.scalar(True))
+            case CallNode("and_kleene"):
+                return conjunction(self.read(part) for part in _operands(node))
+            case CallNode("or_kleene"):
+                return disjunction(self.read(part) for part in _operands(node))
+            case CallNode("and_not_kleene", (left, right)):
+                return conjunction([self.read(left), negate(self.read(right))])
+            case CallNode("invert", (part,)):
+                return negate(self.read(part))
+            case CallNode(function, (FieldNode((column,)), LiteralNode(value))) if function in _COMPARISONS:
+                return Comparison(column, _COMPARISONS[function], value)
+            case CallNode(function, (LiteralNode(value), FieldNode((column,)))) if function in _COMPARISONS:
+                return Comparison(column, MIRRORED[_COMPARISONS[function]], value)
+            case CallNode(function, (FieldNode((column,)),), options):
+                return self._test(function, column, options) or self._opaque(node)
+            case _:
+                return self._opaque(node)
+
+    def _test(self, function: str, column: str, options: pa.StructScalar | None) -> Predicate | None:
+        """A function of one column, or None where its options ask for something the tree can not say."""
+        is_float = pa.types.is_floating(self.schema.field(column).type)
+        match function:
+            case "is_valid":
+                return IsNotNull(column)
+            case "is_null" if not is_float or options is None or _option(options, "nan_is_null") is False:
+                return IsNull(column)
+            case "is_in" if options is not None:
+                return _membership(
+                    column, _option(options, "value_set"), _option(options, "null_matching_behavior"), is_float
+                )
+            case _ if function in _MATCHES and options is not None and _option(options, "ignore_case") is False:
+                # Bytes have patterns too, but those need not be text.
+                if _is_text(self.schema.field(column).type):
+                    return TextMatch(column, _MATCHES[function], _option(options, "pattern"))
+        return None
+
+    def _opaque(self, node: Node) -> Opaque:
+        return Opaque(self.tree.expression_of(node), column_names(node))
+
+
+def _operands(node: CallNode) -> list[Node]:
+    """Operands of a chain of one connective, left to right. A loop, since chains are deep on one side."""
+    found: list[Node] = []
+    pending: list[Node] = [node]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, CallNode) and current.function == node.function:
+            pending.extend(reversed(current.arguments))
+        else:
+            found.append(current)
+    return found
+
+
+def _option(options: pa.StructScalar, name: str) -> Any:
+    """A function option; None when this pyarrow does not have it under that name."""
+    if name not in options:
+        return None
+    value = options[name]
+    return value.values if isinstance(value, pa.ListScalar) else value.as_py()
+
+
+def _membership(column: str, values: pa.Array | None, null_matching: int | None, is_float: bool) -> Predicate | None:
+    """`is_in`, unlike SQL's IN, is never NULL. Matching 0: a null among the values finds nulls; 1: it does not."""
+    if values is None or null_matching not in (0, 1):
+        return None
+    present = values.drop_null()
+    if is_float and pc.any(pc.is_in(present.cast(pa.float64(), safe=False), _ZERO_OR_NAN)).as_py():
+        # is_in compares bits: it finds NaN, and tells 0.0 from -0.0. Equality does neither.
+        return None
+    if null_matching == 0 and values.null_count:
+        return disjunction([IsNull(column), In(column, present)])
+    return conjunction([IsNotNull(column), In(column, present)])
+
+
+_ZERO_OR_NAN = pa.array([0.0, -0.0, float("nan")])
+
+
+# --- lists -----------------------------------------------------------------------------------------------------------
+
+
+def _from_lists(given: Sequence[Any], schema: pa.Schema) -> Predicate:
+    """`[(column, op, value), …]` is an AND; a list of such lists is an OR of ANDs."""
+    if not given or any(not isinstance(part, list | tuple) or not part for part in given):
+        raise InvalidArgument(f"filter {given!r} is not a list of conditions", hint=_FORMS)
+    groups = [given] if isinstance(given[0][0], str) else given
+    return disjunction(conjunction(_condition(part, schema) for part in group) for group in groups)
+
+
+def _condition(part: Any, schema: pa.Schema) -> Predicate:
+    if not (
+        isinstance(part, list | tuple) and len(part) == 3 and isinstance(part[0], str) and isinstance(part[1], str)
+    ):
+        raise InvalidArgument(f"filter condition {part!r} is not (column, op, value)", hint=_FORMS)
+    column, op, value = part
+    if column not in schema.names:
+        raise NotFound(f"filter names column `{column}`", hint=did_you_mean(column, schema.names))
+    if op.lower() not in _LIST_OPS:
+        raise InvalidArgument(
+            f"operator `{op}` of filter condition {part!r} is not known", hint=did_you_mean(op, _LIST_OPS)
+        )
+    return _LIST_OPS[op.lower()](column, value)
+
+
+def _member(column: str, values: Any) -> Predicate:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidArgument(
+            f"`in` on column `{column}` needs several values, not {values!r}", hint=f"write ({column!r}, 'in', [...])"
+        )
+    chosen = [value for value in values if value is not None]
+    found: Predicate
+    try:
+        found = In(column, values if isinstance(values, pa.Array) else pa.array(chosen))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        # Values of several types: each is asked alone.
+        found = disjunction(Comparison(column, Op.EQ, _scalar(column, value)) for value in chosen)
+    with_null = len(chosen) < len(list(values))
+    return disjunction([IsNull(column), found]) if with_null else conjunction([IsNotNull(column), found])
+
+
+def _scalar(column: str, value: Any) -> pa.Scalar:
+    if value is None:
+        raise InvalidArgument(
+            f"filter compares column `{column}` with None, which nothing equals",
+            hint=f"write ({column!r}, 'in', [None]) to find nulls",
+        )
+    if isinstance(value, pa.Scalar):
+        return value
+    try:
+        # Integers beyond 64 bits have no Arrow integer type, but compare all the same.
+        is_huge = isinstance(value, int) and not -(2**63) <= value < 2**63
+        return pa.scalar(Decimal(value) if is_huge else value)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgument(
+            f"filter value {value!r} for column `{column}` has no Arrow type",
+            hint="give a number, text, bytes, date or time",
+        ) from error
+
+
+_LIST_OPS: dict[str, Callable[[str, Any], Predicate]] = {
+    **{str(op): lambda column, value, op=op: Comparison(column, op, _scalar(column, value)) for op in Op},  # type: ignore[misc]
+    "==": lambda column, value: Comparison(column, Op.EQ, _scalar(column, value)),
+    "in": _member,
+    "not in": lambda column, value: negate(_member(column, value)),
+}

@@ -1,0 +1,1 @@
+"""Compatibility tier: other implementations judge the tables, in both directions."""

@@ -1,0 +1,124 @@
+"""Environments of the judges: built on demand, kept in `.oracles/`, keyed by a hash of everything pinned.
+
+A changed pin, worker source or interpreter gives another key, so a stale environment is never used. Building holds
+a file lock, which makes it safe for parallel test workers; the marker file written last makes an interrupted build
+count as no build.
+"""
+
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+JAVA_SOURCES = HERE.parent / "java"
+CACHE = HERE.parents[2] / ".oracles"
+READY = "READY"
+BUILD_TIMEOUT_S = 1800
+
+
+class JudgeUnavailable(Exception):
+    """The environment of a judge cannot be made here; the message says what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A ready environment: the judge's name and the command line that starts its process."""
+
+    name: str
+    directory: Path
+    command: tuple[str, ...]
+
+
+def prepare(name: str) -> Environment:
+    """Return the environment of judge `name`, building it first when the cache has none for the present pins."""
+    if name == "java":
+        return _prepare_java()
+    return _prepare_python(name)
+
+
+def _prepare_python(name: str) -> Environment:
+    pins = HERE / f"requirements-{name}.txt"
+    directory = _directory(name, [pins], platform.python_version(), platform.machine())
+    python = directory / "bin" / "python"
+
+    def build() -> None:
+        _run([sys.executable, "-m", "venv", str(directory)])
+        _run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(pins)])
+
+    _once(name, directory, build)
+    # The worker runs from the source tree, so an edit of it needs no rebuild.
+    return Environment(name, directory, (str(python), str(HERE / "workers" / f"{name}_worker.py")))
+
+
+def _prepare_java() -> Environment:
+    missing = [tool for tool in ("mvn", "javac", "java") if shutil.which(tool) is None]
+    if missing:
+        raise JudgeUnavailable(f"the java judge needs {', '.join(missing)} on the PATH")
+    pins = JAVA_SOURCES / "pom.xml"
+    sources = sorted(JAVA_SOURCES.glob("*.java"))
+    directory = _directory("java", [pins, *sources])
+    jars, classes = directory / "lib", directory / "classes"
+
+    def build() -> None:
+        _run(["mvn", "-q", "-B", "-f", str(pins), "dependency:copy-dependencies", f"-DoutputDirectory={jars}"])
+        classes.mkdir(parents=True)
+        _run(["javac", "-nowarn", "-proc:none", "-cp", f"{jars}/*", "-d", str(classes), *map(str, sources)])
+
+    _once("java", directory, build)
+    # Short runs on small tables: the quick compiler and the simple collector start fastest. The zone is fixed
+    # because the engine turns local-zoned timestamps into text in the zone of the process.
+    flags = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx1g", "-Duser.timezone=UTC", "-Dfile.encoding=UTF-8")
+    return Environment("java", directory, ("java", *flags, "-cp", f"{classes}:{jars}/*", "Judge"))
+
+
+def _directory(name: str, files: list[Path], *facts: str) -> Path:
+    digest = hashlib.sha256("\0".join(facts).encode())
+    for file in files:
+        digest.update(file.read_bytes())
+    return CACHE / f"{name}-{digest.hexdigest()[:16]}"
+
+
+def _once(name: str, directory: Path, build: Callable[[], None]) -> None:
+    if (directory / READY).exists():
+        return
+    CACHE.mkdir(exist_ok=True)
+    with _locked(CACHE / f"{name}.lock"):
+        if (directory / READY).exists():  # another worker built it while this one waited
+            return
+        for stale in CACHE.glob(f"{name}-*"):
+            shutil.rmtree(stale)
+        directory.mkdir()
+        build()
+        (directory / READY).touch()
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # released when the file is closed, even if the process dies
+        yield
+
+
+def _run(command: list[str]) -> None:
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=BUILD_TIMEOUT_S,
+            check=False,
+            env={**os.environ, "PYTHONPATH": ""},
+        )
+    except (OSError, subprocess.TimeoutExpired) as failure:
+        raise JudgeUnavailable(f"{command[0]}: {failure}") from failure
+    if done.returncode != 0:
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
+        raise JudgeUnavailable(f"`{' '.join(command[:4])} …` failed with exit code {done.returncode}:\n{tail}")

@@ -1,0 +1,75 @@
+"""Options of object stores: Paimon's names, the client's own, and refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakebed.errors import InvalidOption
+from lakebed.fileio.object_store_options import AZURE, GCS, S3, read_connection
+
+
+def test_paimon_names() -> None:
+    """Paimon's option names become the client's settings; a plain-HTTP endpoint is allowed to be one."""
+    connection = read_connection(
+        S3,
+        "bucket",
+        {
+            "s3.endpoint": "http://127.0.0.1:9000",
+            "s3.access-key": "me",
+            "s3.secret-key": "hush",
+            "s3.path.style.access": "true",
+            "s3.region": "eu-west-1",
+            "warehouse": "s3://bucket/x",
+        },
+    )
+    assert connection.config == {
+        "endpoint": "http://127.0.0.1:9000",
+        "access_key_id": "me",
+        "secret_access_key": "hush",
+        "virtual_hosted_style_request": "false",
+        "region": "eu-west-1",
+    }
+    assert connection.http == {"allow_http": "true"}
+
+
+def test_secrets_are_not_shown() -> None:
+    """A connection that gets logged shows no secret."""
+    assert "hush" not in repr(read_connection(S3, "b", {"s3.secret-key": "hush"}))
+
+
+def test_virtual_hosted_style() -> None:
+    """Without path style the bucket goes into the endpoint's host name, once."""
+    for endpoint in ("https://store.example", "https://bucket.store.example"):
+        connection = read_connection(S3, "bucket", {"s3.path-style-access": "false", "s3.endpoint": endpoint})
+        assert connection.config == {
+            "virtual_hosted_style_request": "true",
+            "endpoint": "https://bucket.store.example",
+        }
+
+
+def test_client_settings_pass_through() -> None:
+    """The client's own settings, its HTTP settings and retries are reachable, in any of the three spellings."""
+    connection = read_connection(S3, "b", {"s3.session_token": "t", "s3.connect-timeout": "5s", "s3.max.retries": "2"})
+    assert (connection.config, connection.http, connection.retry) == (
+        {"session_token": "t"},
+        {"connect_timeout": "5s"},
+        {"max_retries": 2},
+    )
+    assert read_connection(AZURE, "b", {"az.account-name": "a"}).config == {"account_name": "a"}
+    assert read_connection(GCS, "b", {"gs.service-account": "f", "s3.nonsense": "1"}).config == {"service_account": "f"}
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("s3.acess-key", "x", "did you mean `s3.access-key`"),
+        ("s3.path-style-access", "maybe", "`true` or `false`"),
+        ("s3.max-retries", "many", "whole number"),
+    ],
+)
+def test_refused_options(option: str, value: str, words: str) -> None:
+    """Unknown names and ill-typed values are refused, naming the option and the remedy."""
+    with pytest.raises(InvalidOption) as raised:
+        read_connection(S3, "b", {option: value})
+    assert words in str(raised.value)
+    assert option in str(raised.value)
