@@ -13,18 +13,8 @@ from lakebed.clock import RandomIds, SystemClock
 from lakebed.errors import InvalidArgument, NotFound
 from lakebed.fileio import open_fileio
 from lakebed.table.table import Table
-from lakebed.types.arrow import from_arrow_schema
-from lakebed.types.logical import (
-    ArrayType,
-    AtomicType,
-    DataField,
-    DataType,
-    MapType,
-    MultisetType,
-    RowType,
-    parse_type,
-    renumbered,
-)
+from lakebed.types.arrow import as_data_type, from_arrow_schema
+from lakebed.types.logical import DataField, renumbered
 
 SchemaLike = Any
 """A pyarrow schema, a mapping from column names to types, or a list of fields."""
@@ -138,23 +128,11 @@ def _to_fields(schema: SchemaLike) -> tuple[DataField, ...]:
         fields = []
         for name, given in schema.items():
             column_id = next(counter)
-            fields.append(DataField(column_id, name, renumbered(_to_type(name, given), lambda: next(counter))))
+            fields.append(DataField(column_id, name, renumbered(as_data_type(given, name), lambda: next(counter))))
         return tuple(fields)
     if isinstance(schema, Sequence) and schema and all(isinstance(field, DataField) for field in schema):
         return tuple(schema)
     raise InvalidArgument(
         f"schema of type {type(schema).__name__} is not understood",
         hint='pass a pyarrow schema or a mapping like {"id": "BIGINT NOT NULL", "name": "STRING"}',
-    )
-
-
-def _to_type(name: str, given: Any) -> DataType:
-    if isinstance(given, str):
-        return parse_type(given)
-    if isinstance(given, pa.DataType):
-        return from_arrow_schema(pa.schema([pa.field(name, given)]))[0].type
-    if isinstance(given, AtomicType | ArrayType | MultisetType | MapType | RowType):
-        return given
-    raise InvalidArgument(
-        f"type of column `{name}` is {given!r}", hint='write it as text like "DECIMAL(10, 2)", or as a pyarrow type'
     )

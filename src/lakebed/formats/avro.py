@@ -23,13 +23,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.errors import CorruptFile
 from lakebed.formats.avro_codecs import codec_name, compressor, decompressor
 from lakebed.formats.avro_decode import plain_schema, to_columns, without_null
 from lakebed.formats.avro_encode import encode_long, encode_records
 from lakebed.formats.avro_schema import avro_schema
 from lakebed.formats.base import FileStats, WriteSettings
-from lakebed.formats.conform import as_corrupt, to_read, to_write
+from lakebed.formats.conform import as_corrupt, corrupt, to_read, to_write
 from lakebed.formats.statistics import StatsCollector
 from lakebed.types.logical import DataField
 
@@ -129,10 +128,7 @@ def _avro_as_corrupt(path: str) -> Iterator[None]:
         with as_corrupt(path):
             yield
     except (ValueError, LookupError, TypeError, ArithmeticError, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise CorruptFile(
-            f"data file `{path}` can not be read: {error}",
-            hint="restore the file from a copy, or roll the table back to a snapshot that does not use it",
-        ) from error
+        raise corrupt(path, str(error)) from error
 
 
 class AvroReader:

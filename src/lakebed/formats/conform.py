@@ -30,10 +30,21 @@ def as_corrupt(path: str) -> Iterator[None]:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise CorruptFile(
-            f"data file `{path}` can not be read: {error}",
-            hint="restore the file from a copy, or roll the table back to a snapshot that does not use it",
-        ) from error
+        raise corrupt(path, str(error)) from error
+
+
+def corrupt(path: str, reason: str) -> CorruptFile:
+    """The error for a file whose bytes make no sense."""
+    return CorruptFile(
+        f"data file `{path}` can not be read: {reason}",
+        hint="restore the file from a copy, or roll the table back to a snapshot that does not use it",
+    )
+
+
+def check_rows(found: int, promised: int, path: str) -> None:
+    """Refuses a file in which the content ends before, or after, the place its footer names."""
+    if found != promised:
+        raise corrupt(path, f"its content reaches row {found}, its footer says {promised}")
 
 
 def to_write(batch: pa.RecordBatch | pa.Table, fields: Sequence[DataField]) -> pa.Table:

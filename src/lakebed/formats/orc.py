@@ -1,8 +1,9 @@
 """ORC data files.
 
-Two limits of pyarrow shape this file. Its reader knows timestamps as 64-bit nanoseconds only (years 1677 to 2262), so
+Limits of pyarrow shape this file. Its reader knows timestamps as 64-bit nanoseconds only (years 1677 to 2262), so
 values beyond are refused on writing instead of producing a file that can not be read back. Its writer ignores the
-offset of sliced structs, so such columns are copied first. Statistics inside ORC files are out of reach too: a filter
+offset of sliced structs, so such columns are copied first; and it loses values of a ROW inside a ROW next to nulls, so
+such columns are refused on writing (reading them is fine). Statistics inside ORC files are out of reach too: a filter
 never leaves anything out here.
 """
 
@@ -19,7 +20,7 @@ from pyarrow import orc
 
 from lakebed.errors import CorruptFile, InvalidData, InvalidOption, InvalidSchema, Unsupported, did_you_mean
 from lakebed.formats.base import FileStats, WriteSettings
-from lakebed.formats.conform import as_corrupt, to_read, to_write
+from lakebed.formats.conform import as_corrupt, check_rows, to_read, to_write
 from lakebed.formats.size_estimate import SizeEstimate
 from lakebed.formats.statistics import StatsCollector
 from lakebed.types.arrow import to_arrow_type
@@ -54,9 +55,9 @@ class OrcFormat:
     name = "orc"
 
     def check(self, fields: Sequence[DataField]) -> None:
-        """Refuses types that no Paimon reader takes from an ORC file."""
+        """Refuses types that no Paimon reader takes from an ORC file, and those that can not be written right."""
         for field in fields:
-            unfit = _unfit_part(field.type)
+            unfit = _unfit_part(field.type, inside_row=False)
             if unfit is not None:
                 raise InvalidSchema(
                     f"column `{field.name}`: ORC files can not store {unfit}",
@@ -73,21 +74,22 @@ class OrcFormat:
         return OrcReader(source, path)
 
 
-def _unfit_part(data_type: DataType) -> DataType | None:
+def _unfit_part(data_type: DataType, *, inside_row: bool) -> str | None:
+    parts: tuple[DataType, ...] = ()
     match data_type:
         case AtomicType(root=TypeRoot.BINARY | TypeRoot.VARIANT) | MultisetType():
-            return data_type
-        case AtomicType(root=TypeRoot.VARBINARY):
-            return data_type if data_type.length != MAX_LENGTH else None
-        case AtomicType():
-            return None
+            return str(data_type)
+        case AtomicType(root=TypeRoot.VARBINARY) if data_type.length != MAX_LENGTH:
+            return str(data_type)
+        case RowType() if inside_row:
+            return f"{data_type} inside another ROW"
         case ArrayType(element):
-            parts: list[DataType] = [element]
+            parts = (element,)
         case MapType(key, value):
-            parts = [key, value]
+            parts = (key, value)
         case RowType(members):
-            parts = [member.type for member in members]
-    return next((unfit for part in parts if (unfit := _unfit_part(part)) is not None), None)
+            parts, inside_row = tuple(member.type for member in members), True
+    return next((unfit for part in parts if (unfit := _unfit_part(part, inside_row=inside_row)) is not None), None)
 
 
 class OrcWriter:
@@ -214,6 +216,7 @@ class OrcReader:
                 batch = to_read(_trimmed(table.slice(start, batch_rows), fields), fields, self._path)
                 yield position, batch
                 position += batch.num_rows
+        check_rows(position, self.row_count, self._path)
 
     def _stripe(self, stripe: int, columns: list[str]) -> pa.RecordBatch:
         try:

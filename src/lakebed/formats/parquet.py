@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 
 from lakebed.errors import InvalidOption, did_you_mean
 from lakebed.formats.base import FileStats, WriteSettings
-from lakebed.formats.conform import as_corrupt, to_read, to_write
+from lakebed.formats.conform import as_corrupt, check_rows, to_read, to_write
+from lakebed.formats.parquet_dictionary import dictionary_columns
 from lakebed.formats.parquet_prune import kept_row_groups
 from lakebed.formats.parquet_schema import parquet_schema
 from lakebed.formats.size_estimate import SizeEstimate
@@ -65,7 +66,7 @@ class ParquetWriter:
         self._settings = settings
         self._schema = parquet_schema(fields)
         self._codec = _codec(settings.compression)
-        self._file = self._open(stream)
+        self._file: pq.ParquetWriter | None = None
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
         self._pending_bytes = 0
@@ -73,12 +74,13 @@ class ParquetWriter:
         self._bounds_known: list[set[str]] = []
         self._size = SizeEstimate(self._sample_bytes)
 
-    def _open(self, sink: pa.NativeFile) -> pq.ParquetWriter:
+    def _open(self, sink: pa.NativeFile, first_rows: pa.Table) -> pq.ParquetWriter:
         return pq.ParquetWriter(
             sink,
             self._schema,
             compression=self._codec,
             compression_level=self._settings.zstd_level if self._codec == "zstd" else None,
+            use_dictionary=dictionary_columns(first_rows),
             store_decimal_as_integer=True,
             # The columns asked for decide the types on reading; a second copy of the schema would only cost bytes.
             store_schema=False,
@@ -110,6 +112,8 @@ class ParquetWriter:
         footer_tells = {name for name in self._stats.bounded() if not _has_long_values(group.column(name))}
         self._stats.add(group, bounds_later=footer_tells)
         self._bounds_known.append(set(self._stats.bounded()) - footer_tells)
+        if self._file is None:
+            self._file = self._open(self._stream, group)
         self._file.write_table(self._with_ids(group), row_group_size=group.num_rows)
         self._size.observe(self._stream.tell(), self._pending_bytes)
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
@@ -119,7 +123,7 @@ class ParquetWriter:
 
     def _sample_bytes(self, sample: pa.Table) -> int:
         sink = pa.BufferOutputStream()
-        with self._open(sink) as file:
+        with self._open(sink, sample) as file:
             file.write_table(self._with_ids(sample))
         return int(sink.getvalue().size)
 
@@ -131,6 +135,8 @@ class ParquetWriter:
         """Writes the last row group and the footer."""
         if self._pending_rows:
             self._flush()
+        if self._file is None:
+            self._file = self._open(self._stream, self._schema.empty_table())
         self._file.close()
         self._take_footer_bounds(self._file.writer.metadata)
         return self._stats.result()
@@ -223,10 +229,12 @@ class ParquetReader:
         groups: Sequence[int] = range(self._file.metadata.num_row_groups)
         if filter is not None:
             groups = kept_row_groups(self._source, self._schema, fields, filter, self._path)
-        for position, run in _runs(self._file.metadata, groups, batch_rows):
+        for position, end, run in _runs(self._file.metadata, groups, batch_rows):
             for batch in self._batches(fields, run, batch_rows, use_threads):
                 yield position, batch
                 position += batch.num_rows
+            # Checksums cover the content of pages, not their headers: a damaged header shows as missing rows.
+            check_rows(position, end, self._path)
 
     def _batches(
         self, fields: Sequence[DataField], groups: list[int], batch_rows: int, use_threads: bool
@@ -259,19 +267,19 @@ class ParquetReader:
         """The stream belongs to the caller; there is nothing else to let go of."""
 
 
-def _runs(footer: pq.FileMetaData, groups: Sequence[int], batch_rows: int) -> Iterator[tuple[int, list[int]]]:
-    """Neighbouring row groups, taken together while they are smaller than a batch, with their first row's position."""
+def _runs(footer: pq.FileMetaData, groups: Sequence[int], batch_rows: int) -> Iterator[tuple[int, int, list[int]]]:
+    """Neighbouring row groups, taken together while they are smaller than a batch, with the rows they span."""
     first_rows = [0]
     for group in range(footer.num_row_groups):
         first_rows.append(first_rows[-1] + footer.row_group(group).num_rows)
     run: list[int] = []
     for group in groups:
         if run and (group != run[-1] + 1 or first_rows[group] - first_rows[run[0]] >= batch_rows):
-            yield first_rows[run[0]], run
+            yield first_rows[run[0]], first_rows[run[-1] + 1], run
             run = []
         run.append(group)
     if run:
-        yield first_rows[run[0]], run
+        yield first_rows[run[0]], first_rows[run[-1] + 1], run
 
 
 def _has_nanoseconds(arrow: pa.DataType) -> bool:

@@ -85,8 +85,9 @@ def live_entries(entries: Iterable[ManifestEntry], *, strict: bool = False) -> l
     for entry in entries:
         known = deleted if entry.kind else added
         identity = entry.identity
-        if known.setdefault(identity, entry) is not entry and strict:
+        if strict and identity in known:
             raise _inconsistent(entry, "twice")
+        known.setdefault(identity, entry)
     for identity, entry in deleted.items():
         if added.pop(identity, None) is None and strict:
             raise _inconsistent(entry, "without having been added")
@@ -95,14 +96,10 @@ def live_entries(entries: Iterable[ManifestEntry], *, strict: bool = False) -> l
 
 def merge_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     """What is left when an ADD and the DELETE of the same file cancel out; other DELETEs stay, for older manifests."""
-    added: dict[Hashable, ManifestEntry] = {}
-    deleted: dict[Hashable, ManifestEntry] = {}
-    kept = list(entries)
-    for entry in kept:
-        (deleted if entry.kind else added).setdefault(entry.identity, entry)
-    cancelled = added.keys() & deleted.keys()
-    survivors = {id(entry) for group in (added, deleted) for key, entry in group.items() if key not in cancelled}
-    return [entry for entry in kept if id(entry) in survivors]
+    kept: dict[tuple[bool, Hashable], ManifestEntry] = {}
+    for entry in entries:
+        kept.setdefault((entry.kind is EntryKind.ADD, entry.identity), entry)
+    return [entry for (is_add, identity), entry in kept.items() if (not is_add, identity) not in kept]
 
 
 def _inconsistent(entry: ManifestEntry, how: str) -> CorruptFile:

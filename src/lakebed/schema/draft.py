@@ -63,7 +63,7 @@ class SchemaDraft:
         self._has_snapshots = has_snapshots
         self._fields = base.fields
         used_ids = (column.id for column in walk_fields(base.fields))
-        self._highest_id = max(base.highest_field_id, *used_ids)  # some writers forget to raise the former
+        self._highest_id = max([base.highest_field_id, *used_ids])  # some writers forget to raise the former
         self._partition_keys = base.partition_keys
         self._primary_keys = base.primary_keys
         self._options = dict(base.options)
@@ -161,6 +161,8 @@ class SchemaDraft:
             return new
 
         self._fields = edited_type(self._fields, path, change)
+        if len(path) == 1:
+            check_default(self._fields[position_of(self._fields, path)])
 
     def update_nullability(self, name: Name, nullable: bool) -> None:
         """NOT NULL can be taken back; requiring it for existing rows needs an option."""

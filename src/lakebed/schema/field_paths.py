@@ -50,14 +50,14 @@ def edited_members(
         edit(members)
         return replace(row, fields=tuple(members))
 
-    return edited_type(fields, path[:-1], edit_row, path)
+    return edited_type(fields, path[:-1], edit_row)
 
 
 def edited_type(
-    fields: tuple[DataField, ...], path: Path, change: Callable[[DataType], DataType], full_path: Path | None = None
+    fields: tuple[DataField, ...], path: Path, change: Callable[[DataType], DataType]
 ) -> tuple[DataField, ...]:
     """The columns after `change` replaced the type at the path; the empty path is the row of all columns."""
-    row = _replaced(RowType(fields), path, change, full_path or path)
+    row = _replaced(RowType(fields), path, 0, change)
     assert isinstance(row, RowType)
     return row.fields
 
@@ -67,29 +67,26 @@ def position_of(members: Sequence[DataField], path: Path) -> int:
     for index, member in enumerate(members):
         if member.name == path[-1]:
             return index
-    raise _missing(path, path[-1], members)
+    names = [member.name for member in members]
+    raise NotFound(f"there is no column `{shown(path)}`", hint=did_you_mean(path[-1], names))
 
 
-def _replaced(data_type: DataType, path: Path, change: Callable[[DataType], DataType], full: Path) -> DataType:
-    if not path:
+def _replaced(data_type: DataType, path: Path, depth: int, change: Callable[[DataType], DataType]) -> DataType:
+    if depth == len(path):
         return change(data_type)
-    head, rest = path[0], path[1:]
+    name = path[depth]
     match data_type:
         case RowType(fields):
             members = list(fields)
-            done = full[: len(full) - len(path)]
-            index = position_of(members, (*done, head))
-            members[index] = replace(members[index], type=_replaced(members[index].type, rest, change, full))
+            index = position_of(members, path[: depth + 1])
+            inner = _replaced(members[index].type, path, depth + 1, change)
+            members[index] = replace(members[index], type=inner)
             return replace(data_type, fields=tuple(members))
-        case ArrayType(element) if head == ELEMENT:
-            return replace(data_type, element=_replaced(element, rest, change, full))
-        case MapType(_, value) if head == VALUE:
-            return replace(data_type, value=_replaced(value, rest, change, full))
+        case ArrayType(element) if name == ELEMENT:
+            return replace(data_type, element=_replaced(element, path, depth + 1, change))
+        case MapType(_, value) if name == VALUE:
+            return replace(data_type, value=_replaced(value, path, depth + 1, change))
     raise NotFound(
-        f"there is no column `{shown(full)}`: {data_type} has no part `{head}`",
+        f"there is no column `{shown(path)}`: {data_type} has no part `{name}`",
         hint=f"name members of a ROW, `{ELEMENT}` of an ARRAY or `{VALUE}` of a MAP",
     )
-
-
-def _missing(path: Path, name: str, members: Sequence[DataField]) -> NotFound:
-    return NotFound(f"there is no column `{shown(path)}`", hint=did_you_mean(name, [member.name for member in members]))

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
+from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import SupportsFloat
 
 import numpy as np
 
@@ -28,16 +30,21 @@ _MILLIS_PER_DAY = 86_400_000
 _NANOS = 10**9
 
 
-def java_float_text(shortest: str) -> str:
+def java_float_text(shortest: str, exact: Callable[[str], SupportsFloat] = float) -> str:
     """Java's text of a floating point value, given its shortest digits in any notation: `1.0`, `1.0E10`, `NaN`.
 
-    Java before 19 sometimes prints one digit more than needed; later versions and this function do not.
+    `exact` reads the digits as a value of the type. Java before 19 sometimes prints one digit more than needed; later
+    versions and this function do not.
     """
     if shortest in ("nan", "-nan"):
         return "NaN"
     if shortest in ("inf", "-inf"):
         return shortest.replace("inf", "Infinity")
-    negative, digit_tuple, exponent = Decimal(shortest).as_tuple()
+    number = Decimal(shortest)
+    if number and len(number.normalize().as_tuple().digits) == 1:
+        # Java writes two digits at least, and takes the nearest two: the smallest double is 4.9E-324.
+        number = Decimal(f"{float(exact(shortest)):.1e}")
+    negative, digit_tuple, exponent = number.as_tuple()
     sign = "-" if negative else ""
     digits = "".join(map(str, digit_tuple))
     point = len(digits) + int(exponent)  # digits in front of the decimal point; negative: zeros behind it

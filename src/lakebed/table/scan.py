@@ -95,8 +95,11 @@ class FileSieve:
         return _filtered(metas, may_match(self._partition_part, stats, counts))
 
     def keep_entries(self, entries: list[ManifestEntry]) -> list[ManifestEntry]:
-        """Entries that may match by partition and bucket. A file's addition and deletion are kept or dropped alike."""
-        entries = self._keep_partitions(entries)
+        """Entries that may match by partition and bucket. A file's addition and deletion are kept or dropped alike.
+
+        Postponed rows (bucket -2) wait for a compaction to give them a bucket; until then nobody sees them.
+        """
+        entries = self._keep_partitions([entry for entry in entries if entry.bucket >= 0])
         if self._bucket_keys is not None:
             entries = [entry for entry in entries if self._is_possible_bucket(entry)]
         return entries

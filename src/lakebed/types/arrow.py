@@ -166,3 +166,17 @@ def _advice(arrow: pa.DataType) -> str:
     if pa.types.is_duration(arrow):
         return "store it as int64 with the unit in the column's name"
     return "cast it to a type that the table reference lists"
+
+
+def as_data_type(given: object, column: str) -> DataType:
+    """A type however a user writes it: as text (`DECIMAL(10, 2)`), as an Arrow type, or as it is."""
+    if isinstance(given, str):
+        return lt.parse_type(given)
+    if isinstance(given, pa.DataType):
+        counter = iter(range(1 << 30))
+        return lt.renumbered(from_arrow_type(given, column), lambda: next(counter))
+    if isinstance(given, AtomicType | ArrayType | MultisetType | MapType | RowType):
+        return given
+    raise InvalidSchema(
+        f"type of column `{column}` is {given!r}", hint='write it as text like "DECIMAL(10, 2)", or as a pyarrow type'
+    )

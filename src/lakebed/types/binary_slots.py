@@ -140,7 +140,9 @@ def as_column(column: pa.Array | pa.ChunkedArray, data_type: DataType) -> pa.Arr
     wanted = to_arrow_type(data_type)
     try:
         if is_root(data_type, STRINGS | BINARIES):
-            if not _has_offsets(column.type) or column.nbytes > np.iinfo(np.int32).max:
+            # Chunks may hold more text together than 32-bit offsets reach.
+            is_huge = isinstance(column, pa.ChunkedArray) and column.nbytes > np.iinfo(np.int32).max
+            if is_huge or not _has_offsets(column.type):
                 column = column.cast(pa.large_binary() if is_root(data_type, BINARIES) else pa.large_string())
         elif column.type != wanted:
             column = column.cast(wanted)

@@ -75,9 +75,15 @@ class ExpressionTree:
         return self._rebuild(tokens)
 
     def _rebuild(self, tokens: Tokens) -> pc.Expression:
-        # A file without columns would have no row, so literals are followed by one column that nobody refers to.
-        columns = [*self._batch.columns, pa.nulls(1)]
-        schema = pa.schema([pa.field("", column.type) for column in columns], pa.KeyValueMetadata(tokens))
+        # Only the literals in use, numbered anew. One column is there in any case: a file without has no row.
+        columns = [pa.nulls(1)]
+        numbered: Tokens = []
+        for kind, value in tokens:
+            if kind in (b"literal", b"options"):
+                columns.append(self._batch.column(int(value)))
+                value = str(len(columns) - 1).encode()
+            numbered.append((kind, value))
+        schema = pa.schema([pa.field("", column.type) for column in columns], pa.KeyValueMetadata(numbered))
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, schema) as writer:
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))

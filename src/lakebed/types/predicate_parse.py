@@ -7,7 +7,7 @@ not understood becomes `Opaque`, which evaluates as pyarrow does; nothing is eve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
@@ -108,15 +108,15 @@ def _one_in_per_column(fitted: Predicate) -> Predicate:
         if isinstance(child, In) or (isinstance(child, Comparison) and child.op == Op.EQ):
             some = child.values if isinstance(child, In) else pa.repeat(child.literal, 1)
             values.setdefault(child.column, []).append(some)
-
-    def merged(child: Predicate) -> Predicate:
+    merged = {column: In(column, pa.concat_arrays(some)) for column, some in values.items() if len(some) > 1}
+    parts: dict[Predicate, None] = {}
+    for child in fitted.children:
         match child:
-            case Comparison(column, Op.EQ) | In(column) if len(values[column]) > 1:
-                return In(column, pa.concat_arrays(values[column]))
+            case Comparison(column, Op.EQ) | In(column) if column in merged:
+                parts[merged[column]] = None
             case _:
-                return child
-
-    return disjunction(merged(child) for child in fitted.children)  # which keeps one of several equal parts
+                parts[child] = None
+    return disjunction(parts)
 
 
 def _fitted_negation(fitted: Predicate) -> Predicate:
@@ -260,19 +260,19 @@ class _ExpressionReader:
 
     def _test(self, function: str, column: str, options: pa.StructScalar | None) -> Predicate | None:
         """A function of one column, or None where its options ask for something the tree can not say."""
-        is_float = pa.types.is_floating(self.schema.field(column).type)
+        column_type = self.schema.field(column).type
         match function:
             case "is_valid":
                 return IsNotNull(column)
-            case "is_null" if not is_float or options is None or _option(options, "nan_is_null") is False:
+            case "is_null" if options is None or _option(options, "nan_is_null") is False:
+                return IsNull(column)
+            case "is_null" if not pa.types.is_floating(column_type):
                 return IsNull(column)
             case "is_in" if options is not None:
-                return _membership(
-                    column, _option(options, "value_set"), _option(options, "null_matching_behavior"), is_float
-                )
+                return _membership(column, options, column_type)
             case _ if function in _MATCHES and options is not None and _option(options, "ignore_case") is False:
                 # Bytes have patterns too, but those need not be text.
-                if _is_text(self.schema.field(column).type):
+                if _is_text(column_type):
                     return TextMatch(column, _MATCHES[function], _option(options, "pattern"))
         return None
 
@@ -301,23 +301,39 @@ def _option(options: pa.StructScalar, name: str) -> Any:
     return value.values if isinstance(value, pa.ListScalar) else value.as_py()
 
 
-def _membership(column: str, values: pa.Array | None, null_matching: int | None, is_float: bool) -> Predicate | None:
-    """`is_in`, unlike SQL's IN, is never NULL. Matching 0: a null among the values finds nulls; 1: it does not."""
-    if values is None or null_matching not in (0, 1):
+def _membership(column: str, options: pa.StructScalar, column_type: pa.DataType) -> Predicate | None:
+    """`is_in`, which unlike SQL's IN is never NULL."""
+    values, null_matching = _option(options, "value_set"), _option(options, "null_matching_behavior")
+    if values is None or null_matching not in (_NULL_FINDS_NULL, _NULL_IS_SKIPPED):
         return None
-    present = values.drop_null()
-    if is_float and pc.any(pc.is_in(present.cast(pa.float64(), safe=False), _ZERO_OR_NAN)).as_py():
+    present = _rounded(values.drop_null(), column_type)
+    if pa.types.is_floating(column_type) and (
+        not pa.types.is_floating(present.type) or pc.any(pc.is_in(present.cast(pa.float64()), _ZERO_OR_NAN)).as_py()
+    ):
         # is_in compares bits: it finds NaN, and tells 0.0 from -0.0. Equality does neither.
         return None
-    if null_matching == 0 and values.null_count:
-        return disjunction([IsNull(column), In(column, present)])
-    return conjunction([IsNotNull(column), In(column, present)])
+    with_null = null_matching == _NULL_FINDS_NULL and values.null_count > 0
+    return _null_or_not(column, In(column, present), with_null=with_null)
 
 
+_NULL_FINDS_NULL, _NULL_IS_SKIPPED = 0, 1
 _ZERO_OR_NAN = pa.array([0.0, -0.0, float("nan")])
 
 
+def _null_or_not(column: str, found: Predicate, *, with_null: bool) -> Predicate:
+    """Membership that is never NULL: what finds nulls too, or refuses them."""
+    return disjunction([IsNull(column), found]) if with_null else conjunction([IsNotNull(column), found])
+
+
+def _rounded(values: pa.Array, column_type: pa.DataType) -> pa.Array:
+    """Values for a float column, rounded to its precision: `is_in` casts its values, where `=` casts the column."""
+    is_number = pa.types.is_floating(values.type) or pa.types.is_integer(values.type)
+    return values.cast(column_type, safe=False) if is_number and pa.types.is_floating(column_type) else values
+
+
 # --- lists -----------------------------------------------------------------------------------------------------------
+
+_LIST_OPS = [*map(str, Op), "==", "in", "not in"]
 
 
 def _from_lists(given: Sequence[Any], schema: pa.Schema) -> Predicate:
@@ -329,34 +345,34 @@ def _from_lists(given: Sequence[Any], schema: pa.Schema) -> Predicate:
 
 
 def _condition(part: Any, schema: pa.Schema) -> Predicate:
-    if not (
-        isinstance(part, list | tuple) and len(part) == 3 and isinstance(part[0], str) and isinstance(part[1], str)
-    ):
+    if not (isinstance(part, list | tuple) and len(part) == 3 and all(isinstance(word, str) for word in part[:2])):
         raise InvalidArgument(f"filter condition {part!r} is not (column, op, value)", hint=_FORMS)
-    column, op, value = part
+    column, op, value = part[0], part[1].lower(), part[2]
     if column not in schema.names:
         raise NotFound(f"filter names column `{column}`", hint=did_you_mean(column, schema.names))
-    if op.lower() not in _LIST_OPS:
+    if op not in _LIST_OPS:
         raise InvalidArgument(
             f"operator `{op}` of filter condition {part!r} is not known", hint=did_you_mean(op, _LIST_OPS)
         )
-    return _LIST_OPS[op.lower()](column, value)
+    if op in ("in", "not in"):
+        found = _listed(column, value, schema.field(column).type)
+        return found if op == "in" else negate(found)
+    return Comparison(column, Op("=" if op == "==" else op), _scalar(column, value))
 
 
-def _member(column: str, values: Any) -> Predicate:
+def _listed(column: str, values: Any, column_type: pa.DataType) -> Predicate:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InvalidArgument(
             f"`in` on column `{column}` needs several values, not {values!r}", hint=f"write ({column!r}, 'in', [...])"
         )
-    chosen = [value for value in values if value is not None]
-    found: Predicate
+    members = values if isinstance(values, pa.Array | pa.ChunkedArray) else list(values)
     try:
-        found = In(column, values if isinstance(values, pa.Array) else pa.array(chosen))
+        array = pa.array(members.to_pylist() if isinstance(members, pa.ChunkedArray) else members)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         # Values of several types: each is asked alone.
-        found = disjunction(Comparison(column, Op.EQ, _scalar(column, value)) for value in chosen)
-    with_null = len(chosen) < len(list(values))
-    return disjunction([IsNull(column), found]) if with_null else conjunction([IsNotNull(column), found])
+        found = disjunction(Comparison(column, Op.EQ, _scalar(column, each)) for each in members if each is not None)
+        return _null_or_not(column, found, with_null=None in members)
+    return _null_or_not(column, In(column, _rounded(array.drop_null(), column_type)), with_null=array.null_count > 0)
 
 
 def _scalar(column: str, value: Any) -> pa.Scalar:
@@ -376,11 +392,3 @@ def _scalar(column: str, value: Any) -> pa.Scalar:
             f"filter value {value!r} for column `{column}` has no Arrow type",
             hint="give a number, text, bytes, date or time",
         ) from error
-
-
-_LIST_OPS: dict[str, Callable[[str, Any], Predicate]] = {
-    **{str(op): lambda column, value, op=op: Comparison(column, op, _scalar(column, value)) for op in Op},  # type: ignore[misc]
-    "==": lambda column, value: Comparison(column, Op.EQ, _scalar(column, value)),
-    "in": _member,
-    "not in": lambda column, value: negate(_member(column, value)),
-}

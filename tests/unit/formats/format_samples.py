@@ -74,7 +74,7 @@ NESTED: dict[str, tuple[DataType, list[Any]]] = {
     "map": (MapType(not_null(lt.STRING), lt.BIGINT), [[("a", 1), ("b", None)], []]),
     "map_int_key": (MapType(not_null(lt.INT), lt.STRING), [[(1, "x"), (2, None)], []]),
     "map_of_row": (MapType(not_null(lt.DATE), row(("x", lt.INT))), [[(1, {"x": 5}), (2, None), (3, {"x": None})], []]),
-    "row": (row(("x", lt.INT), ("y", row(("z", lt.STRING)))), [{"x": 1, "y": {"z": "q"}}, {"x": None, "y": None}]),
+    "row": (row(("x", lt.INT), ("y", lt.STRING)), [{"x": 1, "y": "q"}, {"x": None, "y": None}]),
     "row_not_null": (row(("x", not_null(lt.INT))), [{"x": 1}, {"x": -1}]),
     "array_of_row": (ArrayType(row(("k", lt.STRING), ("v", lt.DOUBLE))), [[{"k": "a", "v": 0.5}, None], []]),
     "array_of_time": (ArrayType(lt.time(3)), [[1, None], []]),
@@ -84,12 +84,16 @@ MULTISETS: dict[str, tuple[DataType, list[Any]]] = {
     "multiset": (MultisetType(not_null(lt.STRING)), [[("a", 2), ("b", 1)], []]),
     "multiset_int": (MultisetType(not_null(lt.INT)), [[(7, 2)], []]),
 }
+ROWS_IN_ROWS: dict[str, tuple[DataType, list[Any]]] = {
+    "row_in_row": (row(("x", lt.INT), ("y", row(("z", lt.STRING)))), [{"x": 1, "y": {"z": "q"}}, {"x": 2, "y": None}]),
+    "array_in_row": (row(("l", ArrayType(row(("z", lt.INT))))), [{"l": [{"z": 1}, None]}, {"l": []}, {"l": None}]),
+}
 VARIANTS: dict[str, tuple[DataType, list[Any]]] = {"variant": (lt.VARIANT, [{"value": b"\x01", "metadata": b""}])}
 
 SAMPLES = {
-    "parquet": ATOMS | BINARIES | COARSE_TIMES | FINE_TIMES | NESTED | MULTISETS | VARIANTS,
+    "parquet": ATOMS | BINARIES | COARSE_TIMES | FINE_TIMES | NESTED | ROWS_IN_ROWS | MULTISETS | VARIANTS,
     "orc": ATOMS | NEAR_TIMES | FINE_TIMES | NESTED,
-    "avro": ATOMS | BINARIES | COARSE_TIMES | NESTED | MULTISETS,
+    "avro": ATOMS | BINARIES | COARSE_TIMES | NESTED | ROWS_IN_ROWS | MULTISETS,
 }
 
 

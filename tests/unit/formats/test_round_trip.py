@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from format_samples import SAMPLES, array, field, not_null, read, same, table, written
+from tests.unit.formats.format_samples import SAMPLES, array, field, not_null, read, same, table, written
 
 from lakebed.errors import InvalidData, InvalidOption
 from lakebed.formats import FORMATS, WriteSettings

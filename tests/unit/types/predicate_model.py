@@ -27,6 +27,7 @@ from lakebed.types.predicate import (
     IsNull,
     Match,
     Op,
+    Opaque,
     Or,
     Predicate,
     TextMatch,
@@ -101,9 +102,7 @@ def filters() -> st.SearchStrategy[Filter]:
     name = st.sampled_from(SCHEMA.names)
     leaf = st.one_of(
         name.flatmap(lambda n: st.tuples(st.just("compare"), st.just(n), st.sampled_from(list(Op)), LITERALS[n])),
-        name.flatmap(
-            lambda n: st.tuples(st.just("isin"), st.just(n), st.lists(st.none() | CELLS[n], max_size=4), st.just(None))
-        ),
+        name.flatmap(lambda n: st.tuples(st.just("isin"), st.just(n), st.lists(st.none() | CELLS[n], max_size=4))),
         st.tuples(st.just("null"), name),
         st.tuples(st.just("text"), st.sampled_from(list(Match)), _texts | st.sampled_from(["a%c", "_", "%b%", "a\\%"])),
         st.tuples(st.just("constant"), st.sampled_from([True, False, None])),
@@ -133,7 +132,7 @@ def holds(what: Filter, row: dict[str, Any]) -> bool | None:
             return row[name] is None
         case ("compare", name, op, literal):
             return None if row[name] is None else _compares(name, row[name], op, literal)
-        case ("isin", name, values, _):
+        case ("isin", name, values):
             if row[name] is None:
                 return None in values
             return any(value is not None and _found(row[name], value) for value in values)
@@ -213,7 +212,7 @@ def as_predicate(what: Filter) -> Predicate:
             return IsNull(name)
         case ("compare", name, op, literal):
             return Comparison(name, op, pa.scalar(literal))
-        case ("isin", name, values, _):
+        case ("isin", name, values):
             return _membership(name, values)
         case ("text", match, pattern):
             return TextMatch("s", match, pattern)
@@ -230,15 +229,9 @@ def _membership(name: str, values: list[Any]) -> Predicate:
     present = [value for value in values if value is not None]
     if name in "fx" and any(value == 0 or value != value for value in present):
         # Said with pyarrow's is_in, since equality knows neither NaN nor the sign of zero.
-        return reduce(lambda left, right: left, [_bitwise(name, values)])
+        return Opaque(as_expression(("isin", name, values)), frozenset({name}))
     found = In(name, pa.array(present, SCHEMA.field(name).type))
     return disjunction([IsNull(name), found]) if None in values else conjunction([IsNotNull(name), found])
-
-
-def _bitwise(name: str, values: list[Any]) -> Predicate:
-    from lakebed.types.predicate import Opaque
-
-    return Opaque(as_expression(("isin", name, values, None)), frozenset({name}))
 
 
 _TEXT_FUNCTIONS = {
@@ -260,7 +253,7 @@ def as_expression(what: Filter) -> pc.Expression:
             return pc.field(name).is_null()
         case ("compare", name, op, literal):
             return _PYTHON[op](pc.field(name), pc.scalar(literal))
-        case ("isin", name, values, _):
+        case ("isin", name, values):
             return pc.field(name).isin(pa.array(values, SCHEMA.field(name).type))
         case ("text", match, pattern):
             return _TEXT_FUNCTIONS[match](pc.field("s"), pattern)

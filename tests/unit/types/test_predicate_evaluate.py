@@ -3,11 +3,11 @@
 import pickle
 from typing import Any
 
-import predicate_model as model
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
+from tests.unit.types import predicate_model as model
 
 from lakebed.errors import InvalidArgument, NotFound
 from lakebed.types.predicate import Always, Comparison, Op, Opaque, negate

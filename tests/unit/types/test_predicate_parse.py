@@ -7,12 +7,12 @@ from decimal import Decimal
 from functools import reduce
 from typing import Any
 
-import predicate_model as model
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.types import predicate_model as model
 
 from lakebed.errors import InvalidArgument, NotFound
 from lakebed.types.predicate import Always, Comparison, In, Not, Op, Opaque, columns, rename
@@ -110,15 +110,23 @@ def test_expressions_keep_their_meaning(
         (field("tz") > pa.scalar(datetime(2020, 1, 2, tzinfo=UTC)), "tz > TIMESTAMP '2020-01-02 00:00:00.000000Z'"),
         (field("ns") == pa.scalar(5, pa.timestamp("ns")), "ns = TIMESTAMP '1970-01-01 00:00:00.000000005'"),
         ([("a", ">", 5), ("s", "in", ["x"])], "a > 5 AND s IS NOT NULL AND s IN ('x')"),
-        ([[("a", "==", 5)], [("s", "not in", ["x", None])]], "a = 5 OR s IS NOT NULL AND s NOT IN ('x')"),
+        ([[("a", "==", 5)], [("s", "not in", ["x", None])]], "a = 5 OR (s IS NOT NULL AND s NOT IN ('x'))"),
         ([("a", "in", [1, 2.5, None])], "a IS NULL OR a IN (1)"),
+        (field("f").isin([0.1]), "f IS NOT NULL AND f IN (0.10000000149011612)"),
+        ([("f", "in", [0.1])], "f IS NOT NULL AND f IN (0.10000000149011612)"),
+        ([("a", "in", [1, Decimal("2.5")])], "a IS NOT NULL AND a IN (1)"),
+        (
+            [("d", "in", [date(2020, 1, 1), "2020-01-02"])],
+            "d IS NOT NULL AND d IN (DATE '2020-01-01', DATE '2020-01-02')",
+        ),
+        ([("a", "in", pa.array([1, None], pa.int8()))], "a IS NULL OR a IN (1)"),
         ([("a", "in", range(30))], "a IS NOT NULL AND a IN (" + ", ".join(map(str, range(20))) + ", … 10 more)"),
     ],
 )
 def test_meaning_as_text(given_filter: Any, text: str) -> None:
     """Each form of filter reads as the SQL it stands for."""
     predicate = to_predicate(given_filter, SCHEMA)
-    assert str(predicate).replace(" OR (s", " OR s").replace("'x'))", "'x')") == text
+    assert str(predicate) == text
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@
 from typing import Any
 
 import numpy as np
-import predicate_model as model
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.types import predicate_model as model
 
 from lakebed.types.predicate import Always, Comparison, In, IsNotNull, IsNull, Match, Op, Opaque, Or, TextMatch, negate
 from lakebed.types.predicate_parse import to_predicate

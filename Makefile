@@ -1,0 +1,52 @@
+# Everything a newcomer types. `make help` lists it.
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format bench nightly docs lock clean
+
+help: ## list these commands
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: $(READY) ## make .venv with everything pinned in requirements.lock
+
+$(READY): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Lakebed needs Python 3.11 or newer: install it, or run make PYTHON=/path/to/python"; exit 1; }
+	@echo "setting up $(VENV) (once) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(READY) ## a tour in one minute: write, upsert, travel in time, evolve, read
+	@$(BIN)/python examples/tour.py
+
+test: $(READY) ## all tests but the nightly ones
+	@$(BIN)/python -m tests.compat.judges
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: $(READY) ## formatter, linter, types
+	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy --no-error-summary && echo "check: all good"
+
+format: $(READY) ## let the formatter and the linter mend what they can
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+bench: $(READY) ## benchmarks against the peers (minutes)
+	@for b in append_table bucket_hash; do echo "== $$b"; $(BIN)/python -m benchmarks.$$b || exit 1; done
+
+nightly: $(READY) ## the long random runs
+	@$(BIN)/python -m pytest -n 2 -m nightly
+
+docs: $(READY) ## write the generated reference pages again
+	@$(BIN)/python -m lakebed.options > docs/reference/options.md
+
+lock: $(READY) ## pin the newest versions that pyproject.toml allows
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade \
+		--no-header --all-extras --group dev pyproject.toml --output-file requirements.lock
+
+clean: ## remove what make has made
+	@rm -rf $(VENV) .oracles .pytest_cache .mypy_cache .ruff_cache .hypothesis

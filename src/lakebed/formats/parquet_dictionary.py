@@ -1,0 +1,51 @@
+"""Which columns of a Parquet file are worth a dictionary.
+
+A dictionary of values that hardly repeat costs time twice, to build and to give up, and leaves a larger file; keys,
+sequence numbers and measures are of that kind. A look at the first rows tells them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_SAMPLE_ROWS = 32 * 1024
+_MIN_ROWS = 4 * 1024
+"""Too few rows to judge, and too few for it to matter."""
+
+_UNIQUE_SHARE = 0.9
+"""With the sample size above this means about 160000 different values: more than a dictionary page holds."""
+
+
+def dictionary_columns(rows: pa.Table) -> list[str]:
+    """Paths of the leaf columns to encode with a dictionary, judged by the first rows."""
+    sample = rows.slice(0, _SAMPLE_ROWS)
+    return [
+        path
+        for column, field in zip(sample.columns, rows.schema, strict=True)
+        if _repeats(column)
+        for path in _leaves(field.name, field.type)
+    ]
+
+
+def _repeats(column: pa.ChunkedArray) -> bool:
+    if pa.types.is_nested(column.type) or len(column) < _MIN_ROWS:
+        return True
+    values = len(column) - column.null_count
+    return bool(pc.count_distinct(column, mode="only_valid").as_py() <= _UNIQUE_SHARE * values)
+
+
+def _leaves(path: str, arrow: pa.DataType) -> Iterator[str]:
+    """Paths of the leaf columns that a column turns into in Parquet."""
+    if pa.types.is_map(arrow):
+        yield from _leaves(f"{path}.key_value.key", arrow.key_type)
+        yield from _leaves(f"{path}.key_value.value", arrow.item_type)
+    elif pa.types.is_list(arrow):
+        yield from _leaves(f"{path}.list.element", arrow.value_type)
+    elif pa.types.is_struct(arrow):
+        for child in arrow:
+            yield from _leaves(f"{path}.{child.name}", child.type)
+    else:
+        yield path

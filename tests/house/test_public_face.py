@@ -1,0 +1,106 @@
+"""What users see first: the names, the cost of the import, the documents."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import lakebed
+from lakebed.options import options_page
+
+ROOT = Path(__file__).parents[2]
+
+PUBLIC_NAMES = [
+    "AddColumn",
+    "After",
+    "DropColumn",
+    "First",
+    "Lake",
+    "RemoveOption",
+    "RenameColumn",
+    "SetOption",
+    "Snapshot",
+    "Table",
+    "TableSchema",
+    "TableWriter",
+    "UpdateColumnComment",
+    "UpdateColumnDefault",
+    "UpdateColumnNullability",
+    "UpdateColumnPosition",
+    "UpdateColumnType",
+    "UpdateComment",
+    "connect",
+    "errors",
+]
+
+IMPORT_BUDGET_S = 0.3
+MEASURE = """
+import time, pyarrow
+began = time.process_time()
+import lakebed
+print(time.process_time() - began)
+import sys
+print([name for name in ("pandas", "polars", "duckdb", "obstore", "pyspark", "jpype", "py4j") if name in sys.modules])
+"""
+
+
+def test_public_names_are_pinned() -> None:
+    """A public name comes or goes on purpose only; all exist."""
+    assert lakebed.__all__ == PUBLIC_NAMES
+    assert all(hasattr(lakebed, name) for name in PUBLIC_NAMES)
+
+
+def test_import_is_cheap() -> None:
+    """Importing lakebed costs little beyond pyarrow's own import and loads nothing heavy: no JVM, no data frames."""
+    runs = [
+        subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True).stdout.splitlines()
+        for _ in range(3)
+    ]
+    assert [run[1] for run in runs] == ["[]"] * 3
+    # The fastest of three: a busy machine slows single runs down.
+    assert min(float(run[0]) for run in runs) < IMPORT_BUDGET_S
+
+
+def test_option_page_is_fresh() -> None:
+    """docs/reference/options.md is what the option table gives; `make docs` writes it."""
+    assert (ROOT / "docs" / "reference" / "options.md").read_text() == options_page()
+
+
+def test_option_keys_are_spelled_once() -> None:
+    """Dotted option keys appear in the option table only, so that a rename happens in one place."""
+    from lakebed.options import OPTIONS
+
+    keys = {option.key for option in OPTIONS if "." in option.key and "<" not in option.key}
+    for path in (ROOT / "src" / "lakebed").rglob("*.py"):
+        if "options" in path.parts:
+            continue
+        for text in re.findall(r'"([a-z][a-z0-9.-]+)"', path.read_text()):
+            assert text not in keys, f"{path} spells out {text}"
+
+
+def test_readme_example_runs(tmp_path: Path) -> None:
+    """The ten lines of the README run as they stand."""
+    code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert code is not None
+    done = subprocess.run(
+        [sys.executable, "-c", code.group(1)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "'paid'" in done.stdout
+    assert done.stdout.splitlines()[-1] == "2 1"
+
+
+def test_links_in_documents_lead_somewhere() -> None:
+    """Relative links of the documents at the top point at files that exist."""
+    for document in ROOT.glob("*.md"):
+        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+            assert (ROOT / target).exists(), f"{document.name}: {target}"
+
+
+def test_examples_run(tmp_path: Path) -> None:
+    """Every example ends with its own assertions passed."""
+    for example in sorted((ROOT / "examples").glob("*.py")):
+        done = subprocess.run(
+            [sys.executable, str(example), str(tmp_path / example.stem)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
