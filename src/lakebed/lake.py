@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from lakebed.catalog.filesystem import FilesystemCatalog
-from lakebed.catalog.names import DEFAULT_DATABASE, TableName, check_name, parse_table_name
+from lakebed.catalog.names import DEFAULT_DATABASE, TableName, parse_table_name
 from lakebed.clock import RandomIds, SystemClock
-from lakebed.errors import InvalidArgument, NotFound
+from lakebed.errors import InvalidArgument
 from lakebed.fileio import open_fileio
+from lakebed.table.arguments import names_argument, options_argument
 from lakebed.table.table import Table
 from lakebed.types.arrow import as_data_type, from_arrow_schema
 from lakebed.types.logical import DataField, renumbered
@@ -20,12 +22,14 @@ SchemaLike = Any
 """A pyarrow schema, a mapping from column names to types, or a list of fields."""
 
 
-def connect(path: str, options: Mapping[str, str] | None = None) -> Lake:
+def connect(path: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Lake:
     """Opens the warehouse at a local path or a URL (s3://, gs://, az://, memory://).
 
     `options` are those of the file system, such as `s3.endpoint`. Nothing is created until something is written.
     """
-    fileio, root = open_fileio(path, options)
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidArgument(f"path is {path!r}", hint="pass a directory, or a URL such as s3://bucket/path")
+    fileio, root = open_fileio(os.fspath(path), options)
     return Lake(FilesystemCatalog(fileio, root, SystemClock(), RandomIds()))
 
 
@@ -46,8 +50,7 @@ class Lake:
 
     def use(self, database: str) -> None:
         """Makes a database the current one."""
-        if check_name(database, "database") not in self._catalog.databases():
-            raise NotFound(f"database `{database}` does not exist", hint="create it with create_database first")
+        self._catalog.check_database(database)
         self._database = database
 
     def databases(self) -> list[str]:
@@ -92,12 +95,14 @@ class Lake:
         `schema` is a pyarrow schema, or a mapping from column names to types: `{"id": "BIGINT NOT NULL", ...}`.
         Options are Paimon's, by their own names; an option that is not honoured is refused by name.
         """
+        if comment is not None and not isinstance(comment, str):
+            raise InvalidArgument(f"comment is {comment!r}", hint="pass text")
         return self._catalog.create_table(
             self._parse(name),
             _to_fields(schema),
-            primary_key=_names(primary_key, "primary_key"),
-            partition_by=_names(partition_by, "partition_by"),
-            options=options,
+            primary_key=names_argument(primary_key, "primary_key"),
+            partition_by=names_argument(partition_by, "partition_by"),
+            options=options_argument(options),
             comment=comment,
             if_not_exists=if_not_exists,
         )
@@ -114,12 +119,6 @@ class Lake:
         return parse_table_name(name, self._database)
 
 
-def _names(names: Sequence[str], argument: str) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise InvalidArgument(f"{argument} is the text {names!r}", hint=f"pass a list: {argument}=[{names!r}]")
-    return tuple(names)
-
-
 def _to_fields(schema: SchemaLike) -> tuple[DataField, ...]:
     if isinstance(schema, pa.Schema):
         return from_arrow_schema(schema)
@@ -127,6 +126,8 @@ def _to_fields(schema: SchemaLike) -> tuple[DataField, ...]:
         counter = iter(range(1 << 30))
         fields = []
         for name, given in schema.items():
+            if not isinstance(name, str):
+                raise InvalidArgument(f"column name {name!r} is no text", hint="name columns by text")
             column_id = next(counter)
             fields.append(DataField(column_id, name, renumbered(as_data_type(given, name), lambda: next(counter))))
         return tuple(fields)

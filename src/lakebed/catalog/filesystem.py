@@ -78,7 +78,7 @@ class FilesystemCatalog:
 
     def tables(self, database: str) -> list[str]:
         """Names of a database's tables."""
-        self._check_database(database)
+        self.check_database(database)
         return sorted(
             entry.name
             for entry in self.fileio.list_directory(self._database_path(database))
@@ -101,7 +101,7 @@ class FilesystemCatalog:
         """Makes a table and returns it."""
         if name.branch != "main":
             raise InvalidArgument(f"`{name}` names a branch", hint="create the table itself")
-        self._check_database(name.database)
+        self.check_database(name.database)
         checked = check_options(options or {}, for_create=True, columns=[field.name for field in fields])
         schema = TableSchema.create(
             tuple(fields), tuple(partition_by), tuple(primary_key), checked, comment, self.clock.now_ms()
@@ -152,7 +152,7 @@ class FilesystemCatalog:
             raise InvalidArgument("a branch can not be renamed this way", hint="name the table itself")
         if not self.has_table(old):
             raise self._missing(old)
-        self._check_database(new.database)
+        self.check_database(new.database)
         if self.has_table(new):
             raise AlreadyExists(f"table `{new}` exists already", hint="choose another name, or drop it first")
         self.fileio.rename_directory(self._table_paths(old).root, self._table_paths(new).root)
@@ -171,16 +171,17 @@ class FilesystemCatalog:
     def _has_database(self, name: str) -> bool:
         return name == DEFAULT_DATABASE or self.fileio.exists(self._database_path(name))
 
-    def _check_database(self, name: str) -> None:
+    def check_database(self, name: str) -> None:
+        """Raises unless there is such a database."""
         check_name(name, "database")
         if not self._has_database(name):
             raise NotFound(
                 f"database `{name}` does not exist",
-                hint=f"{did_you_mean(name, self.databases())} Or create it with create_database({name!r})",
+                hint=f"create it with create_database({name!r}); {did_you_mean(name, self.databases())}",
             )
 
     def _missing(self, name: TableName) -> NotFound:
-        self._check_database(name.database)
+        self.check_database(name.database)
         known = self.tables(name.database)
         if name.branch != "main" and name.table in known:
             return NotFound(
@@ -188,7 +189,7 @@ class FilesystemCatalog:
             )
         return NotFound(
             f"table `{name}` does not exist",
-            hint=f"{did_you_mean(name.table, known)} Or create it with create_table"
+            hint=f"create it with create_table; {did_you_mean(name.table, known)}"
             if known
             else f"database `{name.database}` is empty: create the table with create_table",
         )

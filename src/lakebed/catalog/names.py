@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from lakebed.errors import InvalidArgument, Unsupported
 
 DEFAULT_DATABASE = "default"
-_FORBIDDEN = set("/\\:*?\"<>|%#$`'") | {chr(code) for code in range(32)} | {chr(127)}
+_FORBIDDEN = set("./\\:*?\"<>|%#$`'") | {chr(code) for code in range(32)} | {chr(127)}
 _BRANCH = "branch_"
 
 
@@ -32,8 +32,8 @@ def check_name(name: object, what: str) -> str:
     if not isinstance(name, str):
         raise InvalidArgument(f"{what} name {name!r} is no text", hint=f"pass the {what}'s name as a string")
     bad = sorted(_FORBIDDEN & set(name))
-    if not name or name != name.strip() or bad or name.startswith(".") or "." in name:
-        why = f"contains {bad[0]!r}" if bad else "is empty, or has a dot or outer blanks"
+    if not name or name != name.strip() or bad:
+        why = f"contains {bad[0]!r}" if bad else "begins or ends with a blank" if name else "is empty"
         raise InvalidArgument(
             f"{what} name {name!r} {why}", hint="use letters, digits, `_` and `-`; it becomes a directory's name"
         )
@@ -60,9 +60,9 @@ def parse_table_name(text: object, current_database: str) -> TableName:
     if len(parts) > 2:
         raise InvalidArgument(f"table name {text!r} has {len(parts)} parts", hint="write `database.table` or `table`")
     database = check_name(parts[0], "database") if len(parts) == 2 else current_database
-    table, _, suffix = parts[-1].partition("$")
+    table, dollar, suffix = parts[-1].partition("$")
     check_name(table, "table")
-    if not suffix:
+    if not dollar:
         return TableName(database, table)
     if suffix.startswith(_BRANCH) and "$" not in suffix:
         return TableName(database, table, check_branch_name(suffix.removeprefix(_BRANCH)))

@@ -13,24 +13,24 @@ from __future__ import annotations
 import logging
 import random
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakebed.clock import Clock
+from lakebed.commit.lineage import is_in_line
 from lakebed.commit.manifest_merge import ManifestMergeRules, merge_manifests
+from lakebed.commit.replay import LAST_IDENTIFIER_PREFIX, CommitIdentity, is_replay, last_identifiers
 from lakebed.commit.written_files import WrittenFiles
-from lakebed.errors import CommitConflict, LakebedError, NotFound, OutcomeUnknown, StorageError
+from lakebed.errors import CommitConflict, CorruptFile, FileMissing, LakebedError, NotFound, OutcomeUnknown
 from lakebed.metadata.entries import all_metas
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
-from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.metadata.stores import MetadataStores
 from lakebed.types.logical import DataType
 
-_log = logging.getLogger(__name__)
+__all__ = ["Changes", "CommitIdentity", "CommitRules", "Committer", "Prepare", "Progress"]
 
-LAST_IDENTIFIER_PREFIX = "lakebed.last-identifier."
-"""Snapshot property that remembers a stream's last commit after the snapshot it made has expired."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +57,12 @@ class CommitRules:
     max_retry_wait_ms: int = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class CommitIdentity:
-    """Who commits, and which of its commits this is: a replay has the same identity."""
+@dataclass(slots=True)
+class Progress:
+    """How far a commit got, for whoever has to clean up after one that failed or was interrupted."""
 
-    user: str
-    identifier: int = BATCH_COMMIT_IDENTIFIER
-    token: str = field(default_factory=lambda: str(uuid.uuid4()), compare=False)
-    """Becomes the snapshot's uuid: tells this very commit from all others."""
-
-    @property
-    def is_replayable(self) -> bool:
-        """Batch commits share one identifier, so only within one call can they be told apart."""
-        return self.identifier != BATCH_COMMIT_IDENTIFIER
+    may_be_visible: bool = False
+    """From just before publication until it is known to have failed: nothing of the commit may be deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,21 +79,7 @@ class Committer:
 
     def is_committed(self, identity: CommitIdentity) -> bool:
         """Whether a snapshot of this user with this or a later identifier exists, or existed before it expired."""
-        if not identity.is_replayable:
-            return False
-        latest = self.stores.snapshots.latest()
-        if latest is None:
-            return False
-        remembered = (latest.properties or {}).get(LAST_IDENTIFIER_PREFIX + identity.user)
-        if remembered is not None and int(remembered) >= identity.identifier:
-            return True
-        newest = self.stores.snapshots.newest_of_user(identity.user)
-        return newest is not None and newest.commit_identifier >= identity.identifier
-
-    def is_published(self, identity: CommitIdentity, after_id: int) -> bool:
-        """Whether this very commit is among the snapshots after an id; an error when that can not be told."""
-        newer = [snapshot_id for snapshot_id in self.stores.snapshots.ids() if snapshot_id > after_id]
-        return any(self.stores.snapshots.get(snapshot_id).uuid == identity.token for snapshot_id in newer)
+        return identity.is_replayable and is_replay(self.stores.snapshots, self._latest(), identity)
 
     def commit(
         self,
@@ -109,20 +88,31 @@ class Committer:
         schema_id: Callable[[], int],
         prepare: Prepare,
         *,
+        progress: Progress | None = None,
         watermark: int | None = None,
         operation: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Snapshot | None:
-        """Publishes one snapshot; None when `prepare` found nothing to do."""
+        """Publishes one snapshot; None when `prepare` found nothing to do.
+
+        An error other than `OutcomeUnknown` means that nothing was published. After any exception, also one that is
+        not an error, `progress` tells whether the files of the commit may be deleted.
+        """
+        progress = progress or Progress()
         started_ms = self.clock.now_ms()
         for attempt in range(self.rules.max_retries + 1):
             with self.stores.fileio.advisory_lock(self.stores.paths.snapshot_directory):
-                latest = self.stores.snapshots.latest()
-                changes = prepare(latest)
-                if changes is None:
-                    return None
-                stamp = _Stamp(kind, identity, schema_id(), watermark, operation, dict(properties or {}))
-                snapshot = self._attempt(latest, changes, stamp)
+                latest = self._latest()
+                try:
+                    changes = prepare(latest)
+                    if changes is None:
+                        return None
+                    stamp = _Stamp(kind, identity, schema_id(), watermark, operation, dict(properties or {}))
+                    snapshot = self._attempt(latest, changes, stamp, progress)
+                except FileMissing:
+                    if not self._is_outdated(latest):
+                        raise
+                    snapshot = None  # expired under our hands: others were faster
             if snapshot is not None:
                 self._update_hint(snapshot)
                 return snapshot
@@ -134,49 +124,79 @@ class Committer:
             hint="commit again, or raise `commit.max-retries` and `commit.max-retry-wait`; nothing was changed",
         )
 
+    def _latest(self) -> Snapshot | None:
+        """The newest snapshot. A table that had snapshots and shows none is damaged: starting at 1 would hide it."""
+        snapshots = self.stores.snapshots
+        latest = snapshots.latest()
+        if latest is None and self.stores.fileio.exists(self.stores.paths.latest_hint):
+            latest = snapshots.latest()  # the first commit of all may have come in between
+            if latest is None:
+                raise CorruptFile(
+                    f"table `{self.table}`: {self.stores.paths.latest_hint} is there, but no snapshot is",
+                    hint="restore the snapshot files; if the table shall be empty, drop it and create it again",
+                )
+        return latest
+
+    def _is_outdated(self, latest: Snapshot | None) -> bool:
+        return self.stores.snapshots.latest_id() != (latest.id if latest else None)
+
     def _wait_seconds(self, attempt: int) -> float:
         wait_ms = min(self.rules.min_retry_wait_ms * 2**attempt, self.rules.max_retry_wait_ms)
         return float(wait_ms / 1000 * (1 + random.random() / 5))
 
-    def _attempt(self, latest: Snapshot | None, changes: Changes, stamp: _Stamp) -> Snapshot | None:
+    def _attempt(self, latest: Snapshot | None, changes: Changes, stamp: _Stamp, progress: Progress) -> Snapshot | None:
         """The published snapshot, or None when the id was taken by somebody else."""
         fileio, written = WrittenFiles.watch(self.stores.fileio)
         stores = MetadataStores.open(fileio, self.stores.paths, self.stores.compression)
         try:
             snapshot = self._build(stores, latest, changes, stamp)
+            progress.may_be_visible = True
+            progress.may_be_visible = self._publish(snapshot, progress) and self._is_in_line(latest, snapshot, changes)
         except BaseException:
-            written.take_back()
-            raise
-        published: bool | None
-        try:
-            published = stores.snapshots.publish(snapshot)
-        except OutcomeUnknown:
-            published = self._read_back(snapshot)
-            if published is None:
-                raise
-        except StorageError:
-            # The store says that nothing was created; look all the same, since deleting on a false claim loses data.
-            published = self._read_back(snapshot)
-            if published is None:
+            if not progress.may_be_visible:
                 written.take_back()
+            raise
+        if progress.may_be_visible:
+            return snapshot
+        written.take_back()
+        return None
+
+    def _publish(self, snapshot: Snapshot, progress: Progress) -> bool:
+        """Whether the snapshot is there now; the file decides, whatever the store says."""
+        try:
+            # A store may repeat a request whose answer got lost, and find the name taken by ourselves.
+            return self.stores.snapshots.publish(snapshot) or self._read_back(snapshot) is True
+        except LakebedError as error:
+            found = self._read_back(snapshot)
+            if found is None:
+                progress.may_be_visible = isinstance(error, OutcomeUnknown)
                 raise
-        if not published:
-            written.take_back()
-            return None
-        return snapshot
+            return found
 
     def _read_back(self, snapshot: Snapshot) -> bool | None:
-        """True: our snapshot is there. False: somebody else's. None: neither, or it can not be told."""
+        """True: our snapshot is there. False: somebody else's. None: neither."""
         try:
-            found = self.stores.snapshots.get(snapshot.id)
+            return self.stores.snapshots.get(snapshot.id).uuid == snapshot.uuid
         except NotFound:
             return None
         except LakebedError as error:
-            raise OutcomeUnknown(
-                f"table `{self.table}`: snapshot {snapshot.id} may or may not have been committed",
-                hint=f"look whether snapshot {snapshot.id} is of commit user {snapshot.commit_user} before retrying",
-            ) from error
-        return found.uuid == snapshot.uuid
+            raise self._in_doubt(snapshot) from error
+
+    def _is_in_line(self, latest: Snapshot | None, snapshot: Snapshot, changes: Changes) -> bool:
+        """Whether the published snapshot continues the table's history; taken back if not."""
+        try:
+            if is_in_line(self.stores, latest, snapshot, changes.entries):
+                return True
+            self.stores.snapshots.delete(snapshot.id)
+            return False
+        except LakebedError as error:
+            raise self._in_doubt(snapshot) from error
+
+    def _in_doubt(self, snapshot: Snapshot) -> OutcomeUnknown:
+        return OutcomeUnknown(
+            f"table `{self.table}`: snapshot {snapshot.id} may or may not have been committed",
+            hint=f"look whether snapshot {snapshot.id} is of commit user {snapshot.commit_user} before retrying",
+        )
 
     def _build(self, stores: MetadataStores, latest: Snapshot | None, changes: Changes, stamp: _Stamp) -> Snapshot:
         merge = self.rules.manifests
@@ -210,17 +230,25 @@ class Committer:
             changelog_record_count=sum(entry.file.row_count for entry in changes.changelog),
             watermark=_later(latest.watermark if latest else None, stamp.watermark),
             statistics=latest.statistics if latest and latest.schema_id == stamp.schema_id else None,
-            properties=_carried_properties(latest, stamp),
+            properties=self._carried_properties(latest, stamp),
             next_row_id=latest.next_row_id if latest and latest.next_row_id is not None else 0,
             operation=stamp.operation,
             writer_version=self.writer_version,
             uuid=stamp.identity.token,
         )
 
+    def _carried_properties(self, latest: Snapshot | None, stamp: _Stamp) -> dict[str, str] | None:
+        """Last identifiers of all streams travel from snapshot to snapshot, so that no expiry forgets them."""
+        last = last_identifiers(self.stores.snapshots, latest)
+        if stamp.identity.is_replayable:
+            last[stamp.identity.user] = stamp.identity.identifier
+        carried = {LAST_IDENTIFIER_PREFIX + user: str(identifier) for user, identifier in last.items()}
+        return {**stamp.properties, **carried} or None
+
     def _update_hint(self, snapshot: Snapshot) -> None:
         try:
             self.stores.snapshots.write_latest_hint(snapshot.id)
-        except StorageError as error:
+        except LakebedError as error:
             # Readers find the newest snapshot without the hint; the commit stands.
             _log.warning("table %s: the LATEST hint was not updated: %s", self.table, error.message)
 
@@ -244,16 +272,3 @@ def _signed_rows(entry: ManifestEntry) -> int:
 def _later(previous: int | None, given: int | None) -> int | None:
     known = [watermark for watermark in (previous, given) if watermark is not None]
     return max(known) if known else None
-
-
-def _carried_properties(latest: Snapshot | None, stamp: _Stamp) -> dict[str, str] | None:
-    """Last identifiers of all streams travel from snapshot to snapshot, so that no expiry forgets them."""
-    carried = {
-        key: value
-        for key, value in ((latest.properties if latest else None) or {}).items()
-        if key.startswith(LAST_IDENTIFIER_PREFIX)
-    }
-    carried |= stamp.properties
-    if stamp.identity.is_replayable:
-        carried[LAST_IDENTIFIER_PREFIX + stamp.identity.user] = str(stamp.identity.identifier)
-    return carried or None

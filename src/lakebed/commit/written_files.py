@@ -1,12 +1,14 @@
-"""Remembers which files a commit attempt wrote, so that a failed attempt can take them back."""
+"""Remembers which files were written, so that a commit that fails can take them back."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Container, Iterator
 from typing import Any, cast
 
-from lakebed.errors import StorageError
-from lakebed.fileio.base import FileIO
+from lakebed.errors import AlreadyExists, StorageError
+from lakebed.fileio.base import FileIO, OutputFile
 
 _log = logging.getLogger(__name__)
 
@@ -24,18 +26,33 @@ class WrittenFiles:
         watcher = WrittenFiles(inner)
         return cast(FileIO, watcher), watcher
 
+    def open_output(self, path: str) -> OutputFile:
+        with self._noted(path):
+            return self._inner.open_output(path)
+
     def write_bytes(self, path: str, data: bytes) -> None:
-        self._paths.append(path)
-        self._inner.write_bytes(path, data)
+        with self._noted(path):
+            self._inner.write_bytes(path, data)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def take_back(self) -> None:
+    def take_back(self, keep: Container[str] = ()) -> None:
         """Deletes what was written. What can not be deleted is left for orphan cleaning: nothing refers to it."""
-        for path in self._paths:
+        paths, self._paths = self._paths, []
+        for path in paths:
+            if path in keep:
+                continue
             try:
                 self._inner.delete(path)
             except StorageError as error:
                 _log.warning("left an unreferenced file behind: %s (%s)", path, error.message)
-        self._paths = []
+
+    @contextlib.contextmanager
+    def _noted(self, path: str) -> Iterator[None]:
+        self._paths.append(path)
+        try:
+            yield
+        except AlreadyExists:
+            self._paths.remove(path)  # somebody else's file, perhaps in use
+            raise

@@ -6,6 +6,7 @@ A writer that fails or is aborted removes every file it has made: nothing refers
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from lakebed.clock import Clock
 from lakebed.datafiles.statistics import key_statistics, value_statistics
+from lakebed.errors import StorageError
 from lakebed.fileio.base import FileIO, OutputFile
 from lakebed.formats.base import FileFormat, FileStats, FormatWriter, WriteSettings
 from lakebed.metadata.data_file import EMPTY_STATS, DataFile, FileSource, creation_time_from_epoch
@@ -24,6 +26,8 @@ from lakebed.types.binary_row import EMPTY_ROW, encode_row
 from lakebed.types.key_value import KEY_PREFIX, SEQUENCE_NUMBER
 from lakebed.types.logical import DataField
 from lakebed.types.row_kind import is_retract
+
+_log = logging.getLogger(__name__)
 
 ROWS_BETWEEN_SIZE_CHECKS = 65536
 
@@ -109,13 +113,16 @@ class RollingWriter:
         return self._files
 
     def abort(self) -> None:
-        """Removes every file of this writer."""
-        if self._open is not None:
-            self._open.discard()
-            self._open = None
-        for file in self._files:
-            self._fileio.delete(self._path_of(file.file_name))
-        self._files = []
+        """Removes every file of this writer. What can not be removed is an orphan, and no reason to fail once more."""
+        open_file, self._open = self._open, None
+        files, self._files = self._files, []
+        try:
+            if open_file is not None:
+                open_file.discard()
+            for file in files:
+                self._fileio.delete(self._path_of(file.file_name))
+        except StorageError as error:
+            _log.warning("left an unreferenced file behind: %s", error.message)
 
     def _write_slice(self, rows: pa.RecordBatch) -> None:
         while rows.num_rows:

@@ -81,7 +81,7 @@ class AvroWriter:
             self._append(encode_records(columns, self._fields))
 
     def _append(self, records: pa.LargeBinaryArray) -> None:
-        offsets = np.frombuffer(records.buffers()[1], np.int64)[records.offset :]
+        offsets = np.frombuffer(records.buffers()[1], np.int64)[records.offset : records.offset + len(records) + 1]
         content = memoryview(records.buffers()[2])
         row = 0
         while row < len(records):

@@ -1,14 +1,16 @@
 """Arrow columns to Avro's row-wise binary encoding, without a Python loop over rows.
 
-Every column becomes one array of *cells*, the encoded bytes of each row's value; joining the cells of all columns row
-by row gives the records. Variable-length integers are computed for a whole column at once, and a list's elements
-already lie side by side, so a list cell is the same bytes under coarser offsets. Containers, codecs and schemas are not
-known here.
+Every column becomes one or more arrays of *cells*, the encoded bytes of each row's value; joining the cells of all
+columns row by row gives the records. Variable-length integers are computed for a whole column at once, and a list's
+elements already lie side by side, so a list cell is the same bytes under coarser offsets. Containers, codecs and
+schemas are not known here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,19 +22,25 @@ from lakebed.types import logical as lt
 from lakebed.types.logical import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType, TypeRoot
 
 _CELL = pa.large_binary()
-_EMPTY = pa.scalar(b"", _CELL)
-_ZERO = pa.scalar(b"\x00", _CELL)
-_SECOND_BRANCH = pa.scalar(b"\x02", _CELL)
+_EMPTY = b""
+_ZERO = b"\x00"
+_SECOND_BRANCH = b"\x02"
 _VARINT_LIMITS = np.array([1 << (7 * k) for k in range(1, 10)], np.uint64)
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
+Part: TypeAlias = "pa.LargeBinaryArray | pa.LargeBinaryScalar"
+
+
+@cache
+def _cell(data: bytes) -> pa.LargeBinaryScalar:
+    # Made when first needed: pyarrow loads pandas, if there is one, to make a scalar.
+    return pa.scalar(data, _CELL)
 
 
 def encode_records(columns: Sequence[pa.Array], fields: Sequence[DataField]) -> pa.LargeBinaryArray:
     """One encoded record per row."""
-    cells = [_nullable(column, field.type) for column, field in zip(columns, fields, strict=True)]
-    return _joined(*cells)
+    return _joined(*_members(columns, [field.type for field in fields]))
 
 
 def encode_long(value: int) -> bytes:
@@ -40,51 +48,59 @@ def encode_long(value: int) -> bytes:
     return bytes(_varints(np.array([value], np.int64))[0].as_py())
 
 
-def _nullable(array: pa.Array, data_type: DataType) -> pa.LargeBinaryArray:
-    cells = _cells(array, data_type)
+def _members(columns: Sequence[pa.Array], types: Sequence[DataType]) -> list[Part]:
+    return [part for column, data_type in zip(columns, types, strict=True) for part in _nullable(column, data_type)]
+
+
+def _nullable(array: pa.Array, data_type: DataType) -> list[Part]:
+    parts = _parts(array, data_type)
     if not data_type.nullable:
-        return cells
-    tagged = _joined(_SECOND_BRANCH, cells)
-    return pc.if_else(array.is_valid(), tagged, _ZERO) if array.null_count else tagged
+        return parts
+    if not array.null_count:
+        return [_cell(_SECOND_BRANCH), *parts]
+    return [pc.if_else(array.is_valid(), _joined(_cell(_SECOND_BRANCH), *parts), _cell(_ZERO))]
 
 
-def _cells(array: pa.Array, data_type: DataType) -> pa.LargeBinaryArray:
-    """Encoded values; what stands in place of a null is arbitrary, but never null."""
+def _parts(array: pa.Array, data_type: DataType) -> list[Part]:
+    """What a value's bytes are joined of; what stands in place of a null is arbitrary, but never null.
+
+    Parts stay apart as long as possible: every join copies, and one join of a whole record suffices.
+    """
     match data_type:
         case AtomicType():
             return _atomic(array, data_type)
         case ArrayType(element):
-            return _blocks(_nullable(array.flatten(), element), _lengths(array))
+            return [_blocks(_joined(*_nullable(array.flatten(), element)), _lengths(array))]
         case MapType(key, value):
-            return _map(array, key, value)
+            return [_map(array, key, value)]
         case MultisetType(element):
-            return _map(array, element, lt.INT)
+            return [_map(array, element, lt.INT)]
         case RowType(members):
-            return _joined(*(_nullable(part, m.type) for part, m in zip(array.flatten(), members, strict=True)))
+            return _members(array.flatten(), [member.type for member in members])
 
 
-def _atomic(array: pa.Array, data_type: AtomicType) -> pa.LargeBinaryArray:
+def _atomic(array: pa.Array, data_type: AtomicType) -> list[Part]:
     root = data_type.root
     if root in lt.STRINGS or root in lt.BINARIES:
         return _sized(pc.fill_null(array.cast(pa.binary()), b"").cast(_CELL))
     if root is TypeRoot.DECIMAL:
         return _sized(_big_endian(array))
     if root is TypeRoot.BOOLEAN:
-        return _fixed(pc.fill_null(array, False).to_numpy(zero_copy_only=False).view(np.uint8))
+        return [_fixed(pc.fill_null(array, False).to_numpy(zero_copy_only=False).view(np.uint8))]
     if root in lt.FLOATS:
         values = pc.fill_null(array, 0.0).to_numpy(zero_copy_only=False)
-        return _fixed(values.astype(values.dtype.newbyteorder("<"), copy=False))
+        return [_fixed(values.astype(values.dtype.newbyteorder("<"), copy=False))]
     if pa.types.is_timestamp(array.type) and array.type.unit == "s":
         array = array.cast(pa.timestamp("ms", tz=array.type.tz))
     if pa.types.is_temporal(array.type):
         array = array.cast(pa.int64() if array.type.bit_width == 64 else pa.int32())
-    return _varints(pc.fill_null(array, 0).to_numpy(zero_copy_only=False).astype(np.int64, copy=False))
+    return [_varints(pc.fill_null(array, 0).to_numpy(zero_copy_only=False).astype(np.int64, copy=False))]
 
 
 def _map(array: pa.Array, key: DataType, value: DataType) -> pa.LargeBinaryArray:
     entries = map_entries(array)
     pairs = entries.flatten()
-    cells = _joined(_cells(pairs.field(0), key), _nullable(pairs.field(1), value))
+    cells = _joined(*_parts(pairs.field(0), key), *_nullable(pairs.field(1), value))
     return _blocks(cells, _lengths(entries))
 
 
@@ -98,7 +114,7 @@ def _blocks(elements: pa.LargeBinaryArray, lengths: Longs) -> pa.LargeBinaryArra
     element_offsets = _offsets_of(elements)
     offsets = element_offsets[np.concatenate(([0], np.cumsum(lengths)))]
     bodies = pa.Array.from_buffers(_CELL, len(lengths), [None, pa.py_buffer(offsets), elements.buffers()[2]])
-    return pc.if_else(pa.array(lengths > 0), _joined(_varints(lengths), bodies, _ZERO), _ZERO)
+    return pc.if_else(pa.array(lengths > 0), _joined(_varints(lengths), bodies, _cell(_ZERO)), _cell(_ZERO))
 
 
 def _offsets_of(cells: pa.LargeBinaryArray) -> Longs:
@@ -106,13 +122,13 @@ def _offsets_of(cells: pa.LargeBinaryArray) -> Longs:
     return offsets[cells.offset : cells.offset + len(cells) + 1]
 
 
-def _sized(content: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+def _sized(content: pa.LargeBinaryArray) -> list[Part]:
     """Text, bytes and decimals: length, then content."""
-    return _joined(_varints(pc.binary_length(content).to_numpy(zero_copy_only=False).astype(np.int64)), content)
+    return [_varints(pc.binary_length(content).to_numpy(zero_copy_only=False).astype(np.int64)), content]
 
 
-def _joined(*parts: pa.LargeBinaryArray | pa.Scalar) -> pa.LargeBinaryArray:
-    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, _EMPTY)
+def _joined(*parts: Part) -> pa.LargeBinaryArray:
+    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, _cell(_EMPTY))
 
 
 def _fixed(values: npt.NDArray[np.generic]) -> pa.LargeBinaryArray:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.errors import CorruptFile, InvalidData
+from lakebed.errors import CorruptFile, InvalidData, Unsupported
 from lakebed.types.arrow import to_arrow_schema
 from lakebed.types.logical import DataField
 
@@ -151,6 +151,11 @@ def _flavour(array: pa.Array, field: pa.Field, path: str) -> pa.Array:
     try:
         cast = pc.cast(array, options=pc.CastOptions(_all_nullable(field.type), allow_time_truncate=True))
     except pa.ArrowException as error:
+        if "out of bounds timestamp" in str(error):
+            raise Unsupported(
+                f"column `{field.name}` of data file `{path}` has a timestamp that {field.type} can not hold: {error}",
+                hint="only the years 1677 to 2262 can be read with nanoseconds; declare precision 6 for others",
+            ) from error
         raise _misfit(array, field, path, str(error)) from error
     return cast if cast.type == field.type else pa.array(_Relabelled(cast, field.type))
 

@@ -1,8 +1,9 @@
 """Parquet data files, the default format.
 
-Timestamps finer than microseconds are written as 64-bit nanoseconds: pyarrow can write the INT96 of old Java releases
-only for all timestamps of a file at once. Both are read. Pages carry checksums, which are verified on reading, so a
-damaged file is an error and not wrong rows. Which rows a query wants is decided above; here only whole row groups are
+Released Java reads timestamps finer than microseconds as INT96 only (64-bit nanoseconds come out as other years), and
+pyarrow writes INT96 for all timestamps of a file or for none: files with such a column store all theirs that way, other
+files none. Both kinds are read, and so are 64-bit nanoseconds. Pages carry checksums, which are verified on reading, so
+a damaged file is an error and not wrong rows. Which rows a query wants is decided above; here only whole row groups are
 left out, on the evidence of their statistics.
 """
 
@@ -25,7 +26,16 @@ from lakebed.formats.parquet_schema import parquet_schema
 from lakebed.formats.size_estimate import SizeEstimate
 from lakebed.formats.statistics import StatsCollector
 from lakebed.types.arrow import to_arrow_type
-from lakebed.types.logical import DataField
+from lakebed.types.logical import (
+    TIMESTAMPS,
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+)
 
 _CODECS = {
     "zstd": "zstd",
@@ -36,6 +46,7 @@ _CODECS = {
     "none": "none",
     "uncompressed": "none",
 }
+_EARLIEST_US = -(2**63) // 1000
 _FOOTER_BOUND_BYTES = 4096
 """Parquet's C++ writer leaves longer values out of a row group's statistics."""
 
@@ -65,6 +76,7 @@ class ParquetWriter:
         self._fields = tuple(fields)
         self._settings = settings
         self._schema = parquet_schema(fields)
+        self._uses_int96 = any(_has_fine_timestamps(field.type) for field in fields)
         self._codec = _codec(settings.compression)
         self._file: pq.ParquetWriter | None = None
         self._pending: list[pa.Table] = []
@@ -85,6 +97,7 @@ class ParquetWriter:
             # The columns asked for decide the types on reading; a second copy of the schema would only cost bytes.
             store_schema=False,
             write_page_checksum=True,
+            use_deprecated_int96_timestamps=self._uses_int96,
         )
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
@@ -109,7 +122,7 @@ class ParquetWriter:
 
     def _flush(self) -> None:
         group = pa.concat_tables(self._pending)
-        footer_tells = {name for name in self._stats.bounded() if not _has_long_values(group.column(name))}
+        footer_tells = {name for name in self._stats.bounded() if self._footer_tells(group.column(name))}
         self._stats.add(group, bounds_later=footer_tells)
         self._bounds_known.append(set(self._stats.bounded()) - footer_tells)
         if self._file is None:
@@ -117,6 +130,10 @@ class ParquetWriter:
         self._file.write_table(self._with_ids(group), row_group_size=group.num_rows)
         self._size.observe(self._stream.tell(), self._pending_bytes)
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
+
+    def _footer_tells(self, column: pa.ChunkedArray) -> bool:
+        """Whether the footer will hold this column's bounds: not those of INT96, nor of long values."""
+        return not (self._uses_int96 and pa.types.is_timestamp(column.type)) and not _has_long_values(column)
 
     def _with_ids(self, rows: pa.Table) -> pa.Table:
         return pa.Table.from_arrays(rows.columns, schema=self._schema)
@@ -166,6 +183,18 @@ def _scalars(statistics: pq.Statistics, arrow: pa.DataType) -> tuple[pa.Scalar, 
     else:
         both = pa.array([statistics.min, statistics.max], arrow)
     return both[0], both[1]
+
+
+def _has_fine_timestamps(data_type: DataType) -> bool:
+    match data_type:
+        case AtomicType():
+            return data_type.root in TIMESTAMPS and data_type.precision > 6
+        case ArrayType(element) | MultisetType(element):
+            return _has_fine_timestamps(element)
+        case MapType(key, value):
+            return _has_fine_timestamps(key) or _has_fine_timestamps(value)
+        case RowType(fields):
+            return any(_has_fine_timestamps(member.type) for member in fields)
 
 
 def _has_long_values(column: pa.ChunkedArray) -> bool:
@@ -255,8 +284,11 @@ class ParquetReader:
                 return
             # Converting the microseconds fails for instants that nanoseconds can not hold; only then are the
             # nanoseconds, which wrap around silently, what the file says.
-            rows = to_read(batch, fields, self._path)
-            yield rows if finer is None else _replaced(rows, to_read(finer, _only(fields, fine), self._path))
+            if finer is None:
+                yield to_read(batch, fields, self._path)
+            else:
+                rows = to_read(_nudged(batch, finer), fields, self._path)
+                yield _replaced(rows, to_read(finer, _only(fields, fine), self._path))
 
     def __enter__(self) -> Self:
         return self
@@ -286,6 +318,22 @@ def _has_nanoseconds(arrow: pa.DataType) -> bool:
     if pa.types.is_timestamp(arrow):
         return bool(arrow.unit == "ns")
     return pa.types.is_nested(arrow) and any(_has_nanoseconds(arrow.field(i).type) for i in range(arrow.num_fields))
+
+
+def _nudged(batch: pa.RecordBatch, finer: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with its earliest possible microsecond made one later.
+
+    Nanoseconds begin within that microsecond, so converting its start would fail although the instant can be held.
+    """
+    for name in finer.schema.names:
+        index = batch.schema.get_field_index(name)
+        field, column = batch.schema.field(index), batch.column(index)
+        if pa.types.is_timestamp(field.type):
+            coarse, exact = column.view(pa.int64()), finer.column(name).view(pa.int64())
+            is_edge = pc.and_(pc.equal(coarse, _EARLIEST_US), pc.less(exact, 0))
+            moved = pc.if_else(is_edge, _EARLIEST_US + 1, coarse)
+            batch = batch.set_column(index, field, moved.view(field.type))
+    return batch
 
 
 def _only(fields: Sequence[DataField], names: list[str]) -> list[DataField]:

@@ -20,8 +20,8 @@ from lakebed.schema import text_values as tv
 from lakebed.types.arrow import timestamp_unit, to_arrow_type
 from lakebed.types.logical import MAX_LENGTH, AtomicType, TypeRoot
 
-_TRUE = pa.array(["t", "true", "y", "yes", "1"])
-_FALSE = pa.array(["f", "false", "n", "no", "0"])
+_TRUE = ["t", "true", "y", "yes", "1"]
+_FALSE = ["f", "false", "n", "no", "0"]
 _INTEGER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]*)$"
 _FLOAT = r"^[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)$"
 _ISO_DATE = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
@@ -120,8 +120,8 @@ def bytes_to_text(array: pa.Array, source: AtomicType, target: AtomicType) -> pa
 def text_to_boolean(array: pa.Array, source: AtomicType, target: AtomicType) -> pa.Array:
     """t, true, y, yes, 1 and f, false, n, no, 0 in any case."""
     lower = pc.utf8_lower(array)
-    is_true = pc.is_in(lower, value_set=_TRUE)
-    _require(array, pc.or_(is_true, pc.is_in(lower, value_set=_FALSE)), target)
+    is_true = pc.is_in(lower, value_set=pa.array(_TRUE))
+    _require(array, pc.or_(is_true, pc.is_in(lower, value_set=pa.array(_FALSE))), target)
     return pc.if_else(array.is_valid(), is_true, pa.scalar(None, pa.bool_()))
 
 

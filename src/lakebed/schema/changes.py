@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from lakebed.schema.draft import After, Before, First, Last, Name, Position, SchemaDraft
 from lakebed.schema.table_schema import TableSchema
+from lakebed.types.arrow import as_data_type
 from lakebed.types.logical import DataType
 
 __all__ = [
@@ -42,9 +43,13 @@ class AddColumn:
 
     name: Name
     type: DataType
+    """As text (`DECIMAL(10, 2)`), as a pyarrow type, or as a logical type."""
     comment: str | None = None
     default: str | None = None
     position: Position | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", as_data_type(self.type, str(self.name)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,11 @@ class UpdateColumnType:
 
     name: Name
     type: DataType
+    """As for `AddColumn`."""
     keep_nullability: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", as_data_type(self.type, str(self.name)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Options that name columns, and options that must stay as they are once a table has data.
 
-A renamed column is renamed in these options too, and a column named by one of them can not be dropped. All option keys
-that this package looks at are spelled out here and nowhere else in it. What an option means is decided elsewhere.
+A renamed column is renamed in these options too, and a column named by one of them can not be dropped. What an option
+means is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -10,65 +10,43 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-BUCKET = "bucket"
-BUCKET_KEY = "bucket-key"
-FILE_FORMAT = "file.format"
-PATH = "path"
-PRIMARY_KEY = "primary-key"
-PRIMARY_KEY_NULLABLE = "primary-key.nullable"
-PARTITION = "partition"
-NULL_TO_NOT_NULL_DISABLED = "alter-column-null-to-not-null.disabled"
-EXPLICIT_CASTS_DISABLED = "disable-explicit-type-casting"
-ADD_BEFORE_PARTITION = "add-column-before-partition"
-DELETION_VECTORS = "deletion-vectors.enabled"
-DELETION_VECTORS_MODIFIABLE = "deletion-vectors.modifiable"
-CLUSTERING_COLUMNS = "clustering.columns"
-PK_CLUSTERING_OVERRIDE = "pk-clustering-override"
+from lakebed import options as table
 
-FIXED_ONCE_WRITTEN = frozenset(
-    {
-        "type",
-        BUCKET_KEY,
-        "bucket-function.type",
-        "merge-engine",
-        "data-file.path-directory",
-        "rowkind.field",
-        "row-tracking.enabled",
-        "data-evolution.enabled",
-        "index-file-in-data-file-dir",
-        PRIMARY_KEY,
-        PRIMARY_KEY_NULLABLE,
-        PARTITION,
-        "force-lookup",
-        "sequence.snapshot-ordering",
-        "aggregation.remove-record-on-delete",
-        "partial-update.remove-record-on-delete",
-        "partial-update.remove-record-on-sequence-group",
-        "dynamic-bucket.initial-buckets",
-        "blob-field",
-        "blob-descriptor-field",
-        "blob-view-field",
-        PK_CLUSTERING_OVERRIDE,
-    }
-)
+BUCKET = table.BUCKET.key
+BUCKET_KEY = table.BUCKET_KEY.key
+FILE_FORMAT = table.FILE_FORMAT.key
+PATH = table.PATH.key
+PRIMARY_KEY = table.PRIMARY_KEY.key
+PRIMARY_KEY_NULLABLE = table.PRIMARY_KEY_NULLABLE.key
+PARTITION = table.PARTITION.key
+NULL_TO_NOT_NULL_DISABLED = table.ALTER_COLUMN_NULL_TO_NOT_NULL_DISABLED.key
+EXPLICIT_CASTS_DISABLED = table.DISABLE_EXPLICIT_TYPE_CASTING.key
+ADD_BEFORE_PARTITION = table.ADD_COLUMN_BEFORE_PARTITION.key
+DELETION_VECTORS = table.DELETION_VECTORS_ENABLED.key
+DELETION_VECTORS_MODIFIABLE = table.DELETION_VECTORS_MODIFIABLE.key
+CLUSTERING_COLUMNS = table.CLUSTERING_COLUMNS.key
+PK_CLUSTERING_OVERRIDE = table.PK_CLUSTERING_OVERRIDE.key
+
+FIXED_ONCE_WRITTEN = frozenset(option.key for option in table.OPTIONS if option.immutable)
 """Options that decide how existing files are laid out or merged."""
 
-ONLY_SWITCHED_ON = frozenset({"ignore-delete", "ignore-update-before"})
+ONLY_SWITCHED_ON = frozenset({table.IGNORE_DELETE.key, table.IGNORE_UPDATE_BEFORE.key})
 """Switches that may go from false to true only: what was dropped meanwhile does not come back."""
 
 _COLUMN_LISTS = frozenset(
-    {
-        BUCKET_KEY,
-        "sequence.field",
-        "rowkind.field",
-        "record-level.time-field",
-        "changelog-producer.row-deduplicate-ignore-fields",
-        "partial-update.remove-record-on-sequence-group",
-        CLUSTERING_COLUMNS,
-        "blob-field",
-        "blob-descriptor-field",
-        "blob-view-field",
-    }
+    option.key
+    for option in (
+        table.BUCKET_KEY,
+        table.SEQUENCE_FIELD,
+        table.ROWKIND_FIELD,
+        table.RECORD_LEVEL_TIME_FIELD,
+        table.CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS,
+        table.PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
+        table.CLUSTERING_COLUMNS,
+        table.BLOB_FIELD,
+        table.BLOB_DESCRIPTOR_FIELD,
+        table.BLOB_VIEW_FIELD,
+    )
 )
 """Options whose value is a comma-separated list of columns."""
 

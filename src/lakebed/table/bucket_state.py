@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from lakebed.errors import CommitConflict, NotFound
+from lakebed.errors import CommitConflict, FileMissing, NotFound
 from lakebed.metadata.entries import delta_entries, live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
@@ -14,18 +14,23 @@ from lakebed.metadata.stores import MetadataStores
 
 @dataclass(slots=True)
 class BucketStates:
-    """State of all buckets as of a snapshot (0: an empty table)."""
+    """State of all buckets as of a snapshot (None: an empty table)."""
 
-    snapshot_id: int = 0
+    snapshot: Snapshot | None = None
     _max_sequence: dict[tuple[bytes, int], int] = field(default_factory=dict)
     _bucket_counts: dict[bytes, int] = field(default_factory=dict)
 
     @staticmethod
     def load(stores: MetadataStores, snapshot: Snapshot | None) -> BucketStates:
         """Reads the state from the live files of a snapshot."""
-        states = BucketStates(snapshot.id if snapshot else 0)
+        states = BucketStates(snapshot)
         states._add(live_files(stores, snapshot))
         return states
+
+    @property
+    def snapshot_id(self) -> int:
+        """Id of the snapshot; 0 for an empty table."""
+        return self.snapshot.id if self.snapshot else 0
 
     def next_sequence_number(self, partition: bytes, bucket: int) -> int:
         """The number for the next row of a bucket."""
@@ -42,9 +47,11 @@ class BucketStates:
 
     def advanced_to(self, stores: MetadataStores, latest: Snapshot | None) -> BucketStates:
         """The state at a later snapshot; cheap when only appends lie in between."""
-        if latest is None or latest.id == self.snapshot_id:
+        if latest == self.snapshot:
             return self
-        states = BucketStates(latest.id, dict(self._max_sequence), dict(self._bucket_counts))
+        if latest is None or not self._is_before(stores, latest):
+            return BucketStates.load(stores, latest)
+        states = BucketStates(latest, dict(self._max_sequence), dict(self._bucket_counts))
         try:
             for snapshot_id in range(self.snapshot_id + 1, latest.id + 1):
                 snapshot = latest if snapshot_id == latest.id else stores.snapshots.get(snapshot_id)
@@ -52,9 +59,18 @@ class BucketStates:
                 if any(entry.kind == EntryKind.DELETE for entry in entries):
                     return BucketStates.load(stores, latest)
                 states._add(entries)
-        except NotFound:
+        except (NotFound, FileMissing):  # expired in the meantime
             return BucketStates.load(stores, latest)
         return states
+
+    def _is_before(self, stores: MetadataStores, latest: Snapshot) -> bool:
+        """Whether `latest` came after our snapshot, rather than after a rollback that removed it."""
+        if self.snapshot is None:
+            return True
+        try:
+            return latest.id > self.snapshot.id and stores.snapshots.get(self.snapshot.id) == self.snapshot
+        except NotFound:
+            return False
 
     def _add(self, entries: Iterable[ManifestEntry]) -> None:
         for entry in entries:

@@ -36,13 +36,18 @@ def _between(context: TableContext, since: int, until: int | None) -> Iterator[S
     latest, earliest = snapshots.latest_id(), snapshots.earliest_id()
     if isinstance(since, bool) or not isinstance(since, int) or since < 0:
         raise InvalidArgument(f"since={since!r} is no snapshot id", hint="pass 0 for all changes, or a snapshot id")
+    if until is not None and (isinstance(until, bool) or not isinstance(until, int) or until < since):
+        raise InvalidArgument(
+            f"until={until!r} is no snapshot id at or after since={since}",
+            hint="leave it out for all changes there are",
+        )
     if latest is None or earliest is None:
         return
     end = latest if until is None else until
-    if end > latest:
+    if since > latest or end > latest:
         raise NotFound(
-            f"table `{context.name}` has no snapshot {end} yet: its latest is {latest}",
-            hint="choose an earlier `until`",
+            f"table `{context.name}` has no snapshot {max(since, end)} yet: its latest is {latest}",
+            hint=f"choose a range that ends at {latest}, or leave `until` out",
         )
     if since < end and since + 1 < earliest:
         raise NotFound(

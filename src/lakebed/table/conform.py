@@ -40,8 +40,8 @@ def to_batches(data: Any) -> Iterator[pa.RecordBatch]:
             yield batch
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InvalidData(
-            f"data of type {_type_name(data)} is no Arrow data: {error}",
-            hint="give every column values of one type; pa.table(...) shows what Arrow makes of them",
+            f"data of type {_type_name(data)} can not be read as a table: {error}",
+            hint="give columns with different names and, in each, values of one type",
         ) from error
     if is_empty:
         yield pa.RecordBatch.from_pylist([], schema=reader.schema)
@@ -94,13 +94,15 @@ class Conformer:
                 f"data for table `{self.table}` has column `{extra[0]}`, which the table has not",
                 hint="it is the index of a pandas DataFrame: write df.reset_index(drop=True)"
                 if extra[0].startswith(_PANDAS_INDEX)
-                else f"{did_you_mean(extra[0], wanted)} Drop the column, or add it to the table first",
+                else f"drop the column, or add it to the table first; {did_you_mean(extra[0], wanted)}",
             )
         missing = [name for name in [*wanted, *([self.extra] if self.extra else [])] if name not in given]
         if missing:
             raise InvalidData(
                 f"data for table `{self.table}` lacks column `{missing[0]}`",
-                hint=f"add it (null where there is no value); the table's columns are {', '.join(wanted)}",
+                hint="row_kind names the column of the data that holds +I, -U, +U or -D"
+                if missing[0] == self.extra
+                else f"add it (null where there is no value); the table's columns are {', '.join(wanted)}",
             )
 
     def _column(self, field: DataField, column: pa.Array) -> pa.Array:

@@ -86,6 +86,10 @@ class TableContext:
         """The engine that folds rows of one key."""
         return MERGE_ENGINES[self.options[MERGE_ENGINE]]()
 
+    @cached_property
+    def _directories(self) -> dict[bytes, str]:
+        return {}
+
     def partition_values(self, partition: bytes) -> dict[str, pa.Scalar]:
         """Values of the partition columns in a manifest's partition row."""
         values = decode_row(partition, self.partition_types)
@@ -93,6 +97,13 @@ class TableContext:
 
     def partition_directory(self, partition: bytes) -> str:
         """Path of a partition below the table, empty for an unpartitioned table."""
+        # Asked for every file, and there are few partitions: worked out once each.
+        found = self._directories.get(partition)
+        if found is None:
+            found = self._directories[partition] = self._directory_of(partition)
+        return found
+
+    def _directory_of(self, partition: bytes) -> str:
         return partition_path(
             [field.name for field in self.partition_fields],
             self.partition_types,

@@ -155,7 +155,7 @@ def _fit_atom(values: pa.Array, wanted: AtomicType, place: Place) -> pa.Array:
             raise _misfit(values, wanted, place, refusal)
         values = _converted(values, arrow)
     if pa.types.is_string(arrow):
-        values.validate(full=True)  # Arrow does not look at the bytes by itself; other readers would stumble over them
+        _check_text(values, place)
     _check_length(values, wanted, place)
     return values
 
@@ -208,6 +208,17 @@ def _converted(values: pa.Array, arrow: pa.DataType) -> pa.Array:
             example = values.filter(pc.invert(same))[0]
             raise pa.ArrowInvalid(f"{example} would lose a part of its value")
     return converted
+
+
+def _check_text(values: pa.Array, place: Place) -> None:
+    """Arrow does not look at the bytes of texts by itself, and other readers would stumble over them."""
+    try:
+        values.validate(full=True)
+    except pa.ArrowException as error:
+        raise InvalidData(
+            f"{place} is text, the data has bytes in it that are no UTF-8 text: {error}",
+            hint="decode the bytes with the encoding they have, or store them in a BYTES column",
+        ) from error
 
 
 def _check_length(values: pa.Array, wanted: AtomicType, place: Place) -> None:

@@ -60,9 +60,14 @@ class Overwrite:
 
 def _value(context: TableContext, name: str, value: Any) -> pa.Scalar:
     fields = {field.name: field for field in context.partition_fields}
+    if not fields:
+        raise InvalidArgument(
+            f"`{name}` is not a partition column of table `{context.name}`, which has none",
+            hint="pass overwrite=True to replace all rows",
+        )
     if name not in fields:
         raise InvalidArgument(
-            f"`{name}` is not a partition column of table `{context.name}`", hint=did_you_mean(name, fields)
+            f"`{name}` is not a partition column of table `{context.name}`", hint=did_you_mean(str(name), fields)
         )
     return _typed(fields[name], value)
 

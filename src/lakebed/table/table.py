@@ -14,8 +14,17 @@ from lakebed.commit.committer import CommitIdentity
 from lakebed.errors import InvalidArgument, MissingDependency, NotFound, Unsupported
 from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from lakebed.options import COMMIT_USER_PREFIX, Options, check_options, unhonoured_for_read, unhonoured_for_write
-from lakebed.schema.changes import SchemaChange
+from lakebed.schema.changes import SchemaChange, SetOption
 from lakebed.schema.table_schema import TableSchema
+from lakebed.table.arguments import (
+    changes_argument,
+    identity_arguments,
+    names_argument,
+    new_tag_argument,
+    options_argument,
+    snapshot_argument,
+    tag_argument,
+)
 from lakebed.table.changes import read_changes
 from lakebed.table.context import TableContext
 from lakebed.table.read import SplitReader, projected_fields
@@ -111,9 +120,8 @@ class Table:
 
     def to_batches(self, columns: Sequence[str] | None = None, filter: Any = None) -> Iterator[pa.RecordBatch]:  # noqa: A002
         """Matching rows batch by batch; memory does not grow with the table."""
-        reader, plan = self._plan(columns, filter)
-        for split in plan.splits:
-            yield from reader.read(split)
+        reader, plan = self._plan(columns, filter)  # not in the generator: what is wrong with the call is said now
+        return (batch for split in plan.splits for batch in reader.read(split))
 
     def to_pandas(self, columns: Sequence[str] | None = None, filter: Any = None) -> pandas.DataFrame:  # noqa: A002
         """Matching rows as a pandas DataFrame."""
@@ -135,12 +143,13 @@ class Table:
     def changes(self, since: int = 0, until: int | None = None) -> pa.Table:
         """Rows added after snapshot `since` up to `until`, in commit order, with a `rowkind` column in front."""
         context = self._readable()
-        return read_changes(context, since, until)
+        return read_changes(context, since, self._pinned.id if until is None and self._pinned else until)
 
     def _plan(self, columns: Sequence[str] | None, filter: Any) -> tuple[SplitReader, ScanPlan]:  # noqa: A002
         context = self._readable()
         predicate = to_predicate(filter, context.schema.arrow_schema)
-        reader = SplitReader(context, projected_fields(context, columns), predicate)
+        names = None if columns is None else names_argument(columns, "columns")
+        reader = SplitReader(context, projected_fields(context, names), predicate)
         snapshot = self._pinned or resolve_snapshot(context.stores, context.options, context.name)
         return reader, plan_scan(context, snapshot, predicate)
 
@@ -161,9 +170,9 @@ class Table:
             )
         stores = self._context.stores
         if snapshot is not None:
-            found = stores.snapshots.get(snapshot)
+            found = stores.snapshots.get(snapshot_argument(snapshot))
         elif tag is not None:
-            found = snapshot_of_tag(stores, tag, self.name)
+            found = snapshot_of_tag(stores, tag_argument(tag), self.name)
         else:
             assert timestamp is not None
             found = snapshot_at_time(stores, to_millis(timestamp), self.name)
@@ -180,15 +189,18 @@ class Table:
 
     def create_tag(self, name: str, snapshot: int | None = None) -> None:
         """Names a snapshot (the latest) so that `at(tag=...)` finds it."""
+        self._refuse_pinned()
+        new_tag_argument(name)
         stores = self._context.stores
-        found = stores.snapshots.latest() if snapshot is None else stores.snapshots.get(snapshot)
+        found = stores.snapshots.latest() if snapshot is None else stores.snapshots.get(snapshot_argument(snapshot))
         if found is None:
             raise NotFound(f"table `{self.name}` has no snapshot to tag", hint="write to the table first")
         stores.tags.create(name, found)
 
     def delete_tag(self, name: str) -> None:
         """Removes a tag; the snapshot stays."""
-        snapshot_of_tag(self._context.stores, name, self.name)
+        self._refuse_pinned()
+        snapshot_of_tag(self._context.stores, tag_argument(name), self.name)
         self._context.stores.tags.delete(name)
 
     def tags(self) -> list[str]:
@@ -228,11 +240,11 @@ class Table:
         identifier of that user changes nothing.
         """
         context = self._writable()
-        if (commit_identifier is not None) and commit_user is None:
-            raise InvalidArgument("commit_identifier without commit_user", hint="give both, or neither")
+        identity_arguments(commit_user, commit_identifier)
         user = commit_user or (context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()
         identity = CommitIdentity(user, BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier)
-        return TableWriter(context, row_kind=row_kind, overwrite=overwrite, identity=identity)
+        wanted = None if overwrite is False else overwrite
+        return TableWriter(context, row_kind=row_kind, overwrite=wanted, identity=identity)
 
     def truncate(self) -> Snapshot | None:
         """Removes all rows."""
@@ -243,6 +255,7 @@ class Table:
     def alter(self, *changes: SchemaChange) -> None:
         """Applies schema changes as one new schema version; all of them or none."""
         context = self._writable()
+        changes = tuple(_canonical(change) for change in changes_argument(changes))
 
         def check(before: TableSchema, after: TableSchema) -> None:
             added = {key: value for key, value in after.options.items() if before.options.get(key) != value}
@@ -256,7 +269,7 @@ class Table:
     def with_options(self, options: Mapping[str, object]) -> Table:
         """The same table with options for this handle only, such as `scan.snapshot-id` or `target-file-size`."""
         context = self._current()
-        checked = check_options(options, for_create=False, columns=context.schema.field_names)
+        checked = check_options(options_argument(options), for_create=False, columns=context.schema.field_names)
         overrides = {**self._overrides, **checked}
         table = Table(self._context, overrides=overrides, pinned=self._pinned)
         current = table._current()
@@ -287,16 +300,27 @@ class Table:
         _refuse(context, unhonoured_for_read(context.options.raw), "read")
         return context
 
-    def _writable(self) -> TableContext:
+    def _refuse_pinned(self) -> None:
         if self._pinned is not None:
             raise InvalidArgument(
                 f"table `{self.name}` is opened at snapshot {self._pinned.id}, which is read only",
                 hint="open the table without at(...) to write to it",
             )
+
+    def _writable(self) -> TableContext:
+        self._refuse_pinned()
         context = self._current()
         _refuse(context, unhonoured_for_write(context.options.raw), "write")
         check_writable_bucket_mode(context.schema, context.options, context.name)
         return context
+
+
+def _canonical(change: SchemaChange) -> SchemaChange:
+    """The change with an option's canonical key and text, as a schema file keeps it."""
+    if isinstance(change, SetOption):
+        ((key, value),) = check_options({change.key: change.value}, for_create=False, columns=None).items()
+        return SetOption(key, value)
+    return change
 
 
 def _refuse(context: TableContext, options: Sequence[Any], deed: str) -> None:

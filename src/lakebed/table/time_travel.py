@@ -92,7 +92,12 @@ def to_millis(moment: str | int | dt.datetime | dt.date) -> int:
             ) from error
     if not isinstance(moment, dt.datetime):
         moment = dt.datetime.combine(moment, dt.time())
-    return int(moment.timestamp() * 1000)
+    try:
+        return int(moment.timestamp() * 1000)
+    except (OverflowError, OSError, ValueError) as error:
+        raise InvalidArgument(
+            f"{moment} is out of the range of times of this machine", hint="choose a later time"
+        ) from error
 
 
 def _readable(time_ms: int) -> str:

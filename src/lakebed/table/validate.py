@@ -6,6 +6,7 @@ from lakebed.bucket import BUCKET_FUNCTIONS
 from lakebed.datafiles.statistics import parse_stats_mode
 from lakebed.errors import InvalidOption, InvalidSchema, Unsupported, did_you_mean
 from lakebed.formats import FORMATS
+from lakebed.metadata.paths import escape
 from lakebed.options import (
     BUCKET,
     BUCKET_FUNCTION_TYPE,
@@ -13,16 +14,22 @@ from lakebed.options import (
     FIELD_STATS_MODE,
     FILE_FORMAT,
     METADATA_STATS_MODE,
+    PARTITION_LEGACY_NAME,
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
     Options,
 )
 from lakebed.schema.table_schema import TableSchema
-from lakebed.types.logical import STRINGS, is_nested, is_root
+from lakebed.types.logical import BINARIES, STRINGS, is_nested, is_root, walk_fields
+
+LONGEST_PARTITION_COLUMN_BYTES = 120
+"""File systems allow 255 bytes for `column=value`: half of it is the column's."""
 
 
 def validate_table(schema: TableSchema, options: Options, table: str) -> None:
     """Raises on the first thing that does not fit, naming it."""
+    _check_names(schema, table)
+    _check_partitions(schema, options, table)
     _check_bucket(schema, options, table)
     _check_sequence_field(schema, options, table)
     _check_row_kind_field(schema, options, table)
@@ -35,6 +42,29 @@ def validate_table(schema: TableSchema, options: Options, table: str) -> None:
     parse_stats_mode(str(options[METADATA_STATS_MODE]))
     for mode in options.fields_with(FIELD_STATS_MODE).values():
         parse_stats_mode(str(mode))
+
+
+def _check_names(schema: TableSchema, table: str) -> None:
+    for field in walk_fields(schema.fields):
+        if any(ord(char) < 0x20 or ord(char) == 0x7F for char in field.name):
+            raise InvalidSchema(
+                f"table `{table}`: column name {field.name!r} has a control character in it",
+                hint="use printable characters: Arrow and other engines cut or refuse such names",
+            )
+
+
+def _check_partitions(schema: TableSchema, options: Options, table: str) -> None:
+    for field in schema.fields_of(schema.partition_keys):
+        if is_root(field.type, BINARIES) and options[PARTITION_LEGACY_NAME]:
+            raise InvalidSchema(
+                f"table `{table}`: partition column `{field.name}` is {field.type}, which has no directory name",
+                hint=f"partition by another column, or set option `{PARTITION_LEGACY_NAME.key}` to false",
+            )
+        if len(escape(field.name).encode()) > LONGEST_PARTITION_COLUMN_BYTES:
+            raise InvalidSchema(
+                f"table `{table}`: the name of partition column `{field.name[:20]}…` is too long for a directory name",
+                hint=f"use at most {LONGEST_PARTITION_COLUMN_BYTES} bytes",
+            )
 
 
 def _check_bucket(schema: TableSchema, options: Options, table: str) -> None:

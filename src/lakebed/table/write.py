@@ -8,7 +8,6 @@ the new rows are then moved behind theirs, so that the later commit wins.
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import TracebackType
@@ -17,12 +16,14 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from lakebed.commit.committer import Changes, CommitIdentity, Committer
+from lakebed.commit.committer import Changes, Committer, Progress
 from lakebed.commit.conflict import check_conflicts
 from lakebed.commit.message import CommitMessage
+from lakebed.commit.replay import CommitIdentity, is_replay
+from lakebed.commit.written_files import WrittenFiles
 from lakebed.datafiles.restamp import restamp
 from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter
-from lakebed.errors import InvalidArgument, LakebedError, OutcomeUnknown, StorageError
+from lakebed.errors import CommitConflict, InvalidArgument
 from lakebed.lsm.write_buffer import WriteBuffer
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.entries import live_files
@@ -36,6 +37,7 @@ from lakebed.options import (
     SNAPSHOT_IGNORE_EMPTY_COMMIT,
     WRITE_BUFFER_SIZE,
 )
+from lakebed.schema.store import SchemaStore
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.conform import Conformer, to_batches
 from lakebed.table.context import TableContext
@@ -43,8 +45,6 @@ from lakebed.table.overwrite import Overwrite
 from lakebed.table.routing import RoutedRows, Router
 from lakebed.table.write_rules import committer_for, write_rules
 from lakebed.types.row_kind import RowKind, is_retract, kinds_from_text
-
-_log = logging.getLogger(__name__)
 
 Bucket = tuple[bytes, int]
 
@@ -75,10 +75,10 @@ class TableWriter:
         self._buffers: dict[Bucket, WriteBuffer] = {}
         self._writers: dict[Bucket, RollingWriter] = {}
         self._files: dict[Bucket, list[DataFile]] = {}
-        self._made: set[tuple[Bucket, str]] = set()
+        self._fileio, self._written = WrittenFiles.watch(context.fileio)
         self._counter = itertools.count()
         self._prefix = context.new_data_file_prefix()
-        self._committed_before = 0
+        self._progress = Progress()
         self._is_open = True
 
     def write(self, data: Any) -> None:
@@ -87,38 +87,40 @@ class TableWriter:
         for batch in to_batches(data):
             rows, kind_column = self._conformer.conform(batch)
             rows, kinds = self._with_kinds(rows, kind_column)
-            for routed in self._router.route(rows, kinds):
-                if self._overwrite is not None:
+            groups = list(self._router.route(rows, kinds))
+            if self._overwrite is not None:
+                for routed in groups:
                     self._overwrite.check(routed.partition)
-                self._take(routed)
+            try:
+                for routed in groups:
+                    self._take(routed)
+            except BaseException:
+                self.abort()  # some rows are taken, others are not: nothing good can come of a commit now
+                raise
 
     def commit(self) -> Snapshot | None:
         """Makes the rows visible as one snapshot; None when there was nothing to commit."""
         self._check_open()
-        self._committed_before = self._context.stores.snapshots.latest_id() or 0
         try:
             if self._committer.is_committed(self._identity):
                 self.abort()
                 return None
-            messages = self._finish_files()
-            snapshot = self._commit(messages)
-        except OutcomeUnknown:
-            self._is_open = False
-            raise
+            snapshot = self._commit(self._finish_files())
         except BaseException:
-            self._give_up()
+            self.abort()
             raise
         self._is_open = False
         return snapshot
 
     def abort(self) -> None:
-        """Gives everything up and removes the files. Does nothing after a commit."""
+        """Gives everything up and removes the files, unless they may be part of the table. Nothing after a commit."""
         if not self._is_open:
             return
         self._is_open = False
         for writer in self._writers.values():
             writer.abort()
-        self._remove(self._made)
+        if not self._progress.may_be_visible:
+            self._written.take_back()
 
     def __enter__(self) -> Self:
         return self
@@ -208,10 +210,8 @@ class TableWriter:
 
     # --- files ---------------------------------------------------------------------------------------------------
 
-    def _new_file_name(self, bucket: Bucket) -> str:
-        name = f"{self._prefix}-{next(self._counter)}.{self._rules.format.name}"
-        self._made.add((bucket, name))
-        return name
+    def _new_file_name(self) -> str:
+        return f"{self._prefix}-{next(self._counter)}.{self._rules.format.name}"
 
     def _path_in(self, bucket: Bucket) -> Callable[[str], str]:
         return lambda name: self._context.data_file_path(*bucket, name)
@@ -220,9 +220,9 @@ class TableWriter:
         writer = self._writers.get(bucket)
         if writer is None:
             writer = RollingWriter(
-                self._context.fileio,
+                self._fileio,
                 self._path_in(bucket),
-                lambda: self._new_file_name(bucket),
+                self._new_file_name,
                 self._layout,
                 self._rules,
                 self._context.clock,
@@ -254,14 +254,6 @@ class TableWriter:
             if files
         ]
 
-    def _remove(self, files: set[tuple[Bucket, str]]) -> None:
-        for bucket, name in files:
-            path = self._path_in(bucket)(name)
-            try:
-                self._context.fileio.delete(path)
-            except StorageError as error:
-                _log.warning("left an unreferenced file behind: %s (%s)", path, error.message)
-
     # --- committing ----------------------------------------------------------------------------------------------
 
     def _commit(self, messages: list[CommitMessage]) -> Snapshot | None:
@@ -270,7 +262,7 @@ class TableWriter:
 
         def prepare(latest: Snapshot | None) -> Changes | None:
             nonlocal final
-            if self._committer.is_committed(self._identity):
+            if is_replay(self._context.stores.snapshots, latest, self._identity):
                 return None
             if self._overwrite is not None:
                 return self._replacing(self._overwrite, messages, latest)
@@ -284,17 +276,25 @@ class TableWriter:
             self._identity,
             self._latest_schema_id,
             prepare,
+            progress=self._progress,
             operation="WRITE" if self._overwrite is None else "OVERWRITE",
         )
-        referenced = set()
-        if snapshot is not None:
-            referenced = {((m.partition, m.bucket), file.file_name) for m in final for file in m.new_files}
-        self._remove(self._made - referenced)
+        committed = final if snapshot is not None else []
+        self._written.take_back(
+            keep={self._path_in((m.partition, m.bucket))(file.file_name) for m in committed for file in m.new_files}
+        )
         return snapshot
 
     def _latest_schema_id(self) -> int:
-        latest = self._context.schemas.latest()
-        return latest.id if latest is not None else self._context.schema.id
+        """Read afresh: our files fit the table only as long as the schema they were written with is part of it."""
+        schemas = SchemaStore(self._context.fileio, self._context.paths.schema_directory)
+        ids, ours = schemas.ids(), self._context.schema
+        if ours.id not in ids or schemas.get(ours.id) != ours:
+            raise CommitConflict(
+                f"table `{self._context.name}` was dropped, or made anew, since this write began",
+                hint="open the table again and redo the write",
+            )
+        return ids[-1]
 
     def _wants_empty_snapshot(self) -> bool:
         options = self._context.options
@@ -332,24 +332,9 @@ class TableWriter:
                 min_sequence_number=file.min_sequence_number + shift,
                 max_sequence_number=file.max_sequence_number + shift,
             )
-        bucket = (message.partition, message.bucket)
-        path_of = self._path_in(bucket)
-        name = self._new_file_name(bucket)
-        return restamp(
-            self._context.fileio, path_of(file.file_name), path_of(name), file, self._layout, self._rules, shift
-        )
-
-    def _give_up(self) -> None:
-        """After a failed commit: remove the files, unless the snapshot was published or that can not be told."""
-        try:
-            if self._committer.is_published(self._identity, self._committed_before):
-                self._is_open = False
-                return
-        except LakebedError as error:
-            self._is_open = False
-            _log.warning("kept the files of a commit whose outcome is unknown: %s", error.message)
-            return
-        self.abort()
+        path_of = self._path_in((message.partition, message.bucket))
+        old, new = path_of(file.file_name), path_of(self._new_file_name())
+        return restamp(self._fileio, old, new, file, self._layout, self._rules, shift)
 
 
 def _added(messages: list[CommitMessage]) -> list[ManifestEntry]:

@@ -114,7 +114,7 @@ def _single(value: float) -> float:
 
 
 def _texts(length: int) -> st.SearchStrategy[str]:
-    alphabet = st.characters(exclude_categories=("Cs",))
+    alphabet = st.characters(codec="utf-8")
     return st.sampled_from(_TEXTS).map(lambda text: text[:length]) | st.text(alphabet, max_size=min(length, 6))
 
 
@@ -187,18 +187,15 @@ def layouts(columns: Mapping[str, AtomicType], *, keyed: bool = True) -> st.Sear
         "metadata.stats-mode": ["none", "counts", "full", "truncate(1)", "truncate(3)"],
         "metadata.stats-dense-store": ["false"],
     }
-    common = {"file.format": st.sampled_from(_formats_for(columns))}
+    common = {"file.format": st.sampled_from([name for name in ("parquet", "orc", "avro") if stores(name, columns)])}
     if keyed:
         common["bucket"] = st.integers(1, 5).map(str)
     return st.fixed_dictionaries(common, optional={key: st.sampled_from(values) for key, values in rare.items()})
 
 
-def _formats_for(columns: Mapping[str, AtomicType]) -> list[str]:
+def stores(format_name: str, columns: Mapping[str, AtomicType]) -> bool:
+    """Whether a file format has room for columns of these types."""
     fields = [DataField(i, name, data_type) for i, (name, data_type) in enumerate(columns.items())]
-    return [name for name in ("parquet", "orc", "avro") if _stores(name, fields)]
-
-
-def _stores(format_name: str, fields: Sequence[DataField]) -> bool:
     try:
         FORMATS[format_name].check(fields)
     except InvalidSchema:
@@ -449,6 +446,7 @@ __all__ = [
     "layouts",
     "row_kinds",
     "rows_of",
+    "stores",
     "table_definitions",
     "values_of",
     "wider_types",

@@ -308,7 +308,8 @@ def _membership(column: str, options: pa.StructScalar, column_type: pa.DataType)
         return None
     present = _rounded(values.drop_null(), column_type)
     if pa.types.is_floating(column_type) and (
-        not pa.types.is_floating(present.type) or pc.any(pc.is_in(present.cast(pa.float64()), _ZERO_OR_NAN)).as_py()
+        not pa.types.is_floating(present.type)
+        or pc.any(pc.is_in(present.cast(pa.float64()), pa.array(_ZERO_OR_NAN))).as_py()
     ):
         # is_in compares bits: it finds NaN, and tells 0.0 from -0.0. Equality does neither.
         return None
@@ -317,7 +318,7 @@ def _membership(column: str, options: pa.StructScalar, column_type: pa.DataType)
 
 
 _NULL_FINDS_NULL, _NULL_IS_SKIPPED = 0, 1
-_ZERO_OR_NAN = pa.array([0.0, -0.0, float("nan")])
+_ZERO_OR_NAN = [0.0, -0.0, float("nan")]
 
 
 def _null_or_not(column: str, found: Predicate, *, with_null: bool) -> Predicate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,11 @@ class RowKind(IntEnum):
 TEXTS = ("+I", "-U", "+U", "-D")
 """Spelling of each kind, at the index of its number."""
 
-_TEXT_ARRAY = pa.array(TEXTS, pa.string())
+
+@cache
+def _texts() -> pa.Array:
+    # Made when first needed: pyarrow loads pandas, if there is one, to make an array of Python objects.
+    return pa.array(TEXTS, pa.string())
 
 
 def is_retract(kinds: npt.NDArray[np.int8]) -> npt.NDArray[np.bool_]:
@@ -43,7 +48,7 @@ def kinds_from_text(column: pa.Array | pa.ChunkedArray, name: str) -> pa.Array:
             raise InvalidData(
                 f"row kind column `{name}` has type {column.type}", hint="give it as text: +I, -U, +U or -D"
             ) from error
-    kinds = pc.index_in(column, value_set=_TEXT_ARRAY.cast(column.type))
+    kinds = pc.index_in(column, value_set=_texts().cast(column.type))
     if kinds.null_count:
         bad = column.filter(pc.is_null(kinds))[0].as_py()
         raise InvalidData(f"row kind column `{name}` holds {bad!r}", hint="use one of +I, -U, +U, -D in every row")
@@ -52,4 +57,4 @@ def kinds_from_text(column: pa.Array | pa.ChunkedArray, name: str) -> pa.Array:
 
 def kinds_to_text(kinds: pa.Array) -> pa.Array:
     """The spellings of int8 kinds."""
-    return _TEXT_ARRAY.take(kinds)
+    return _texts().take(kinds)

@@ -1,4 +1,7 @@
-"""ORC: what it can not store, and what other writers store differently."""
+"""ORC: what it can not store, and what other writers store differently.
+
+The files in `data/` come from pyorc (`chars.orc` with the zone America/New_York) and, with a far timestamp, pyarrow.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,78 @@
+"""Who commits what, and whether it is in the table already: what makes a repeated commit harmless.
+
+A stream numbers its commits. Each snapshot of ours names the last number of every stream so far, so that neither the
+expiry of a stream's own snapshots nor a commit of another engine on top makes the table forget them.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from lakebed.errors import CorruptFile
+from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot, SnapshotStore
+
+LAST_IDENTIFIER_PREFIX = "lakebed.last-identifier."
+"""Snapshot property that remembers a stream's last commit after the snapshot it made has expired."""
+
+WRITER_NAME = "lakebed"
+"""Start of the writer version in our own snapshots: these carry the properties on, those of others do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitIdentity:
+    """Who commits, and which of its commits this is: a replay has the same identity."""
+
+    user: str
+    identifier: int = BATCH_COMMIT_IDENTIFIER
+    token: str = field(default_factory=lambda: str(uuid.uuid4()), compare=False)
+    """Becomes the snapshot's uuid: tells this very commit from all others."""
+
+    @property
+    def is_replayable(self) -> bool:
+        """Batch commits share one identifier, so only within one call can they be told apart."""
+        return self.identifier != BATCH_COMMIT_IDENTIFIER
+
+
+def is_replay(snapshots: SnapshotStore, latest: Snapshot | None, identity: CommitIdentity) -> bool:
+    """Whether this commit, or a later one of the same stream, is part of the state at `latest`."""
+    if not identity.is_replayable:
+        return False
+    last = last_identifiers(snapshots, latest).get(identity.user)
+    return last is not None and last >= identity.identifier
+
+
+def last_identifiers(snapshots: SnapshotStore, latest: Snapshot | None) -> dict[str, int]:
+    """The last commit identifier of every stream as of `latest`."""
+    found: dict[str, int] = {}
+    for snapshot in _back_from(snapshots, latest):
+        if snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER:
+            found.setdefault(snapshot.commit_user, snapshot.commit_identifier)
+        for user, identifier in _remembered(snapshot):
+            found.setdefault(user, identifier)
+        if (snapshot.writer_version or "").startswith(WRITER_NAME):
+            break  # it remembers everything before it
+    return found
+
+
+def _back_from(snapshots: SnapshotStore, latest: Snapshot | None) -> Iterator[Snapshot]:
+    if latest is None:
+        return
+    yield latest
+    for snapshot in snapshots.newest_first():
+        if snapshot.id < latest.id:
+            yield snapshot
+
+
+def _remembered(snapshot: Snapshot) -> Iterator[tuple[str, int]]:
+    for key, value in (snapshot.properties or {}).items():
+        if not key.startswith(LAST_IDENTIFIER_PREFIX):
+            continue
+        try:
+            yield key.removeprefix(LAST_IDENTIFIER_PREFIX), int(value)
+        except ValueError as error:
+            raise CorruptFile(
+                f"snapshot {snapshot.id}: property `{key}` is `{value}`, not a commit identifier",
+                hint="restore the snapshot file, or roll the table back: without it replays can not be recognised",
+            ) from error

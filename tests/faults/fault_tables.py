@@ -1,0 +1,125 @@
+"""Tables on a disk that can be copied, and the questions that every test here asks of them afterwards."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakebed.catalog.filesystem import FilesystemCatalog
+from lakebed.clock import RandomIds, SystemClock
+from lakebed.fileio.base import FileIO
+from lakebed.fileio.memory import MemoryFileIO
+from lakebed.lake import Lake
+from lakebed.metadata.entries import all_metas, changelog_metas, live_files, read_manifests
+from lakebed.metadata.stores import MetadataStores
+from lakebed.table.table import Table
+
+ROOT = "lake"
+SCHEMA = pa.schema(
+    [pa.field("p", pa.int32(), nullable=False), pa.field("id", pa.int64(), nullable=False), ("v", pa.int64())]
+)
+
+Row = tuple[int, int, int]
+_numbers = itertools.count()
+
+
+def open_lake(fileio: FileIO, root: str = ROOT) -> Lake:
+    """A lake on a file system of our own."""
+    return Lake(FilesystemCatalog(fileio, root, SystemClock(), RandomIds()))
+
+
+def fresh_disk() -> MemoryFileIO:
+    """An empty disk."""
+    return MemoryFileIO(f"faults-{next(_numbers)}")
+
+
+def copy_of(disk: FileIO) -> MemoryFileIO:
+    """Another disk with the same files."""
+    copy = fresh_disk()
+    for status in disk.list_recursive(ROOT):
+        copy.write_bytes(status.path, disk.read_bytes(status.path))
+    return copy
+
+
+def wipe(disk: MemoryFileIO) -> None:
+    """Free the memory of a disk that is done with."""
+    disk.delete_directory(ROOT)
+
+
+def data(rows: Iterable[Row]) -> pa.Table:
+    """Rows as something to write."""
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+
+
+def rows_of(table: Table) -> list[Row]:
+    """All rows of a table, ordered."""
+    return sorted(tuple(row.values()) for row in table.to_arrow().to_pylist())
+
+
+def stores_of(table: Table) -> MetadataStores:
+    """The metadata behind a table."""
+    return table._context.stores
+
+
+def data_paths(table: Table, snapshot_id: int) -> set[str]:
+    """Paths of the data files that a snapshot shows."""
+    context = table._context
+    entries = live_files(context.stores, context.stores.snapshots.get(snapshot_id))
+    return {context.data_file_path(entry.partition, entry.bucket, entry.file.file_name) for entry in entries}
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """The files of a table, and those of them that its snapshots need."""
+
+    present: frozenset[str]
+    needed: frozenset[str]
+
+    @property
+    def missing(self) -> frozenset[str]:
+        """Needed, but not there: the table is broken."""
+        return self.needed - self.present
+
+    @property
+    def orphans(self) -> frozenset[str]:
+        """There, but not needed: data files, manifests and lists that nothing refers to."""
+        return self.present - self.needed
+
+
+def take_inventory(table: Table) -> Inventory:
+    """Look at every file; hidden temporary files, hints and schemas are nobody's business here."""
+    context, stores = table._context, stores_of(table)
+    manifests = stores.paths.manifest_file("").rstrip("/")
+    present = {
+        status.path
+        for status in context.fileio.list_recursive(context.paths.root.strip("/"))
+        if not status.name.startswith(".") and (status.path.startswith(manifests.strip("/")) or "bucket-" in status.path)
+    }
+    needed: set[str] = set()
+    for snapshot in table.snapshots():
+        lists = [snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list]
+        metas = [*all_metas(stores, snapshot), *changelog_metas(stores, snapshot)]
+        needed |= {stores.paths.manifest_file(name) for name in [*filter(None, lists), *(m.file_name for m in metas)]}
+        for entry in read_manifests(stores, metas):
+            # A file that was deleted before the oldest snapshot is not ours to look for.
+            if entry.kind == 0:
+                needed.add(context.data_file_path(entry.partition, entry.bucket, entry.file.file_name))
+    return Inventory(frozenset(present), frozenset(path.strip("/") for path in needed))
+
+
+def check_sound(table: Table) -> None:
+    """Ids without gaps, every snapshot whole and readable, its row counts right, times never going back."""
+    snapshots = table.snapshots()
+    ids = [snapshot.id for snapshot in snapshots]
+    assert ids == list(range(ids[0], ids[-1] + 1)) if ids else True
+    assert not take_inventory(table).missing
+    for snapshot in snapshots:
+        view = table.at(snapshot=snapshot.id)
+        assert view.to_arrow().num_rows <= snapshot.total_record_count
+        live = live_files(stores_of(table), snapshot)
+        assert sum(entry.file.row_count for entry in live) == snapshot.total_record_count
+    times = [snapshot.time_millis for snapshot in snapshots]
+    assert times == sorted(times)

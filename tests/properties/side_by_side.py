@@ -1,0 +1,250 @@
+"""A real table and its model, given the same operations and compared. Only tests import this."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+import lakebed
+from lakebed.errors import InvalidData
+from lakebed.testing.model import KINDS, ModelSchema, ModelWriter, Row, Value
+from lakebed.testing.model_arrow import (
+    changes_from_arrow,
+    from_arrow,
+    tally,
+    tally_changes,
+    to_arrow_array,
+    to_arrow_table,
+    types_of,
+)
+from lakebed.testing.strategies import Filter, TableDefinition
+from lakebed.types.arrow import to_arrow_type
+from lakebed.types.logical import AtomicType
+
+OP = "op"
+"""The column that carries row kinds to `Table.write`; tables of these tests have no column of that name."""
+
+_names = itertools.count()
+
+
+@dataclass
+class OpenWriter:
+    """A writer that has not committed yet, with the columns it was opened under."""
+
+    real: lakebed.TableWriter
+    model: ModelWriter
+    kinds: bool
+
+
+@dataclass
+class SideBySide:
+    """Creates both, forwards operations to both, and asserts that both answer alike."""
+
+    definition: TableDefinition
+    on_disk: bool = False
+    writers: list[OpenWriter] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._directory = tempfile.mkdtemp(prefix="lakebed-model-") if self.on_disk else None
+        self.url = self._directory or f"memory://model-{next(_names)}"
+        self.model = self.definition.model()
+        self.definition.create(lakebed.connect(self.url), "t")
+        self.handles = [self.open(), self.open()]
+        columns = {column.name: column.id for column in self.model.schema.columns}
+        self._pools = {columns[name]: pool for name, pool in self.definition.pools.items()}
+        self._fixed = {columns[name] for name in (*self.definition.primary_key, *self.definition.partition_by)}
+        mentioned = self.definition.meaning.get("sequence.field", "").split(",")
+        self._mentioned = {columns[name] for name in mentioned if name}
+        self._rowkind = columns[self.definition.rowkind_field] if self.definition.rowkind_field else None
+        self.snapshots: list[int] = []
+
+    def open(self) -> lakebed.Table:
+        """A fresh handle, as another process would have it."""
+        return lakebed.connect(self.url).table("t")
+
+    def close(self) -> None:
+        """Leaves nothing behind."""
+        for writer in self.writers:
+            writer.real.abort()
+        if self._directory:
+            shutil.rmtree(self._directory)
+        else:
+            lakebed.connect(self.url).drop_table("t")
+
+    # --- what random rows need to know ---
+
+    def pools(self, schema: ModelSchema) -> dict[str, Sequence[Value]]:
+        """The values of key columns by their current names."""
+        return {column.name: self._pools[column.id] for column in schema.columns if column.id in self._pools}
+
+    def rowkind(self, schema: ModelSchema) -> str | None:
+        """Current name of the column that holds row kinds."""
+        return next((column.name for column in schema.columns if column.id == self._rowkind), None)
+
+    def free_columns(self) -> list[str]:
+        """Columns that may be dropped."""
+        bound = {*self._fixed, *self._mentioned, self._rowkind}
+        return [column.name for column in self.model.schema.columns if column.id not in bound]
+
+    def retypable_columns(self) -> list[str]:
+        """Columns that may be widened."""
+        bound = {*self._fixed, self._rowkind}
+        return [column.name for column in self.model.schema.columns if column.id not in bound]
+
+    def renamable_columns(self) -> list[str]:
+        """All but partition columns."""
+        bound = self.definition.partition_by
+        return [column.name for column in self.model.schema.columns if column.name not in bound]
+
+    # --- operations ---
+
+    def write(
+        self,
+        batches: Sequence[Sequence[Row]],
+        kinds: Sequence[str] | None = None,
+        overwrite: bool | Mapping[str, Value] | None = None,
+        handle: int = 0,
+    ) -> None:
+        """One commit of several batches."""
+        writer = self.open_writer(kinds is not None, overwrite, handle)
+        start = 0
+        for rows in batches:
+            self.feed(writer, rows, None if kinds is None else kinds[start : start + len(rows)])
+            start += len(rows)
+        if writer in self.writers:
+            self.commit(writer)
+
+    def open_writer(
+        self, kinds: bool = False, overwrite: bool | Mapping[str, Value] | None = None, handle: int = 0
+    ) -> OpenWriter:
+        """Starts a commit on both sides."""
+        real_overwrite: Any = overwrite
+        if isinstance(overwrite, Mapping):
+            real_overwrite = {name: self._scalar(name, value) for name, value in overwrite.items()}
+        table = self.handles[handle % len(self.handles)]
+        real = table.writer(row_kind=OP if kinds else None, overwrite=real_overwrite)
+        writer = OpenWriter(real, self.model.writer(overwrite), kinds)
+        self.writers.append(writer)
+        return writer
+
+    def feed(self, writer: OpenWriter, rows: Sequence[Row], kinds: Sequence[str] | None = None) -> None:
+        """Gives rows to both; both take them, or both refuse (and the writer is given up)."""
+        table = to_arrow_table(rows, types_of(writer.model.schema))
+        if writer.kinds:
+            table = table.append_column(OP, pa.array(kinds or [], pa.string()))
+        try:
+            writer.model.write(rows, kinds if writer.kinds else None)
+        except InvalidData:
+            self._expect_refusal(writer, table)
+            self.writers.remove(writer)
+            return
+        writer.real.write(table)
+
+    def _expect_refusal(self, writer: OpenWriter, table: pa.Table) -> None:
+        try:
+            writer.real.write(table)
+        except InvalidData:
+            writer.real.abort()
+            return
+        raise AssertionError("the model refuses these rows, the table takes them")
+
+    def commit(self, writer: OpenWriter) -> None:
+        """Publishes on both sides."""
+        self.writers.remove(writer)
+        snapshot, expected = writer.real.commit(), writer.model.commit()
+        assert (snapshot is None) == (expected is None), f"committed {snapshot}, the model {expected}"
+        if snapshot is not None:
+            self.snapshots.append(snapshot.id)
+
+    def abort(self, writer: OpenWriter) -> None:
+        """Gives up on both sides."""
+        self.writers.remove(writer)
+        writer.real.abort()
+
+    def _scalar(self, name: str, value: Value) -> pa.Scalar:
+        return to_arrow_array([value], self.model.schema.column(name).type)[0]
+
+    def add_column(self, name: str, data_type: AtomicType) -> None:
+        """A new nullable column."""
+        self.handles[0].alter(lakebed.AddColumn(name, data_type))
+        self.model.add_column(name, data_type)
+
+    def drop_column(self, name: str) -> None:
+        """One column less."""
+        self.handles[0].alter(lakebed.DropColumn(name))
+        self.model.drop_column(name)
+
+    def rename_column(self, name: str, new_name: str) -> None:
+        """Another name."""
+        self.handles[0].alter(lakebed.RenameColumn(name, new_name))
+        self.model.rename_column(name, new_name)
+
+    def widen_column(self, name: str, data_type: AtomicType) -> None:
+        """A wider type."""
+        self.handles[0].alter(lakebed.UpdateColumnType(name, data_type))
+        self.model.widen_column(name, data_type)
+
+    # --- comparisons ---
+
+    def check_table(self) -> None:
+        """Everything visible now, under every handle."""
+        expected = self.model.rows()
+        for table in self.handles:
+            self._check_rows(table.to_arrow(), expected, self.model.schema)
+
+    def check_past(self, number: int) -> None:
+        """Everything visible at the model's snapshot of that number."""
+        past = self.handles[0].at(snapshot=self.snapshots[number - 1])
+        self._check_rows(past.to_arrow(), self.model.rows(at=number), self.model.commits[number - 1].schema)
+
+    def check_filtered(self, condition: Filter, columns: Sequence[str], at: int | None = None) -> None:
+        """A filtered and projected read, streamed and in one piece; and the plan opens no file that it need not."""
+        table = self.handles[0] if at is None else self.handles[0].at(snapshot=self.snapshots[at - 1])
+        expected = self.model.rows(at, condition.holds, columns)
+        found = table.to_arrow(list(columns), condition.expression)
+        assert found.column_names == list(columns)
+        _same(from_arrow(found), expected, f"where {condition}")
+        streamed = [row for batch in table.to_batches(list(columns), condition.expression) for row in from_arrow(batch)]
+        _same(streamed, expected, f"batches where {condition}")
+        planned = {file.file_name for file in table.scan(condition.expression).files}
+        assert planned <= {file.file_name for file in table.scan().files}
+
+    def check_changes(self, since: int, until: int) -> None:
+        """What each commit in between did, and that the commits' changes stand one after the other."""
+        table = self.handles[0]
+        together = []
+        expected = self.model.changes(since, until)
+        for number, wanted in zip(range(since + 1, until + 1), expected, strict=True):
+            real_id = self.snapshots[number - 1]
+            told = changes_from_arrow(table.changes(real_id - 1, real_id))
+            commit = self.model.commits[number - 1]
+            arrived = [(record.kind, self.model.schema.row(record)) for record in commit.brought]
+            assert tally_changes(told) <= tally_changes(arrived), "a change that nobody wrote"
+            _same_tally(tally_changes(self.model.folded(told)), tally_changes(wanted), f"changes of commit {number}")
+            together += told
+        ends = [0 if number == 0 else self.snapshots[number - 1] for number in (since, until)]
+        assert [kind for kind, _ in together] == table.changes(*ends).column("rowkind").to_pylist()
+        assert tally_changes(together) == tally_changes(changes_from_arrow(table.changes(*ends)))
+        assert all(kind in KINDS for kind, _ in together)
+
+    def _check_rows(self, found: pa.Table, expected: list[Row], schema: ModelSchema) -> None:
+        types = types_of(schema)
+        wanted = pa.schema([pa.field(n, to_arrow_type(t), nullable=t.nullable) for n, t in types.items()])
+        assert found.schema.equals(wanted), f"{found.schema} instead of {wanted}"
+        _same(from_arrow(found), expected, "the whole table")
+
+
+def _same(found: Sequence[Row], expected: Sequence[Row], what: str) -> None:
+    _same_tally(tally(found), tally(expected), what)
+
+
+def _same_tally(found: Any, expected: Any, what: str) -> None:
+    missing, extra = expected - found, found - expected
+    assert not missing, f"{what}: missing {dict(missing)}, instead {dict(extra)}"
+    assert not extra, f"{what}: too much {dict(extra)}"
