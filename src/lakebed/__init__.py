@@ -7,29 +7,39 @@
                                options={"bucket": "4"})
     orders.write(pa.table({"id": [1, 2], "state": ["new", "new"]}))
     orders.to_arrow()
+
+Names are loaded when first used: importing the package costs next to nothing, and starts nothing.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from lakebed import errors
-from lakebed.lake import Lake, connect
-from lakebed.metadata.snapshot import Snapshot
-from lakebed.schema.changes import (
-    AddColumn,
-    After,
-    DropColumn,
-    First,
-    RemoveOption,
-    RenameColumn,
-    SetOption,
-    UpdateColumnComment,
-    UpdateColumnDefault,
-    UpdateColumnNullability,
-    UpdateColumnPosition,
-    UpdateColumnType,
-    UpdateComment,
-)
-from lakebed.schema.table_schema import TableSchema
-from lakebed.table.table import Table
-from lakebed.table.write import TableWriter
+from lakebed.version import VERSION
+
+if TYPE_CHECKING:
+    from lakebed.lake import Lake, connect
+    from lakebed.metadata.snapshot import Snapshot
+    from lakebed.schema.changes import (
+        AddColumn,
+        After,
+        DropColumn,
+        First,
+        RemoveOption,
+        RenameColumn,
+        SetOption,
+        UpdateColumnComment,
+        UpdateColumnDefault,
+        UpdateColumnNullability,
+        UpdateColumnPosition,
+        UpdateColumnType,
+        UpdateComment,
+    )
+    from lakebed.schema.table_schema import TableSchema
+    from lakebed.table.table import Table
+    from lakebed.table.write import TableWriter
+
+__version__ = VERSION
 
 __all__ = [
     "AddColumn",
@@ -50,6 +60,29 @@ __all__ = [
     "UpdateColumnPosition",
     "UpdateColumnType",
     "UpdateComment",
+    "__version__",
     "connect",
     "errors",
 ]
+
+_HOMES = {
+    "Lake": "lake",
+    "connect": "lake",
+    "Snapshot": "metadata.snapshot",
+    "TableSchema": "schema.table_schema",
+    "Table": "table.table",
+    "TableWriter": "table.write",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module `lakebed` has no attribute `{name}`")
+    # What has no home of its own is a schema change.
+    value: object = getattr(import_module(f"lakebed.{_HOMES.get(name, 'schema.changes')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -8,6 +8,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "lakebed"
 LAYERS = {
     "errors": 0,
+    "version": 0,
     "units": 0,
     "clock": 0,
     "options": 0,

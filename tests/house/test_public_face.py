@@ -29,6 +29,7 @@ PUBLIC_NAMES = [
     "UpdateColumnPosition",
     "UpdateColumnType",
     "UpdateComment",
+    "__version__",
     "connect",
     "errors",
 ]
@@ -72,8 +73,8 @@ def test_option_keys_are_spelled_once() -> None:
 
     keys = {option.key for option in OPTIONS if "." in option.key and "<" not in option.key}
     for path in (ROOT / "src" / "lakebed").rglob("*.py"):
-        if "options" in path.parts:
-            continue
+        if "options" in path.parts or "testing" in path.parts:
+            continue  # tests write options as users do
         for text in re.findall(r'"([a-z][a-z0-9.-]+)"', path.read_text()):
             assert text not in keys, f"{path} spells out {text}"
 

@@ -88,7 +88,9 @@ class SideBySide:
         return next((column.name for column in schema.columns if column.id == self._rowkind), None)
 
     def free_columns(self) -> list[str]:
-        """Columns that may be dropped."""
+        """Columns that may be dropped; never the last one."""
+        if len(self.model.schema.columns) == 1:
+            return []
         bound = {*self._fixed, *self._mentioned, self._rowkind}
         return [column.name for column in self.model.schema.columns if column.id not in bound]
 
@@ -189,6 +191,7 @@ class SideBySide:
         """A wider type."""
         self.handles[0].alter(lakebed.UpdateColumnType(name, data_type))
         self.model.widen_column(name, data_type)
+        self._pools.pop(self.model.schema.column(name).id, None)
 
     # --- comparisons ---
 

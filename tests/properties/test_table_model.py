@@ -22,6 +22,7 @@ from lakebed.testing.strategies import (
     table_definitions,
     wider_types,
 )
+from lakebed.types.logical import AtomicType
 
 _NEW_NAMES = st.sampled_from(["a", "b", "c", "d", "é", "select"])
 
@@ -91,8 +92,8 @@ class TableMachine(RuleBasedStateMachine):
     # --- altering ---
 
     @rule(name=_NEW_NAMES, data_type=st.sampled_from(ATOMIC_TYPES))
-    def add_column(self, name: str, data_type: Any) -> None:
-        if name not in self.both.model.schema.names and self._fits_format(data_type):
+    def add_column(self, name: str, data_type: AtomicType) -> None:
+        if name not in self.both.model.schema.names and self._fits(name, data_type):
             self.both.add_column(name, data_type)
 
     @precondition(lambda self: self.both.free_columns())
@@ -102,14 +103,19 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), new_name=_NEW_NAMES)
     def rename_column(self, data: st.DataObject, new_name: str) -> None:
-        if new_name not in self.both.model.schema.names:
-            self.both.rename_column(data.draw(st.sampled_from(self.both.renamable_columns())), new_name)
+        name = data.draw(st.sampled_from(self.both.renamable_columns()))
+        schema = self.both.model.schema
+        if new_name not in schema.names and self._fits(new_name, schema.column(name).type):
+            self.both.rename_column(name, new_name)
 
     @rule(data=st.data())
     def widen_column(self, data: st.DataObject) -> None:
         schema = self.both.model.schema
         choices = [
-            (name, wider) for name in self.both.retypable_columns() for wider in wider_types(schema.column(name).type)
+            (name, wider)
+            for name in self.both.retypable_columns()
+            for wider in wider_types(schema.column(name).type)
+            if self._fits(name, wider)
         ]
         if choices:
             self.both.widen_column(*data.draw(st.sampled_from(choices)))
@@ -158,8 +164,8 @@ class TableMachine(RuleBasedStateMachine):
     def _some_writer(self, data: st.DataObject) -> OpenWriter:
         return self.both.writers[data.draw(st.integers(0, len(self.both.writers) - 1), "writer")]
 
-    def _fits_format(self, data_type: Any) -> bool:
-        return stores(self.both.definition.layout["file.format"], {"x": data_type})
+    def _fits(self, name: str, data_type: AtomicType) -> bool:
+        return stores(self.both.definition.layout["file.format"], {name: data_type})
 
 
 class AppendMachine(TableMachine):
@@ -167,7 +173,11 @@ class AppendMachine(TableMachine):
 
     is_keyed = False
 
-    @initialize(definition=table_definitions(keyed=False), on_disk=st.integers(0, 9))
+    # An ORC file that is given up half-way ends the process, so these tables are not ORC.
+    @initialize(
+        definition=table_definitions(keyed=False).filter(lambda made: made.layout["file.format"] != "orc"),
+        on_disk=st.integers(0, 9),
+    )
     def create(self, definition: TableDefinition, on_disk: int) -> None:
         self.both = SideBySide(definition, on_disk=on_disk == 9)
 

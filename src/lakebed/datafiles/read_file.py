@@ -17,11 +17,12 @@ from lakebed.fileio.base import FileIO
 from lakebed.formats import format_of_file
 from lakebed.metadata.data_file import DataFile
 from lakebed.schema.evolution import Evolution, map_fields
+from lakebed.schema.system_columns import is_reserved
 from lakebed.schema.table_schema import TableSchema
 from lakebed.types import predicate as predicates
 from lakebed.types.arrow import to_arrow_schema
 from lakebed.types.key_value import SEQUENCE_NUMBER, VALUE_KIND
-from lakebed.types.logical import DataField, same_ignoring_nullability
+from lakebed.types.logical import FLOATS, DataField, DataType, is_nested, is_root, same_ignoring_nullability
 from lakebed.types.predicate import Predicate
 from lakebed.types.predicate_evaluate import to_expression
 
@@ -89,11 +90,28 @@ class FileReader:
                 hint="its snapshot was probably expired while you read: open the table again and repeat the read",
             ) from error
         with source, format_of_file(file.file_name).open_reader(source, path) as reader:
+            self._check_columns(reader.column_names, fields, file, path)
             yield from reader.read(
                 fields,
                 filter=_pushed(predicate, evolution),
                 batch_rows=self.batch_rows,
                 use_threads=self.use_threads,
+            )
+
+    def _check_columns(self, found: Sequence[str], fields: Sequence[DataField], file: DataFile, path: str) -> None:
+        """Refuses a file whose columns are not those of its schema.
+
+        Lacking one is no proof: migrated files may predate a column. With a stranger in its place, it is another file.
+        """
+        lacking = [field.name for field in fields if field.name not in found]
+        if not lacking:
+            return
+        known = self.schema_of(file.schema_id).field_names
+        strangers = [name for name in found if name not in known and not is_reserved(name)]
+        if strangers:
+            raise CorruptFile(
+                f"data file {path} lacks column `{lacking[0]}` of its schema and has `{strangers[0]}`",
+                hint="the file was damaged or replaced: restore it, or roll the table back to a snapshot without it",
             )
 
 
@@ -104,11 +122,16 @@ def _pushed(predicate: Predicate | None, evolution: Evolution) -> pc.Expression 
     names = {}
     for field in evolution.wanted:
         old = evolution.old_field_of(field.name)
-        # Only unchanged types: a literal may not even exist in an older, narrower one.
-        if old is not None and same_ignoring_nullability(old.type, field.type):
+        # Only unchanged types, since a literal may not even exist in an older, narrower one; and only types whose
+        # statistics bound all values, since one other column would keep the reader from skipping anything.
+        if old is not None and same_ignoring_nullability(old.type, field.type) and _is_bounded(old.type):
             names[field.name] = old.name
     part = predicates.project_onto(predicate, frozenset(names))
     return None if part is None else to_expression(predicates.rename(part, names))
+
+
+def _is_bounded(data_type: DataType) -> bool:
+    return not is_nested(data_type) and not is_root(data_type, FLOATS)
 
 
 def _empty_batches(row_count: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
-import fastavro
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -215,6 +214,8 @@ class AvroReader:
 
     def _decoded(self, members: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
         """The records of each block, reduced to the given members."""
+        import fastavro  # here, because importing it takes long and few tables need it
+
         reduced = None
         if len(members) < len(self._members):
             root = without_null(self._plain_root, self._path)

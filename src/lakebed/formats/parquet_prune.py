@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from lakebed.formats.conform import as_corrupt
 from lakebed.types.arrow import to_arrow_schema
@@ -23,6 +22,8 @@ def kept_row_groups(
     source: pa.NativeFile, schema: pa.Schema, fields: Sequence[DataField], keep: pc.Expression, path: str
 ) -> list[int]:
     """Numbers of the row groups that can not be excluded. `schema` is the file's own."""
+    import pyarrow.dataset as ds  # at the top it would make `import lakebed` load pandas, which takes a second
+
     with as_corrupt(path):
         fragment = ds.ParquetFileFormat().make_fragment(source)
         every = [group.id for group in fragment.row_groups]

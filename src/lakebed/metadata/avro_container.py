@@ -18,12 +18,10 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
-import fastavro
 import pyarrow as pa
-from fastavro.schema import SchemaParseException, expand_schema
 
 from lakebed.errors import InvalidOption, did_you_mean
 from lakebed.metadata.avro_decoder import Decoder, compile_decoder, read_long
@@ -47,7 +45,6 @@ _DAMAGE = (
     LookupError,
     OSError,
     RecursionError,
-    SchemaParseException,
     TypeError,
     ValueError,
     lzma.LZMAError,
@@ -70,7 +67,11 @@ class RecordSchema:
         self.record: Record = {"type": "record", "name": name, "fields": list(fields)}
         self.builders = builders
         self.json_text = json.dumps(self.record).encode()
-        self.array = _array_of(_without_logical_types(self.record))
+
+    @cached_property
+    def array(self) -> Any:
+        """The schema as fastavro wants it for writing."""
+        return _array_of(_without_logical_types(self.record))
 
 
 class UnknownVersion(Exception):
@@ -105,6 +106,8 @@ class ContainerWriter:
         """Add the records as one block."""
         if not records:
             return
+        import fastavro  # see `_array_of`
+
         encoded = io.BytesIO()
         fastavro.schemaless_writer(encoded, self._schema.array, records)
         count = _long(len(records))
@@ -177,7 +180,12 @@ def _decode(data: bytes, schema: RecordSchema, path: str) -> list[Any]:
 @lru_cache(maxsize=64)
 def _decoder(text: bytes, ours: RecordSchema) -> Decoder:
     """The decoder for a writer's schema. Files of one writer share their schema, so it is made once."""
-    return compile_decoder(expand_schema(json.loads(text)), ours.record, ours.builders)
+    from fastavro.schema import SchemaParseException, expand_schema  # see `_array_of`
+
+    try:
+        return compile_decoder(expand_schema(json.loads(text)), ours.record, ours.builders)
+    except SchemaParseException as error:
+        raise ValueError(f"the schema of its writer makes no sense: {error}") from error
 
 
 def _without_logical_types(kind: Any) -> Any:
@@ -190,6 +198,9 @@ def _without_logical_types(kind: Any) -> Any:
 
 def _array_of(record: Any) -> Any:
     """A parsed fastavro schema for arrays of that record, marked so that fastavro does not parse it at every call."""
+    # Imported here because it takes longer than all of this package: no command that only looks around needs it.
+    import fastavro
+
     named: dict[str, Any] = {}
     items = fastavro.parse_schema(record, named)
     return {"type": "array", "items": items, "__fastavro_parsed": True, "__named_schemas": named}

@@ -13,8 +13,8 @@ from lakebed.metadata.manifest import ManifestEntry
 from lakebed.options import DYNAMIC_PARTITION_OVERWRITE
 from lakebed.schema.casts import cast_array
 from lakebed.table.context import TableContext
-from lakebed.types.arrow import to_arrow_type
-from lakebed.types.logical import STRING, DataField, with_nullable
+from lakebed.table.fit import Place, fit
+from lakebed.types.logical import STRING, STRINGS, DataField, is_root, with_nullable
 
 
 @dataclass(frozen=True)
@@ -69,15 +69,16 @@ def _value(context: TableContext, name: str, value: Any) -> pa.Scalar:
         raise InvalidArgument(
             f"`{name}` is not a partition column of table `{context.name}`", hint=did_you_mean(str(name), fields)
         )
-    return _typed(fields[name], value)
+    return _typed(fields[name], value, context.name)
 
 
-def _typed(field: DataField, value: Any) -> pa.Scalar:
-    arrow = to_arrow_type(field.type)
+def _typed(field: DataField, value: Any, table: str) -> pa.Scalar:
+    """The value under the rules for rows: what would change it (a fraction cut off, say) is refused."""
+    data_type = with_nullable(field.type, True)
     try:
-        if isinstance(value, str) and not pa.types.is_string(arrow):
-            return cast_array(pa.array([value]), STRING, with_nullable(field.type, True))[0]
-        return pa.scalar(value, arrow)
+        if isinstance(value, str) and not is_root(data_type, STRINGS):
+            return cast_array(pa.array([value]), STRING, data_type)[0]
+        return fit(pa.array([value]), data_type, Place(table, field.name))[0]
     except (pa.ArrowException, TypeError, ValueError, InvalidData) as error:
         raise InvalidArgument(
             f"{value!r} is no value of partition column `{field.name}` ({field.type})",

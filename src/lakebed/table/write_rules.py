@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
-
 from lakebed.commit.committer import CommitRules, Committer
 from lakebed.commit.manifest_merge import ManifestMergeRules
 from lakebed.datafiles.rolling_writer import WriteRules
@@ -28,6 +26,7 @@ from lakebed.options import (
     TARGET_FILE_SIZE,
 )
 from lakebed.table.context import TableContext
+from lakebed.version import VERSION
 
 KEYED_TARGET_SIZE_BYTES = 128 << 20
 APPEND_TARGET_SIZE_BYTES = 256 << 20
@@ -67,13 +66,4 @@ def committer_for(context: TableContext) -> Committer:
         options[COMMIT_MIN_RETRY_WAIT],
         options[COMMIT_MAX_RETRY_WAIT],
     )
-    return Committer(
-        context.name, context.stores, context.partition_types, rules, context.clock, f"lakebed-{_version()}"
-    )
-
-
-def _version() -> str:
-    try:
-        return version("lakebed")
-    except PackageNotFoundError:
-        return "unknown"
+    return Committer(context.name, context.stores, context.partition_types, rules, context.clock, f"lakebed-{VERSION}")

@@ -129,7 +129,7 @@ def _moments(data_type: AtomicType) -> st.SearchStrategy[Value]:
 # --- tables --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableDefinition:
     """A table to be created: what it means, how it is laid out, and which values its key columns take."""
 
@@ -139,6 +139,17 @@ class TableDefinition:
     meaning: Mapping[str, str] = field(default_factory=dict)
     layout: Mapping[str, str] = field(default_factory=dict)
     pools: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        columns = {name: str(data_type) for name, data_type in self.columns.items()}
+        return (
+            f"TableDefinition({columns}, primary_key={self.primary_key}, partition_by={self.partition_by}, "
+            f"meaning={dict(self.meaning)}, layout={dict(self.layout)}, pools={dict(self.pools)})"
+        )
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        # hypothesis would print every parameter of every type.
+        printer.text(repr(self))
 
     @property
     def rowkind_field(self) -> str | None:
@@ -218,6 +229,8 @@ def table_definitions(draw: st.DrawFn, *, keyed: bool = True) -> TableDefinition
     if keyed:
         meaning, extra = draw(_meanings(nullable_key))
         values |= extra
+    if any(lt.is_root(data_type, lt.BINARIES) for data_type in partitions.values()):
+        meaning["partition.legacy-name"] = "false"  # bytes have no directory name otherwise
     names = draw(st.permutations([*key, *partitions, *values]))
     columns = {name: _atomic({**key, **partitions, **values}[name]) for name in names}
     pools = {name: draw(_pool(columns[name])) for name in [*key, *partitions]}
@@ -344,9 +357,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def filters(
-    columns: Mapping[str, AtomicType], pools: Mapping[str, Sequence[Value]], max_leaves: int = 4
-) -> st.SearchStrategy[Filter]:
+def filters(columns: Mapping[str, AtomicType], pools: Mapping[str, Sequence[Value]]) -> st.SearchStrategy[Filter]:
     """Conditions over the columns, as pyarrow understands them: NaN equals nothing, -0.0 equals 0.0."""
 
     def literal(name: str) -> st.SearchStrategy[Value]:
@@ -366,14 +377,17 @@ def filters(
             choices.append(literal(name).map(lambda text: _prefix(name, str(text)[:2])))
         return st.one_of(choices)
 
-    return st.recursive(
-        st.sampled_from(list(columns)).flatmap(leaves_of),
-        lambda inner: st.one_of(
-            st.tuples(inner, inner).map(lambda pair: _joined("&", False, *pair)),
-            st.tuples(inner, inner).map(lambda pair: _joined("|", True, *pair)),
-            inner.map(_negated),
-        ),
-        max_leaves=max_leaves,
+    alone = st.sampled_from(list(columns)).flatmap(leaves_of)
+    joined = _combinations(alone)
+    return alone | joined | _combinations(alone | joined)
+
+
+def _combinations(parts: st.SearchStrategy[Filter]) -> st.SearchStrategy[Filter]:
+    pairs = st.tuples(parts, parts)
+    return st.one_of(
+        pairs.map(lambda pair: _joined("&", False, *pair)),
+        pairs.map(lambda pair: _joined("|", True, *pair)),
+        parts.map(_negated),
     )
 
 

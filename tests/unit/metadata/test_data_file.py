@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from metadata_samples import FULL_FILE, data_file
+from tests.unit.metadata.metadata_samples import FULL_FILE, data_file
 
 from lakebed.errors import InvalidArgument
 from lakebed.metadata.data_file import DataFile, creation_time_from_epoch, creation_time_to_epoch

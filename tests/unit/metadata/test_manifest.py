@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metadata_samples import FULL_FILE, entry
+from tests.unit.metadata.metadata_samples import FULL_FILE, entry
 
 from lakebed.errors import CorruptFile, FileMissing, InvalidOption, Unsupported
 from lakebed.fileio.memory import MemoryFileIO

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metadata_samples import snapshot
+from tests.unit.metadata.metadata_samples import snapshot
 
 from lakebed.errors import CorruptFile, FileMissing, NotFound
 from lakebed.fileio.local import LocalFileIO

@@ -6,7 +6,7 @@ import json
 from datetime import datetime, timedelta
 
 import pytest
-from metadata_samples import snapshot
+from tests.unit.metadata.metadata_samples import snapshot
 
 from lakebed.errors import AlreadyExists, CorruptFile, InvalidArgument, NotFound
 from lakebed.fileio.memory import MemoryFileIO
