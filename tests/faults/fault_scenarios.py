@@ -81,7 +81,7 @@ class Scenario:
 _APPEND = {"before": [[(1, 1, 11), (1, 2, 12)], [(2, 3, 13)]], "own": [(1, 4, 14), (2, 5, 15)]}
 _KEYED = {
     "primary_key": ["p", "id"],
-    "options": {"bucket": "3"},
+    "options": {"bucket": "2"},
     "before": [[(1, key, key) for key in range(6)], [(2, 1, 21)]],
     "own": [(1, key, 100 + key) for key in range(4)] + [(2, 1, 101), (2, 2, 102)],
 }

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from itertools import pairwise
+from typing import NamedTuple, get_args
 
 import pytest
 from tests.faults.fault_scenarios import OTHERS, SCENARIOS, Scenario
-from tests.faults.fault_tables import Row, check_sound, copy_of, data, fresh_disk, open_lake, rows_of, take_inventory, wipe
+from tests.faults.fault_tables import (
+    Row,
+    check_sound,
+    check_untouched,
+    copy_of,
+    data,
+    fresh_disk,
+    open_lake,
+    rows_of,
+    take_inventory,
+    wipe,
+)
 
 from lakebed.errors import LakebedError, OutcomeUnknown
 from lakebed.fileio.base import FileIO
@@ -18,14 +30,8 @@ from lakebed.testing.faulty_io import MUTATIONS, FaultMode, FaultyFileIO, Simula
 
 MODES = get_args(FaultMode)
 WRITES = MUTATIONS - {"make_directory", "delete", "output.abort"}
-# Where a mode does the same as `error`, the quick run leaves it to that one.
-DISTINCT: dict[str, frozenset[str] | None] = {
-    "error": None,
-    "crash": None,
-    "error-after-effect": MUTATIONS,
-    "short-write": WRITES,
-    "unknown": frozenset({"create_exclusive"}),
-}
+# Where these modes do the same as `error`, the quick run leaves it to that one.
+DISTINCT = {"error-after-effect": MUTATIONS, "short-write": WRITES, "unknown": frozenset({"create_exclusive"})}
 
 
 class MeddledFileIO(FaultyFileIO):
@@ -64,9 +70,7 @@ class Run:
         open_lake(self.disk).table("t").write(data(OTHERS))
         self.others_came = True
 
-    def perform(
-        self, fail_at: int | None, mode: FaultMode, kind: type[MeddledFileIO] = MeddledFileIO
-    ) -> FaultyFileIO:
+    def perform(self, fail_at: int | None, mode: FaultMode, kind: type[MeddledFileIO] = MeddledFileIO) -> FaultyFileIO:
         """The commit, with a failure."""
         at_publishing = self.meddle if self.scenario.meddling == "publishing" else None
         self.fileio = kind(self.disk, at_publishing, fail_at, mode)
@@ -91,53 +95,67 @@ class Run:
             assert found in (old, new)
         else:
             assert found == old
-        check_sound(table)
         if scenario.is_stream:
-            for _ in range(2):
-                scenario.commit(table)
-                found = new
-                assert rows_of(table) == new
+            scenario.commit(table)
+            found = new
+            assert rows_of(table) == new
         extra: list[Row] = [(3, 99, 99)]
         table.write(data(extra))
         assert rows_of(table) == scenario.add(found, extra)
         check_sound(table)
+        check_untouched(prepared(scenario.name).disk, self.disk)
 
     def check_clean(self) -> None:
         """Nothing is left behind, except by an outcome that is unknown, and except what could not be deleted."""
         assert self.fileio is not None
-        if isinstance(self.outcome, SimulatedCrash | OutcomeUnknown):
+        if isinstance(self.outcome, SimulatedCrash | OutcomeUnknown) or isinstance(self.fileio, DeadFileIO):
             return
         failed = self.fileio.ops[self.fileio.fail_at - 1] if self.fileio.fail_at else ("", "")
         undeleted = {failed[1]} if failed[0] in ("delete", "output.abort") else set()
         assert take_inventory(open_lake(self.disk).table("t")).orphans <= undeleted
 
 
+class Prepared(NamedTuple):
+    """The disk before a commit, and the operations that the commit takes when nothing fails."""
+
+    disk: MemoryFileIO
+    ops: Sequence[tuple[str, str]]
+
+    def positions(self, mode: str) -> list[int]:
+        """The operations to fail: all that leave the disk in another state, or the process in another place."""
+        changes = [method in MUTATIONS for method, _ in self.ops]
+        if mode == "error":
+            chosen = [True for _ in self.ops]
+        elif mode in ("crash", "dead"):  # of reads in a row, one will do: the disk is the same after each
+            chosen = [here or before for before, here in pairwise([True, *changes])]
+        else:
+            chosen = [method in DISTINCT[mode] for method, _ in self.ops]
+        return [number for number, is_chosen in enumerate(chosen, start=1) if is_chosen]
+
+
 @functools.cache
-def prepared(name: str) -> tuple[MemoryFileIO, tuple[tuple[str, str], ...]]:
-    """The disk before the commit, and the operations it takes when nothing fails."""
+def prepared(name: str) -> Prepared:
+    """Made once for each scenario."""
     disk = fresh_disk()
     SCENARIOS[name].create(open_lake(disk))
     run = Run(SCENARIOS[name], copy_of(disk))
     ops = run.perform(None, "error").ops
     assert run.outcome is None
     run.check_clean()
-    run.check()
-    return disk, tuple(ops)
+    return Prepared(disk, tuple(ops))
 
 
-def fail_each(name: str, mode: FaultMode, methods: frozenset[str] | None) -> None:
-    """Fail every operation of these methods (all for None), one run each."""
+def fail_at(name: str, numbers: Iterable[int], mode: FaultMode, kind: type[MeddledFileIO] = MeddledFileIO) -> None:
+    """Fail these operations, one run each."""
     disk, ops = prepared(name)
-    for number, (method, path) in enumerate(ops, start=1):
-        if methods is not None and method not in methods:
-            continue
+    for number in numbers:
         run = Run(SCENARIOS[name], copy_of(disk))
         try:
-            run.perform(number, mode)
+            run.perform(number, mode, kind)
             run.check_clean()
             run.check()
         except BaseException as error:
-            error.add_note(f"{name}: operation {number} of {len(ops)}: {mode} in {method} {path}: {run.outcome!r}")
+            error.add_note(f"{name}: operation {number} of {len(ops)}, {mode} in {ops[number - 1]}: {run.outcome!r}")
             raise
         wipe(run.disk)
 
@@ -146,23 +164,13 @@ def fail_each(name: str, mode: FaultMode, methods: frozenset[str] | None) -> Non
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_one_failure_anywhere(name: str, mode: FaultMode) -> None:
     """Old rows or new rows, as the outcome says; nothing lost, nothing twice, nothing left over; life goes on."""
-    fail_each(name, mode, DISTINCT[mode])
+    fail_at(name, prepared(name).positions(mode), mode)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_disk_gone_from_some_point_on(name: str) -> None:
-    """When cleaning up fails as well, the first error comes out and the table is as sound as ever."""
-    disk, ops = prepared(name)
-    for number in range(1, len(ops) + 1):
-        run = Run(SCENARIOS[name], copy_of(disk))
-        try:
-            run.perform(number, "error", DeadFileIO)
-            run.check()
-        except BaseException as error:
-            error.add_note(f"{name}: gone from operation {number} on, {ops[number - 1]}: {run.outcome!r}")
-            raise
-        assert run.outcome is None or f"operation {number}:" in str(run.outcome) or run.outcome.__cause__
-        wipe(run.disk)
+    """When cleaning up fails as well, an error of ours comes out and the table is as sound as ever."""
+    fail_at(name, prepared(name).positions("dead"), "error", DeadFileIO)
 
 
 @pytest.mark.nightly
@@ -170,4 +178,4 @@ def test_disk_gone_from_some_point_on(name: str) -> None:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_one_failure_anywhere_without_shortcuts(name: str, mode: FaultMode) -> None:
     """The same for every operation in every mode."""
-    fail_each(name, mode, None)
+    fail_at(name, range(1, len(prepared(name).ops) + 1), mode)

@@ -230,7 +230,8 @@ def test_every_method_can_fail() -> None:
         "delete_directory": ("t",),
         "rename_directory": ("t", "u"),
     }
-    assert set(calls) == {name for name in vars(FileIO) if not name.startswith("_")}
+    # The lock is politeness without effect on files: it never fails.
+    assert set(calls) == {name for name in vars(FileIO) if not name.startswith("_")} - {"advisory_lock"}
     inner = MemoryFileIO(str(uuid.uuid4()))
     inner.write_bytes("t/a", b"x")
     for name, arguments in calls.items():
