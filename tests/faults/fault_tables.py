@@ -92,12 +92,12 @@ class Inventory:
 def take_inventory(table: Table) -> Inventory:
     """Look at every file; hidden temporary files, hints and schemas are nobody's business here."""
     context, stores = table._context, stores_of(table)
-    manifests = stores.paths.manifest_file("").rstrip("/")
+    root = context.paths.root.strip("/")
     present = {
         status.path
-        for status in context.fileio.list_recursive(context.paths.root.strip("/"))
+        for status in context.fileio.list_recursive(root)
         if not status.name.startswith(".")
-        and (status.path.startswith(manifests.strip("/")) or "bucket-" in status.path)
+        and ("/bucket-" in status.path or status.path.startswith(f"{root}/manifest/"))
     }
     needed: set[str] = set()
     for snapshot in table.snapshots():

@@ -1,12 +1,12 @@
-"""Every file operation of a commit fails once, in every way: the table shows the old rows or the new ones, and lives."""
+"""Every file operation of a commit fails once, in every way: the table shows old rows or new ones, and lives."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import pytest
 from tests.faults.fault_scenarios import OTHERS, SCENARIOS, Scenario
@@ -32,6 +32,29 @@ MODES = get_args(FaultMode)
 WRITES = MUTATIONS - {"make_directory", "delete", "output.abort"}
 # Where these modes do the same as `error`, the quick run leaves it to that one.
 DISTINCT = {"error-after-effect": MUTATIONS, "short-write": WRITES, "unknown": frozenset({"create_exclusive"})}
+
+
+class OneThread:
+    """In place of a thread pool: operations come in the same order in every run, and no time goes into threads."""
+
+    def __init__(self, max_workers: int) -> None:
+        assert max_workers > 0
+
+    def __enter__(self) -> OneThread:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        return map(function, items)
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything here runs in one thread."""
+    monkeypatch.setattr("lakebed.metadata.entries.ThreadPoolExecutor", OneThread)
+    monkeypatch.setattr("lakebed.table.table.ThreadPoolExecutor", OneThread)
 
 
 class MeddledFileIO(FaultyFileIO):

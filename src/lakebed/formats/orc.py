@@ -3,15 +3,16 @@
 Limits of pyarrow shape this file. Its reader knows timestamps as 64-bit nanoseconds only (years 1677 to 2262), so
 values beyond are refused on writing instead of producing a file that can not be read back. Its writer ignores the
 offset of sliced structs, so such columns are copied first; and it loses values of a ROW inside a ROW next to nulls, so
-such columns are refused on writing (reading them is fine). Statistics inside ORC files are out of reach too: a filter
-never leaves anything out here.
+such columns are refused on writing (reading them is fine). It ends the process when it can not write while it is being
+destroyed, so it never gets to see that a write failed. Statistics inside ORC files are out of reach too: a filter never
+leaves anything out here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -100,11 +101,13 @@ class OrcWriter:
         self._fields = tuple(fields)
         self._codec = _codec(settings.compression)
         self._schema = pa.schema([pa.field(field.name, _stored(to_arrow_type(field.type))) for field in fields])
-        self._file = self._open(stream)
+        self._sink = _CarefulSink(stream)
+        self._file = self._open(pa.PythonFile(self._sink, mode="w"))
         self._stats = StatsCollector(fields, settings.stats_columns)
         self._size = SizeEstimate(self._sample_bytes)
         # The schema reaches the file with the first rows; a file without rows needs it as well.
         self._file.write(self._schema.empty_table())
+        self._sink.check()
 
     def _open(self, sink: pa.NativeFile) -> orc.ORCWriter:
         return orc.ORCWriter(sink, compression=self._codec)
@@ -119,6 +122,7 @@ class OrcWriter:
         stored = pa.Table.from_arrays(columns, schema=self._schema)
         self._size.add(stored)
         self._file.write(stored)
+        self._sink.check()
 
     def _sample_bytes(self, sample: pa.Table) -> int:
         sink = pa.BufferOutputStream()
@@ -133,7 +137,49 @@ class OrcWriter:
     def close(self) -> FileStats:
         """Writes the last stripe and the footer."""
         self._file.close()
+        self._sink.check()
         return self._stats.result()
+
+
+class _CarefulSink:
+    """Keeps a failed write to itself until asked, and then takes bytes without storing them."""
+
+    def __init__(self, stream: pa.NativeFile) -> None:
+        self._stream = stream
+        self._failure: BaseException | None = None
+        self.closed = False
+
+    def check(self) -> None:
+        """Raises what the first failed write raised."""
+        if self._failure is not None:
+            raise self._failure
+
+    def write(self, data: Any) -> int:
+        if self._failure is None:
+            try:
+                self._stream.write(data)
+            except BaseException as failure:  # noqa: BLE001 - nothing may pass through the ORC library
+                self._failure = failure
+        return len(data)
+
+    def tell(self) -> int:
+        return int(self._stream.tell())
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        """The stream belongs to the caller."""
+        self.closed = True
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
 
 
 def _stored(arrow: pa.DataType) -> pa.DataType:

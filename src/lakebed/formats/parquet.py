@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from lakebed.errors import InvalidOption, did_you_mean
 from lakebed.formats.base import FileStats, WriteSettings
 from lakebed.formats.conform import as_corrupt, check_rows, to_read, to_write
+from lakebed.formats.hidden_nulls import without_hidden_nulls
 from lakebed.formats.parquet_dictionary import dictionary_columns
 from lakebed.formats.parquet_prune import kept_row_groups
 from lakebed.formats.parquet_schema import parquet_schema
@@ -136,7 +137,7 @@ class ParquetWriter:
         return not (self._uses_int96 and pa.types.is_timestamp(column.type)) and not _has_long_values(column)
 
     def _with_ids(self, rows: pa.Table) -> pa.Table:
-        return pa.Table.from_arrays(rows.columns, schema=self._schema)
+        return pa.Table.from_arrays([without_hidden_nulls(column) for column in rows.columns], schema=self._schema)
 
     def _sample_bytes(self, sample: pa.Table) -> int:
         sink = pa.BufferOutputStream()

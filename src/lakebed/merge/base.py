@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakebed.options import Options
 from lakebed.types import key_value, ordering
+from lakebed.types.logical import DataField
 from lakebed.types.row_kind import is_retract
 
 Indices = npt.NDArray[np.int64]
@@ -56,7 +59,7 @@ class MergeOrder:
         else:
             order = self._order_by_arrival(rows, keys, sequence)
         starts = np.flatnonzero(ordering.changes([codes[order] for codes in keys]))
-        return Groups(order, starts, np.append(starts[1:], rows.num_rows))
+        return Groups(order, starts, np.append(starts, rows.num_rows)[1:])
 
     def _order_by_arrival(self, rows: pa.RecordBatch, keys: Sequence[ordering.Codes], sequence: Indices) -> Indices:
         # Runs are handed over oldest first, so a stable sort by key alone is nearly always right already; only when
@@ -72,10 +75,30 @@ class MergeOrder:
         return [(~is_retract(key_value.kinds(rows))).astype(np.int64)]
 
 
+@dataclass(frozen=True)
+class MergeSetup:
+    """What an engine must know of its table: all columns, the key within a partition, and the options."""
+
+    fields: tuple[DataField, ...] = ()
+    key: tuple[str, ...] = ()
+    options: Options = field(default_factory=lambda: Options({}))
+
+
 class MergeEngine(ABC):
     """Folds the rows of each key into one."""
 
-    name: str
+    name: ClassVar[str]
+
+    def __init__(self, setup: MergeSetup | None = None) -> None:
+        self.setup = setup or MergeSetup()
+
+    @classmethod  # noqa: B027 - most engines have nothing to object
+    def check(cls, setup: MergeSetup, table: str) -> None:
+        """Raises InvalidOption when the table's options make no sense with this engine."""
+
+    def needed_columns(self, wanted: frozenset[str]) -> frozenset[str]:
+        """Columns beyond key and sequence that must be read to merge the wanted ones; may include these themselves."""
+        return wanted
 
     @abstractmethod
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:

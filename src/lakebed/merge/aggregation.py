@@ -1,0 +1,95 @@
+"""The engine that aggregates: every column has a function that folds the values of a key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from lakebed.errors import InvalidOption
+from lakebed.merge.aggregates import Aggregate
+from lakebed.merge.aggregates.configured import DEFAULT_FUNCTION, aggregate_for, function_of, settings_of
+from lakebed.merge.base import MergeSetup
+from lakebed.merge.folding import Folded, FoldingEngine, value_columns
+from lakebed.merge.segments import Segments
+from lakebed.options import (
+    AGGREGATION_REMOVE_RECORD_ON_DELETE,
+    FIELD_AGGREGATE_FUNCTION,
+    IGNORE_DELETE,
+    SEQUENCE_FIELD,
+)
+from lakebed.types.key_value import VALUE_KIND
+from lakebed.types.row_kind import RowKind
+
+
+class Aggregation(FoldingEngine):
+    """One function per column; a row stays even when all was taken back, unless -D is set to remove it."""
+
+    name = "aggregation"
+
+    @cached_property
+    def aggregates(self) -> Mapping[str, Aggregate]:
+        """The function of every column outside the key."""
+        ordering = set(self.setup.options[SEQUENCE_FIELD] or ())
+        functions = {}
+        for field in self.setup.fields:
+            if field.name in self.setup.key:
+                continue
+            name = function_of(field.name, self.setup.options, default=DEFAULT_FUNCTION)
+            # A column that orders rows holds the newest row's value.
+            functions[field.name] = aggregate_for(
+                field, "last_value" if field.name in ordering else str(name), self.setup.options
+            )
+        return functions
+
+    def fold(self, rows: pa.RecordBatch, segments: Segments) -> Folded:
+        """See `FoldingEngine.fold`."""
+        counts = np.ones(len(segments.order), dtype=np.bool_)
+        is_removed = np.zeros(len(segments), dtype=np.bool_)
+        if segments.has_retracts and self.setup.options[IGNORE_DELETE]:
+            counts = ~segments.retracts
+            is_removed = ~segments.any(counts)
+        elif segments.has_retracts and self.setup.options[AGGREGATION_REMOVE_RECORD_ON_DELETE]:
+            is_delete = np.asarray(rows.column(VALUE_KIND))[segments.order] == RowKind.DELETE
+            # What came before a -D is forgotten; a -D that nothing follows is the key's row.
+            counts = np.arange(len(is_delete)) > segments.last(is_delete)[segments.segment_of]
+            is_removed = ~segments.any(counts)
+        kept, remaining = segments.only(counts)
+        columns = {}
+        for name in value_columns(rows, self.setup.key):
+            column = rows.column(name)
+            if len(remaining) == len(segments):
+                columns[name] = self.aggregates[name].reduce(column, kept)
+                continue
+            # Removed keys show what their last record carried.
+            last = segments.pick(column, segments.ends - 1)
+            if not len(kept):
+                columns[name] = last
+                continue
+            sources = np.arange(len(segments), dtype=np.int64)
+            sources[remaining] = len(segments) + np.arange(len(remaining))
+            columns[name] = pa.concat_arrays([last, self.aggregates[name].reduce(column, kept)]).take(pa.array(sources))
+        return Folded(columns, is_removed)
+
+    @classmethod
+    def check(cls, setup: MergeSetup, table: str) -> None:
+        """Every function must exist and fit its column."""
+        ordering = set(setup.options[SEQUENCE_FIELD] or ())
+        for name in ordering:
+            if setup.options.field(FIELD_AGGREGATE_FUNCTION, name) is not None:
+                raise InvalidOption(
+                    f"table `{table}`: column `{name}` of `sequence.field` has an aggregate function",
+                    hint="a column that orders rows holds the newest value: leave its function out",
+                )
+        engine = cls(setup)
+        functions = engine.aggregates
+        if setup.options[AGGREGATION_REMOVE_RECORD_ON_DELETE]:
+            for name in functions:
+                if settings_of(name, setup.options).ignore_retract:
+                    raise InvalidOption(
+                        f"table `{table}`: `aggregation.remove-record-on-delete` does not go with "
+                        f"`fields.{name}.ignore-retract`",
+                        hint="set one of the two",
+                    )

@@ -1,0 +1,282 @@
+"""The engine that updates rows column by column: what a record leaves null keeps its value.
+
+Without sequence groups a column has the newest value that is not null. A *sequence group* protects columns by ordering
+columns of their own: a record changes the group's columns, nulls included, only if its ordering values are not smaller
+than the stored ones. Several streams can so fill one wide row, each in its own order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakebed.errors import InvalidData, InvalidOption, did_you_mean
+from lakebed.merge.aggregates import Aggregate
+from lakebed.merge.aggregates.configured import DEFAULT_FUNCTION, aggregate_for, function_of
+from lakebed.merge.base import MergeSetup
+from lakebed.merge.folding import Folded, FoldingEngine, value_columns
+from lakebed.merge.segments import NO_ROW, Indices, Mask, Segments
+from lakebed.options import (
+    FIELD_SEQUENCE_GROUP,
+    IGNORE_DELETE,
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
+)
+from lakebed.types import ordering
+from lakebed.types.key_value import VALUE_KIND
+from lakebed.types.row_kind import RowKind
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceGroup:
+    """Columns that are updated together, and the columns whose values decide whether they are."""
+
+    ordering: tuple[str, ...]
+    protected: tuple[str, ...]
+    removes_record: bool
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns of the group."""
+        return (*self.ordering, *self.protected)
+
+
+class PartialUpdate(FoldingEngine):
+    """Last non-null value of each column, group by group where there are sequence groups."""
+
+    name = "partial-update"
+
+    @cached_property
+    def groups(self) -> tuple[SequenceGroup, ...]:
+        """The table's sequence groups."""
+        removing = set(self.setup.options[PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP] or ())
+        return tuple(
+            SequenceGroup(tuple(names), tuple(protected), bool(removing & set(names)))
+            for names, protected in self.setup.options.fields_with(FIELD_SEQUENCE_GROUP).items()
+        )
+
+    @cached_property
+    def _group_of(self) -> Mapping[str, SequenceGroup]:
+        return {name: group for group in self.groups for name in group.columns}
+
+    @cached_property
+    def _aggregates(self) -> Mapping[str, Aggregate]:
+        """Functions of protected columns; others are overwritten."""
+        protected = {name for group in self.groups for name in group.protected}
+        functions = {}
+        for field in self.setup.fields:
+            name = function_of(field.name, self.setup.options, default=None)
+            if field.name in protected and name is not None:
+                functions[field.name] = aggregate_for(field, name, self.setup.options)
+        return functions
+
+    def needed_columns(self, wanted: frozenset[str]) -> frozenset[str]:
+        """A protected column can not be merged without the columns that order it."""
+        needed = set(wanted)
+        for group in self.groups:
+            # A record that may remove the whole row is told by its ordering columns, whatever was asked for.
+            if group.removes_record or wanted & set(group.columns):
+                needed |= set(group.ordering)
+        return frozenset(needed)
+
+    # --- folding -------------------------------------------------------------------------------------------------
+
+    def fold(self, rows: pa.RecordBatch, segments: Segments) -> Folded:
+        """See `FoldingEngine.fold`."""
+        if self.groups:
+            return self._fold_groups(rows, segments)
+        participates = ~segments.retracts
+        is_removed = np.zeros(len(segments), dtype=np.bool_)
+        if segments.has_retracts:
+            self._check_retracts()
+            if self.setup.options[PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE]:
+                is_delete = np.asarray(rows.column(VALUE_KIND))[segments.order] == RowKind.DELETE
+                removed_at = segments.last(is_delete)
+                participates &= np.arange(len(participates)) > removed_at[segments.segment_of]
+            is_removed = ~segments.any(participates)
+        columns = {}
+        for name in value_columns(rows, self.setup.key):
+            column = rows.column(name)
+            last = segments.last(participates & segments.valid(column))
+            columns[name] = segments.pick(column, np.where(is_removed, segments.ends - 1, last))
+        return Folded(columns, is_removed)
+
+    def _check_retracts(self) -> None:
+        options = self.setup.options
+        if not options[IGNORE_DELETE] and not options[PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE]:
+            raise InvalidData(
+                "a partial-update table got a -U or -D row, and nothing says what that means for it",
+                hint="set `ignore-delete` to drop such rows, `partial-update.remove-record-on-delete` to let -D remove "
+                "the row, or sequence groups to take back columns",
+            )
+
+    def _fold_groups(self, rows: pa.RecordBatch, segments: Segments) -> Folded:
+        counts = np.ones(len(segments.order), dtype=np.bool_)
+        if self.setup.options[IGNORE_DELETE]:
+            counts = ~segments.retracts
+        orders = self._orders(rows, segments, counts)
+        alive = self._after_removal(rows, segments, orders)
+        if not np.all(alive):
+            counts &= alive
+            orders = self._orders(rows, segments, counts)
+        adds = counts & ~segments.retracts
+        # A key that no add has reached, or none since its removal, is not there; it shows its last record's values.
+        is_removed = ~segments.any(adds)
+        columns = {}
+        for name in value_columns(rows, self.setup.key):
+            column = rows.column(name)
+            group = self._group_of.get(name)
+            if group is None:
+                folded = segments.pick(column, segments.last(adds & segments.valid(column)))
+            else:
+                folded = self._fold_protected(name, column, segments, orders[group], counts)
+            if np.any(is_removed):
+                folded = pc.if_else(pa.array(is_removed), segments.pick(column, segments.ends - 1), folded)
+            columns[name] = folded
+        return Folded(columns, is_removed)
+
+    def _orders(self, rows: pa.RecordBatch, segments: Segments, counts: Mask) -> dict[SequenceGroup, _GroupOrder]:
+        """The order of each group whose columns were read."""
+        read = [group for group in self.groups if set(group.ordering) <= set(rows.schema.names)]
+        return {group: _GroupOrder.of(group, rows, segments, counts) for group in read}
+
+    def _fold_protected(
+        self, name: str, column: pa.Array, segments: Segments, order: _GroupOrder, counts: Mask
+    ) -> pa.Array:
+        considered = counts & ~order.is_empty
+        aggregate = self._aggregates.get(name)
+        if aggregate is None:
+            winner = segments.greatest(order.codes, considered)
+            if name in order.group.protected:
+                # The newest record took the columns back: the ordering columns move on, the others are cleared.
+                taken_back = (winner != NO_ROW) & segments.retracts[winner]
+                winner = np.where(taken_back, NO_ROW, winner)
+            return segments.pick(column, winner)
+        kept, remaining = segments.only(considered)
+        if not len(kept):
+            return pa.nulls(len(segments), column.type)
+        if not aggregate.keeps_arrival_order:
+            kept = kept.reordered(order.ranks(kept, considered))
+        folded = aggregate.reduce(column, kept)
+        places = np.full(len(segments), NO_ROW, dtype=np.int64)
+        places[remaining] = np.arange(len(remaining))
+        return folded.take(pa.array(places, mask=places == NO_ROW))
+
+    def _after_removal(
+        self, rows: pa.RecordBatch, segments: Segments, orders: Mapping[SequenceGroup, _GroupOrder]
+    ) -> Mask:
+        """Positions after the last -D that removed its whole row: what came before is forgotten."""
+        alive = np.ones(len(segments.order), dtype=np.bool_)
+        removing = [order for group, order in orders.items() if group.removes_record]
+        if not removing or not segments.has_retracts:
+            return alive
+        is_delete = np.asarray(rows.column(VALUE_KIND))[segments.order] == RowKind.DELETE
+        while True:
+            # A removal resets what later records are compared with, so each round finds every key's next one.
+            removes = np.zeros(len(alive), dtype=np.bool_)
+            for order in removing:
+                stored = segments.running_greatest(np.where(alive & ~order.is_empty, order.codes, 0))
+                removes |= alive & is_delete & ~order.is_empty & (order.codes >= stored)
+            first = segments.first(removes)
+            if np.all(first == NO_ROW):
+                return alive
+            alive &= np.arange(len(alive)) > first[segments.segment_of]
+
+    # --- checking ------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def check(cls, setup: MergeSetup, table: str) -> None:
+        """Sequence groups must name columns that exist, each once; delete options must not contradict each other."""
+        engine = cls(setup)
+        options = setup.options
+        names = [field.name for field in setup.fields]
+        _check_groups(engine, setup, table, names)
+        removing = options[PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP] or ()
+        on_delete = options[PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE]
+        if options[IGNORE_DELETE] and (on_delete or removing):
+            raise InvalidOption(
+                f"table `{table}`: `ignore-delete` drops the rows that the partial-update remove options act on",
+                hint="set either `ignore-delete` or a remove option",
+            )
+        if on_delete and engine.groups:
+            raise InvalidOption(
+                f"table `{table}`: `partial-update.remove-record-on-delete` does not go with sequence groups",
+                hint="name the group's column in `partial-update.remove-record-on-sequence-group` instead",
+            )
+        orderings = {name for group in engine.groups for name in group.ordering}
+        for name in removing:
+            if name not in orderings:
+                raise InvalidOption(
+                    f"table `{table}`: `partial-update.remove-record-on-sequence-group` names `{name}`, "
+                    "which orders no sequence group",
+                    hint=did_you_mean(name, orderings),
+                )
+        protected = {name for group in engine.groups for name in group.protected}
+        for field in setup.fields:
+            function = function_of(field.name, options, default=None)
+            if function is None or field.name in setup.key:
+                continue
+            aggregate_for(field, function, options)
+            is_own = function_of(field.name, options, default=None, own_only=True) is not None
+            if is_own and field.name not in protected and function != DEFAULT_FUNCTION:
+                raise InvalidOption(
+                    f"table `{table}`: column `{field.name}` has aggregate function `{function}` but no sequence group",
+                    hint="protect the column with a sequence group, or use the merge engine `aggregation`",
+                )
+
+
+def _check_groups(engine: PartialUpdate, setup: MergeSetup, table: str, names: list[str]) -> None:
+    seen: set[str] = set()
+    for group in engine.groups:
+        for name in group.columns:
+            if name not in names:
+                raise InvalidOption(
+                    f"table `{table}`: a sequence group names column `{name}`, which does not exist",
+                    hint=did_you_mean(name, names),
+                )
+            if name in setup.key:
+                raise InvalidOption(
+                    f"table `{table}`: primary-key column `{name}` is in a sequence group",
+                    hint="leave key columns out of sequence groups: they never change",
+                )
+            if name in seen:
+                raise InvalidOption(
+                    f"table `{table}`: column `{name}` is in two sequence groups", hint="name each column in one group"
+                )
+            seen.add(name)
+
+
+@dataclass(frozen=True)
+class _GroupOrder:
+    """Where the records of each key stand in the order of one sequence group."""
+
+    group: SequenceGroup
+    codes: Indices
+    """Grows with the ordering values; from 0."""
+    is_empty: Mask
+    """Records whose ordering values are all null: they do not speak of this group."""
+    is_late: Mask
+    """Records below what was stored when they came."""
+
+    @staticmethod
+    def of(group: SequenceGroup, rows: pa.RecordBatch, segments: Segments, counts: Mask) -> _GroupOrder:
+        columns = [rows.column(name) for name in group.ordering]
+        sorted_codes = [ordering.sort_codes(column)[segments.order] for column in columns]
+        order = ordering.argsort(sorted_codes)
+        codes = np.empty(len(order), dtype=np.int64)
+        codes[order] = np.cumsum(ordering.changes([column[order] for column in sorted_codes])) - 1
+        is_empty = ~np.logical_or.reduce([segments.valid(column) for column in columns])
+        considered = counts & ~is_empty
+        is_late = considered & (codes < segments.running_greatest(np.where(considered, codes, 0)))
+        return _GroupOrder(group, codes, is_empty, is_late)
+
+    def ranks(self, kept: Segments, considered: Mask) -> Indices:
+        """Late records go in front of all earlier ones, the latest of them first; the rest keep their order."""
+        late = self.is_late[considered] & ~kept.retracts
+        positions = np.arange(len(late), dtype=np.int64)
+        return np.where(late, -positions - 1, positions)

@@ -1,0 +1,119 @@
+"""Rows of several keys in the order in which they count, and what can be asked of each key's stretch at once.
+
+The engines speak in terms of this module: "the last row with a value", "the row with the greatest sequence", "the sum".
+Each question is one numpy pass over all rows, never a loop over keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Indices = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+NO_ROW = -1
+"""Stands for "no such row" among row positions; becomes null when values are taken."""
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Sorted rows: position i holds row `order[i]` of the batch; segment s spans positions `starts[s]` to `ends[s]`.
+
+    No segment is empty, and they follow each other without gaps. `retracts` marks positions whose row takes away.
+    """
+
+    order: Indices
+    starts: Indices
+    ends: Indices
+    retracts: Mask
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @cached_property
+    def sizes(self) -> Indices:
+        """Rows of each segment."""
+        return self.ends - self.starts
+
+    @cached_property
+    def segment_of(self) -> Indices:
+        """The segment of each position."""
+        return np.repeat(np.arange(len(self.starts)), self.sizes)
+
+    @cached_property
+    def has_retracts(self) -> bool:
+        """Whether any row takes away."""
+        return bool(np.any(self.retracts))
+
+    def sorted(self, column: pa.Array) -> pa.Array:
+        """The column's values in this order."""
+        return column.take(pa.array(self.order))
+
+    def valid(self, column: pa.Array) -> Mask:
+        """Which positions hold a value."""
+        if column.null_count == 0:
+            return np.ones(len(self.order), dtype=np.bool_)
+        return np.asarray(pc.is_valid(column))[self.order]
+
+    def last(self, where: Mask) -> Indices:
+        """The last position of each segment at which `where` holds, or NO_ROW."""
+        return np.maximum.reduceat(np.where(where, np.arange(len(where)), NO_ROW), self.starts)
+
+    def first(self, where: Mask) -> Indices:
+        """The first position of each segment at which `where` holds, or NO_ROW."""
+        count = len(where)
+        found = np.minimum.reduceat(np.where(where, np.arange(count), count), self.starts)
+        return np.where(found == count, NO_ROW, found)
+
+    def any(self, where: Mask) -> Mask:
+        """Whether `where` holds somewhere in each segment."""
+        return np.logical_or.reduceat(where, self.starts)
+
+    def greatest(self, codes: Indices, where: Mask) -> Indices:
+        """The last position among those with the greatest code at which `where` holds, or NO_ROW."""
+        ranks = np.unique(codes, return_inverse=True)[1].astype(np.int64)
+        combined = np.where(where, ranks * len(codes) + np.arange(len(codes)), NO_ROW)
+        best = np.maximum.reduceat(combined, self.starts)
+        return np.where(best == NO_ROW, NO_ROW, best % len(codes))
+
+    def pick(self, column: pa.Array, positions: Indices) -> pa.Array:
+        """Values at one position per segment; null for NO_ROW."""
+        missing = positions == NO_ROW
+        if not np.any(missing):
+            return column.take(pa.array(self.order[positions]))
+        rows = self.order[np.where(missing, 0, positions)]
+        return column.take(pa.array(rows, mask=missing))
+
+    def reordered(self, rank: Indices) -> Segments:
+        """The same segments with their rows in ascending order of `rank` (a stable sort)."""
+        order = np.lexsort((rank, self.segment_of))
+        return Segments(self.order[order], self.starts, self.ends, self.retracts[order])
+
+    def only(self, keep: Mask) -> tuple[Segments, Indices]:
+        """The positions at which `keep` holds, without segments that lose all; and the segments that remain."""
+        counts = np.add.reduceat(keep.astype(np.int64), self.starts)
+        remaining = np.flatnonzero(counts)
+        ends = np.cumsum(counts[remaining])
+        return Segments(self.order[keep], ends - counts[remaining], ends, self.retracts[keep]), remaining
+
+    def running_greatest(self, codes: Indices) -> Indices:
+        """For each position the greatest code among those before it in its segment; -1 at its start.
+
+        REQUIRES: codes >= 0.
+        """
+        if not len(codes):
+            return codes
+        # Lifting each segment above all earlier ones turns many running maxima into one.
+        lift = self.segment_of * (int(codes.max()) + 2)
+        lifted = np.maximum.accumulate(codes + 1 + lift)
+        before = np.empty_like(lifted)
+        before[0] = 0
+        before[1:] = lifted[:-1]
+        before[self.starts] = lift[self.starts]
+        return before - lift - 1
