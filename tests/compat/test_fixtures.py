@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.compat.judges.canonical import canonical_rows
 
 import lakebed
-from tests.compat.judges.canonical import canonical_rows
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 WAITING = {

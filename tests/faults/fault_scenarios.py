@@ -15,8 +15,8 @@ Rows = list[Row]
 
 USER = "job"
 IDENTIFIER = 7
-OTHERS = [(2, 1, 201), (2, 9, 209)]
-"""What somebody else commits in between."""
+OTHERS = [*((2, key, key) for key in range(100, 120)), (2, 1, 201), (2, 9, 209)]
+"""What somebody else commits in between: enough rows to have higher sequence numbers than the commit under test."""
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -14,6 +15,7 @@ from lakebed.fileio.base import FileIO
 from lakebed.fileio.memory import MemoryFileIO
 from lakebed.lake import Lake
 from lakebed.metadata.entries import all_metas, changelog_metas, live_files, read_manifests
+from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.stores import MetadataStores
 from lakebed.table.table import Table
 
@@ -47,6 +49,53 @@ def copy_of(disk: FileIO) -> MemoryFileIO:
 def wipe(disk: MemoryFileIO) -> None:
     """Free the memory of a disk that is done with."""
     disk.delete_directory(ROOT)
+
+
+class _HookedFileIO:
+    """Passes everything on; runs `action` once, just before the first call of `method` on a path that holds `part`."""
+
+    def __init__(self, inner: FileIO, method: str, part: str, action: Callable[[], object]) -> None:
+        self._inner = inner
+        self._method = method
+        self._part = part
+        self._action: Callable[[], object] | None = action
+
+    def __getattr__(self, name: str) -> Any:
+        inner = getattr(self._inner, name)
+        if name != self._method or self._action is None:
+            return inner
+
+        def call(path: str, *arguments: Any) -> Any:
+            if self._part in path and self._action is not None:
+                action, self._action = self._action, None
+                action()
+            return inner(path, *arguments)
+
+        return call
+
+
+def hooked(inner: FileIO, method: str, part: str, action: Callable[[], object]) -> FileIO:
+    """A file system on which something happens in between."""
+    return cast(FileIO, _HookedFileIO(inner, method, part, action))
+
+
+def expire_by_hand(table: Table, before: int) -> None:
+    """Removes the snapshots below an id, and the manifest files that only they needed, oldest first."""
+    stores = stores_of(table)
+    kept = [snapshot for snapshot in table.snapshots() if snapshot.id >= before]
+    needed = {name for snapshot in kept for name in _metadata_files(stores, snapshot)}
+    for snapshot in table.snapshots():
+        if snapshot.id < before:
+            names = _metadata_files(stores, snapshot)
+            stores.snapshots.delete(snapshot.id)
+            for name in names - needed:
+                stores.fileio.delete(stores.paths.manifest_file(name))
+    stores.snapshots.write_earliest_hint(before)
+
+
+def _metadata_files(stores: MetadataStores, snapshot: Snapshot) -> set[str]:
+    metas = {meta.file_name for meta in all_metas(stores, snapshot)}
+    return metas | {snapshot.base_manifest_list, snapshot.delta_manifest_list}
 
 
 def data(rows: Iterable[Row]) -> pa.Table:
@@ -92,7 +141,7 @@ class Inventory:
 def take_inventory(table: Table) -> Inventory:
     """Look at every file; hidden temporary files, hints and schemas are nobody's business here."""
     context, stores = table._context, stores_of(table)
-    root = context.paths.root.strip("/")
+    root = context.paths.root
     present = {
         status.path
         for status in context.fileio.list_recursive(root)
@@ -108,7 +157,7 @@ def take_inventory(table: Table) -> Inventory:
             # A file that was deleted before the oldest snapshot is not ours to look for.
             if entry.kind == 0:
                 needed.add(context.data_file_path(entry.partition, entry.bucket, entry.file.file_name))
-    return Inventory(frozenset(present), frozenset(path.strip("/") for path in needed))
+    return Inventory(frozenset(present), frozenset(needed))
 
 
 def check_sound(table: Table) -> None:

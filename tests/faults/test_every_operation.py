@@ -191,6 +191,18 @@ def test_one_failure_anywhere(name: str, mode: FaultMode) -> None:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
+def test_lost_answer_of_the_publication(name: str) -> None:
+    """A snapshot whose creation took effect is read back: the commit returns as if nothing had happened."""
+    disk, ops = prepared(name)
+    (*_, last) = [number for number, (method, _) in enumerate(ops, start=1) if method == "create_exclusive"]
+    run = Run(SCENARIOS[name], copy_of(disk))
+    run.perform(last, "error-after-effect")
+    assert run.outcome is None
+    run.check_clean()
+    run.check()
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_disk_gone_from_some_point_on(name: str) -> None:
     """When cleaning up fails as well, an error of ours comes out and the table is as sound as ever."""
     fail_at(name, prepared(name).positions("dead"), "error", DeadFileIO)

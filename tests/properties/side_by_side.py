@@ -13,7 +13,7 @@ import pyarrow as pa
 
 import lakebed
 from lakebed.errors import InvalidData
-from lakebed.testing.model import KINDS, ModelSchema, ModelWriter, Row, Value
+from lakebed.testing.model import KINDS, ModelSchema, ModelWriter, Record, Row, Value
 from lakebed.testing.model_arrow import (
     changes_from_arrow,
     from_arrow,
@@ -63,6 +63,7 @@ class SideBySide:
         self._mentioned = {columns[name] for name in mentioned if name}
         self._rowkind = columns[self.definition.rowkind_field] if self.definition.rowkind_field else None
         self.snapshots: list[int] = []
+        self._turn = 0
 
     def open(self) -> lakebed.Table:
         """A fresh handle, as another process would have it."""
@@ -82,6 +83,16 @@ class SideBySide:
     def pools(self, schema: ModelSchema) -> dict[str, Sequence[Value]]:
         """The values of key columns by their current names."""
         return {column.name: self._pools[column.id] for column in schema.columns if column.id in self._pools}
+
+    def known_values(self, schema: ModelSchema) -> dict[str, list[Value]]:
+        """What rows hold or held in each column: a filter that finds outdated rows is the interesting one."""
+        live = self.model.commits[-1].live if self.model.commits else ()
+        rows = [schema.row(record) for record in live if self._is_known(record, schema)]
+        return {name: [row[name] for row in rows] for name in schema.names}
+
+    def _is_known(self, record: Record, schema: ModelSchema) -> bool:
+        # An older schema may have narrower types than the record.
+        return all(record.cells[column.id][0] == column.type for column in schema.columns if column.id in record.cells)
 
     def rowkind(self, schema: ModelSchema) -> str | None:
         """Current name of the column that holds row kinds."""
@@ -196,10 +207,13 @@ class SideBySide:
     # --- comparisons ---
 
     def check_table(self) -> None:
-        """Everything visible now, under every handle."""
-        expected = self.model.rows()
-        for table in self.handles:
-            self._check_rows(table.to_arrow(), expected, self.model.schema)
+        """Everything visible now: all columns under one handle, each column in turn under the other."""
+        expected, schema = self.model.rows(), self.model.schema
+        self._check_rows(self.handles[0].to_arrow(), expected, schema)
+        name = schema.names[self._turn % len(schema.names)]
+        self._turn += 1
+        found = from_arrow(self.handles[1].to_arrow([name]))
+        _same(found, [{name: row[name]} for row in expected], f"column {name} alone")
 
     def check_past(self, number: int) -> None:
         """Everything visible at the model's snapshot of that number."""

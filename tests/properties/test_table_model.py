@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from tests.properties.side_by_side import OpenWriter, SideBySide
 
 from lakebed.testing.model import ModelSchema, Row
@@ -61,6 +68,15 @@ class TableMachine(RuleBasedStateMachine):
             rows = [{**row, **how} for row in rows]
         self.both.write([rows], self._kinds(data, [rows]), overwrite=how)
 
+    @rule(data=st.data(), second_first=st.booleans())
+    def race(self, data: st.DataObject, second_first: bool) -> None:
+        """Two writers start from the same state; the one that commits later wins."""
+        writers = [self.both.open_writer(data.draw(self._wants_kinds()), handle=i) for i in range(2)]
+        for writer in writers:
+            self._feed(data, writer)
+        for writer in reversed(writers) if second_first else writers:
+            self.both.commit(writer)
+
     @precondition(lambda self: len(self.both.writers) < 3)
     @rule(data=st.data(), handle=st.integers(0, 1))
     def open_writer(self, data: st.DataObject, handle: int) -> None:
@@ -70,10 +86,7 @@ class TableMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.both.writers)
     @rule(data=st.data())
     def feed_writer(self, data: st.DataObject) -> None:
-        writer = self._some_writer(data)
-        rows = data.draw(self._rows(writer.model.schema), "rows")
-        kinds = data.draw(st.lists(row_kinds(), min_size=len(rows), max_size=len(rows))) if writer.kinds else None
-        self.both.feed(writer, rows, kinds)
+        self._feed(data, self._some_writer(data))
 
     @precondition(lambda self: self.both.writers)
     @rule(data=st.data())
@@ -137,11 +150,16 @@ class TableMachine(RuleBasedStateMachine):
     def filtered_read(self, data: st.DataObject) -> None:
         at = data.draw(st.none() | st.integers(1, len(self.both.snapshots)), "at") if self.both.snapshots else None
         schema = self.both.model.schema if at is None else self.both.model.commits[at - 1].schema
-        condition = data.draw(filters(types_of(schema), self.both.pools(schema)), "filter")
+        condition = data.draw(filters(types_of(schema), self.both.known_values(schema)), "filter")
         columns = data.draw(st.lists(st.sampled_from(schema.names), min_size=1, unique=True), "columns")
         self.both.check_filtered(condition, columns, at)
 
     # --- drawing ---
+
+    def _feed(self, data: st.DataObject, writer: OpenWriter) -> None:
+        rows = data.draw(self._rows(writer.model.schema), "rows")
+        kinds = data.draw(st.lists(row_kinds(), min_size=len(rows), max_size=len(rows))) if writer.kinds else None
+        self.both.feed(writer, rows, kinds)
 
     def _rows(self, schema: ModelSchema) -> st.SearchStrategy[list[Row]]:
         return rows_of(types_of(schema), self.both.pools(schema), self.both.rowkind(schema))
@@ -173,16 +191,21 @@ class AppendMachine(TableMachine):
 
     is_keyed = False
 
-    # An ORC file that is given up half-way ends the process, so these tables are not ORC.
-    @initialize(
-        definition=table_definitions(keyed=False).filter(lambda made: made.layout["file.format"] != "orc"),
-        on_disk=st.integers(0, 9),
-    )
+    @initialize(definition=table_definitions(keyed=False), on_disk=st.integers(0, 9))
     def create(self, definition: TableDefinition, on_disk: int) -> None:
         self.both = SideBySide(definition, on_disk=on_disk == 9)
 
 
-TestKeyedTable = pytest.mark.timeout(1200)(TableMachine.TestCase)
-TestKeyedTable.settings = settings(max_examples=40, stateful_step_count=15)
-TestAppendTable = pytest.mark.timeout(1200)(AppendMachine.TestCase)
-TestAppendTable.settings = settings(max_examples=12, stateful_step_count=15)
+TestKeyedTable = TableMachine.TestCase
+TestKeyedTable.settings = settings(max_examples=45, stateful_step_count=15)
+TestAppendTable = AppendMachine.TestCase
+TestAppendTable.settings = settings(max_examples=15, stateful_step_count=15)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize(("machine", "examples"), [(TableMachine, 350), (AppendMachine, 50)])
+def test_for_a_night(machine: type[RuleBasedStateMachine], examples: int) -> None:
+    """Twenty thousand steps, other ones each time, with longer histories than the default run has."""
+    long = settings(max_examples=examples, stateful_step_count=50, derandomize=False)
+    run_state_machine_as_test(machine, settings=long)

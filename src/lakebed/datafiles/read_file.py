@@ -63,7 +63,7 @@ class FileReader:
                 else:
                     columns.append(lifted.column(field.name))
             rows_seen += batch.num_rows
-            yield position, pa.RecordBatch.from_arrays(columns, schema=wanted_schema)
+            yield position, _batch(columns, wanted_schema, batch.num_rows)
         if predicate is None and rows_seen != file.row_count:
             raise CorruptFile(
                 f"data file {path} holds {rows_seen} rows, its manifest says {file.row_count}",
@@ -134,7 +134,13 @@ def _is_bounded(data_type: DataType) -> bool:
     return not is_nested(data_type) and not is_root(data_type, FLOATS)
 
 
+def _batch(columns: list[pa.Array], schema: pa.Schema, row_count: int) -> pa.RecordBatch:
+    if columns:
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+    # Without columns only this way keeps the number of rows.
+    return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), row_count, [None]))
+
+
 def _empty_batches(row_count: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
     for position in range(0, row_count, batch_rows):
-        rows = min(batch_rows, row_count - position)
-        yield position, pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), rows, [None]))
+        yield position, _batch([], pa.schema([]), min(batch_rows, row_count - position))

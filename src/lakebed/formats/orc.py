@@ -1,18 +1,19 @@
 """ORC data files.
 
 Limits of pyarrow shape this file. Its reader knows timestamps as 64-bit nanoseconds only (years 1677 to 2262), so
-values beyond are refused on writing instead of producing a file that can not be read back. Its writer ignores the
-offset of sliced structs, so such columns are copied first; and it loses values of a ROW inside a ROW next to nulls, so
-such columns are refused on writing (reading them is fine). It ends the process when it can not write while it is being
-destroyed, so it never gets to see that a write failed. Statistics inside ORC files are out of reach too: a filter never
-leaves anything out here.
+values beyond are refused on writing instead of producing a file that can not be read back; and its writer stores
+fractions of a second before 1970 in a way that no other reader understands, so these are refused as well. It ignores
+the offset of sliced structs, so such columns are copied first; and it loses values of a ROW inside a ROW next to nulls,
+so such columns are refused on writing (reading them is fine). It ends the process when it can not write while it is
+being destroyed, so it never gets to see that a write failed. Statistics inside ORC files are out of reach too: a filter
+never leaves anything out here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +22,12 @@ from pyarrow import orc
 
 from lakebed.errors import CorruptFile, InvalidData, InvalidOption, InvalidSchema, Unsupported, did_you_mean
 from lakebed.formats.base import FileStats, WriteSettings
-from lakebed.formats.conform import as_corrupt, check_rows, to_read, to_write
+from lakebed.formats.careful_sink import CarefulSink
+from lakebed.formats.conform import as_corrupt, check_rows, map_entries, to_read, to_write
 from lakebed.formats.size_estimate import SizeEstimate
 from lakebed.formats.statistics import StatsCollector
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import (
-    MAX_LENGTH,
     ArrayType,
     AtomicType,
     DataField,
@@ -47,6 +48,7 @@ _CODECS = {
     "none": "uncompressed",
     "uncompressed": "uncompressed",
 }
+_NANOS_PER_SECOND = 1_000_000_000
 _OUT_OF_RANGE = "out of range for nanosecond resolution"
 
 
@@ -56,13 +58,13 @@ class OrcFormat:
     name = "orc"
 
     def check(self, fields: Sequence[DataField]) -> None:
-        """Refuses types that no Paimon reader takes from an ORC file, and those that can not be written right."""
+        """Refuses types that ORC has no room for, and those that can not be written right."""
         for field in fields:
             unfit = _unfit_part(field.type, inside_row=False)
             if unfit is not None:
                 raise InvalidSchema(
                     f"column `{field.name}`: ORC files can not store {unfit}",
-                    hint="use file.format parquet, or BYTES for a binary column",
+                    hint="use file.format parquet",
                 )
 
     def open_writer(self, stream: pa.NativeFile, fields: Sequence[DataField], settings: WriteSettings) -> OrcWriter:
@@ -78,13 +80,11 @@ class OrcFormat:
 def _unfit_part(data_type: DataType, *, inside_row: bool) -> str | None:
     parts: tuple[DataType, ...] = ()
     match data_type:
-        case AtomicType(root=TypeRoot.BINARY | TypeRoot.VARIANT) | MultisetType():
-            return str(data_type)
-        case AtomicType(root=TypeRoot.VARBINARY) if data_type.length != MAX_LENGTH:
+        case AtomicType(root=TypeRoot.VARIANT):
             return str(data_type)
         case RowType() if inside_row:
             return f"{data_type} inside another ROW"
-        case ArrayType(element):
+        case ArrayType(element) | MultisetType(element):
             parts = (element,)
         case MapType(key, value):
             parts = (key, value)
@@ -101,8 +101,8 @@ class OrcWriter:
         self._fields = tuple(fields)
         self._codec = _codec(settings.compression)
         self._schema = pa.schema([pa.field(field.name, _stored(to_arrow_type(field.type))) for field in fields])
-        self._sink = _CarefulSink(stream)
-        self._file = self._open(pa.PythonFile(self._sink, mode="w"))
+        self._sink = CarefulSink(stream)
+        self._file = self._open(self._sink.file)
         self._stats = StatsCollector(fields, settings.stats_columns)
         self._size = SizeEstimate(self._sample_bytes)
         # The schema reaches the file with the first rows; a file without rows needs it as well.
@@ -141,47 +141,6 @@ class OrcWriter:
         return self._stats.result()
 
 
-class _CarefulSink:
-    """Keeps a failed write to itself until asked, and then takes bytes without storing them."""
-
-    def __init__(self, stream: pa.NativeFile) -> None:
-        self._stream = stream
-        self._failure: BaseException | None = None
-        self.closed = False
-
-    def check(self) -> None:
-        """Raises what the first failed write raised."""
-        if self._failure is not None:
-            raise self._failure
-
-    def write(self, data: Any) -> int:
-        if self._failure is None:
-            try:
-                self._stream.write(data)
-            except BaseException as failure:  # noqa: BLE001 - nothing may pass through the ORC library
-                self._failure = failure
-        return len(data)
-
-    def tell(self) -> int:
-        return int(self._stream.tell())
-
-    def flush(self) -> None:
-        pass
-
-    def close(self) -> None:
-        """The stream belongs to the caller."""
-        self.closed = True
-
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
-
 def _stored(arrow: pa.DataType) -> pa.DataType:
     """The type a column has inside the file: ORC has one resolution of timestamps and no time of day."""
     if pa.types.is_time32(arrow):
@@ -201,12 +160,30 @@ def _to_stored(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if _contains_struct(field.type):
         column = column.take(pa.array(np.arange(len(column))))
     try:
-        return column.cast(field.type)
+        stored = column.cast(field.type)
     except pa.ArrowInvalid as error:
         raise InvalidData(
             f"column `{field.name}` has a timestamp that ORC files can not hold here: {error}",
             hint="use file.format parquet for instants before 1677-09-22 or after 2262-04-11",
         ) from error
+    if any(_has_early_fraction(chunk) for chunk in stored.chunks):
+        raise InvalidData(
+            f"column `{field.name}` has a timestamp before 1970 with a fraction of a second, which other readers would "
+            "not find in an ORC file written here",
+            hint="use file.format parquet, or TIMESTAMP(0) for the column",
+        )
+    return stored
+
+
+def _has_early_fraction(array: pa.Array) -> bool:
+    if pa.types.is_timestamp(array.type):
+        nanos = array.view(pa.int64()).drop_null().to_numpy()
+        return bool(np.any((nanos < 0) & (nanos % _NANOS_PER_SECOND != 0)))
+    if pa.types.is_map(array.type):
+        array = map_entries(array)
+    return pa.types.is_nested(array.type) and any(
+        _has_early_fraction(part) for part in (array.flatten() if pa.types.is_struct(array.type) else [array.flatten()])
+    )
 
 
 def _contains_struct(arrow: pa.DataType) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,9 +19,11 @@ import pyarrow.parquet as pq
 
 from lakebed.errors import InvalidOption, did_you_mean
 from lakebed.formats.base import FileStats, WriteSettings
+from lakebed.formats.careful_sink import CarefulSink
 from lakebed.formats.conform import as_corrupt, check_rows, to_read, to_write
 from lakebed.formats.hidden_nulls import without_hidden_nulls
 from lakebed.formats.parquet_dictionary import dictionary_columns
+from lakebed.formats.parquet_int96 import decoded, int96_columns, raw_footer
 from lakebed.formats.parquet_prune import kept_row_groups
 from lakebed.formats.parquet_schema import parquet_schema
 from lakebed.formats.size_estimate import SizeEstimate
@@ -47,7 +49,6 @@ _CODECS = {
     "none": "none",
     "uncompressed": "none",
 }
-_EARLIEST_US = -(2**63) // 1000
 _FOOTER_BOUND_BYTES = 4096
 """Parquet's C++ writer leaves longer values out of a row group's statistics."""
 
@@ -74,6 +75,7 @@ class ParquetWriter:
 
     def __init__(self, stream: pa.NativeFile, fields: Sequence[DataField], settings: WriteSettings) -> None:
         self._stream = stream
+        self._sink = CarefulSink(stream)
         self._fields = tuple(fields)
         self._settings = settings
         self._schema = parquet_schema(fields)
@@ -127,8 +129,9 @@ class ParquetWriter:
         self._stats.add(group, bounds_later=footer_tells)
         self._bounds_known.append(set(self._stats.bounded()) - footer_tells)
         if self._file is None:
-            self._file = self._open(self._stream, group)
+            self._file = self._open(self._sink.file, group)
         self._file.write_table(self._with_ids(group), row_group_size=group.num_rows)
+        self._sink.check()
         self._size.observe(self._stream.tell(), self._pending_bytes)
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
 
@@ -154,8 +157,9 @@ class ParquetWriter:
         if self._pending_rows:
             self._flush()
         if self._file is None:
-            self._file = self._open(self._stream, self._schema.empty_table())
+            self._file = self._open(self._sink.file, self._schema.empty_table())
         self._file.close()
+        self._sink.check()
         self._take_footer_bounds(self._file.writer.metadata)
         return self._stats.result()
 
@@ -221,19 +225,16 @@ class ParquetReader:
         self._source = source
         self._path = path
         with as_corrupt(path):
-            self._file = self._open("us")
+            self._file = self._open()
             self._schema: pa.Schema = self._file.schema_arrow
-        # INT96 holds nanoseconds over a range that 64 bits lack: such columns are read with care.
-        leaves = [self._file.schema.column(i) for i in range(len(self._file.schema))]
-        self._int96 = {leaf.path.split(".")[0] for leaf in leaves if leaf.physical_type == "INT96"}
+        self._int96 = int96_columns(self._file)
 
-    def _open(self, int96_unit: str, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
+    def _open(self, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
         return pq.ParquetFile(
             self._source,
             metadata=footer,
             pre_buffer=True,
             page_checksum_verification=True,
-            coerce_int96_timestamp_unit=int96_unit,
             arrow_extensions_enabled=False,
         )
 
@@ -270,26 +271,22 @@ class ParquetReader:
         self, fields: Sequence[DataField], groups: list[int], batch_rows: int, use_threads: bool
     ) -> Iterator[pa.RecordBatch]:
         wanted = [field for field in fields if field.name in self._schema.names]
-        fine = [f.name for f in wanted if f.name in self._int96 and _has_nanoseconds(to_arrow_type(f.type))]
-        options: dict[str, Any] = {"batch_size": batch_rows, "row_groups": groups, "use_threads": use_threads}
+        raw = [field for field in wanted if field.name in self._int96]
         with as_corrupt(self._path):
-            batches = self._file.iter_batches(columns=[field.name for field in wanted], **options)
-            exact = None
-            if fine:
-                exact = self._open("ns", self._file.metadata).iter_batches(columns=fine, **options)
+            file = self._open(raw_footer(self._file.metadata)) if raw else self._file
+            batches = file.iter_batches(
+                batch_rows, groups, columns=[field.name for field in wanted], use_threads=use_threads
+            )
         while True:
             with as_corrupt(self._path):
                 batch = next(batches, None)
-                finer = next(exact) if exact is not None and batch is not None else None
             if batch is None:
                 return
-            # Converting the microseconds fails for instants that nanoseconds can not hold; only then are the
-            # nanoseconds, which wrap around silently, what the file says.
-            if finer is None:
-                yield to_read(batch, fields, self._path)
-            else:
-                rows = to_read(_nudged(batch, finer), fields, self._path)
-                yield _replaced(rows, to_read(finer, _only(fields, fine), self._path))
+            for field in raw:
+                index = batch.schema.get_field_index(field.name)
+                column = decoded(batch.column(index), to_arrow_type(field.type), field.name, self._path)
+                batch = batch.set_column(index, field.name, column)
+            yield to_read(batch, fields, self._path)
 
     def __enter__(self) -> Self:
         return self
@@ -313,36 +310,3 @@ def _runs(footer: pq.FileMetaData, groups: Sequence[int], batch_rows: int) -> It
         run.append(group)
     if run:
         yield first_rows[run[0]], first_rows[run[-1] + 1], run
-
-
-def _has_nanoseconds(arrow: pa.DataType) -> bool:
-    if pa.types.is_timestamp(arrow):
-        return bool(arrow.unit == "ns")
-    return pa.types.is_nested(arrow) and any(_has_nanoseconds(arrow.field(i).type) for i in range(arrow.num_fields))
-
-
-def _nudged(batch: pa.RecordBatch, finer: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with its earliest possible microsecond made one later.
-
-    Nanoseconds begin within that microsecond, so converting its start would fail although the instant can be held.
-    """
-    for name in finer.schema.names:
-        index = batch.schema.get_field_index(name)
-        field, column = batch.schema.field(index), batch.column(index)
-        if pa.types.is_timestamp(field.type):
-            coarse, exact = column.view(pa.int64()), finer.column(name).view(pa.int64())
-            is_edge = pc.and_(pc.equal(coarse, _EARLIEST_US), pc.less(exact, 0))
-            moved = pc.if_else(is_edge, _EARLIEST_US + 1, coarse)
-            batch = batch.set_column(index, field, moved.view(field.type))
-    return batch
-
-
-def _only(fields: Sequence[DataField], names: list[str]) -> list[DataField]:
-    return [field for field in fields if field.name in names]
-
-
-def _replaced(rows: pa.RecordBatch, better: pa.RecordBatch) -> pa.RecordBatch:
-    for name in better.schema.names:
-        index = rows.schema.get_field_index(name)
-        rows = rows.set_column(index, rows.schema.field(index), better.column(name))
-    return rows

@@ -63,24 +63,31 @@ class Segments:
 
     def last(self, where: Mask) -> Indices:
         """The last position of each segment at which `where` holds, or NO_ROW."""
-        return np.maximum.reduceat(np.where(where, np.arange(len(where)), NO_ROW), self.starts)
+        found = np.full(len(self), NO_ROW, dtype=np.int64)
+        # Where several positions write to one segment, the one that comes last in the list stays.
+        holds = np.flatnonzero(where)
+        found[self.segment_of[holds]] = holds
+        return found
 
     def first(self, where: Mask) -> Indices:
         """The first position of each segment at which `where` holds, or NO_ROW."""
-        count = len(where)
-        found = np.minimum.reduceat(np.where(where, np.arange(count), count), self.starts)
-        return np.where(found == count, NO_ROW, found)
+        found = np.full(len(self), NO_ROW, dtype=np.int64)
+        holds = np.flatnonzero(where)[::-1]
+        found[self.segment_of[holds]] = holds
+        return found
 
     def any(self, where: Mask) -> Mask:
         """Whether `where` holds somewhere in each segment."""
-        return np.logical_or.reduceat(where, self.starts)
+        found = np.zeros(len(self), dtype=np.bool_)
+        found[self.segment_of[where]] = True
+        return found
 
     def greatest(self, codes: Indices, where: Mask) -> Indices:
         """The last position among those with the greatest code at which `where` holds, or NO_ROW."""
-        ranks = np.unique(codes, return_inverse=True)[1].astype(np.int64)
-        combined = np.where(where, ranks * len(codes) + np.arange(len(codes)), NO_ROW)
-        best = np.maximum.reduceat(combined, self.starts)
-        return np.where(best == NO_ROW, NO_ROW, best % len(codes))
+        lowest = np.iinfo(np.int64).min
+        best = np.full(len(self), lowest, dtype=np.int64)
+        np.maximum.at(best, self.segment_of, np.where(where, codes, lowest))
+        return self.last(where & (codes == best[self.segment_of]))
 
     def pick(self, column: pa.Array, positions: Indices) -> pa.Array:
         """Values at one position per segment; null for NO_ROW."""
@@ -101,6 +108,21 @@ class Segments:
         remaining = np.flatnonzero(counts)
         ends = np.cumsum(counts[remaining])
         return Segments(self.order[keep], ends - counts[remaining], ends, self.retracts[keep]), remaining
+
+    def spread(self, values: pa.Array, remaining: Indices) -> pa.Array:
+        """Values of the segments that `only` left, one per segment again: null for those that lost all."""
+        if len(remaining) == len(self):
+            return values
+        places = np.full(len(self), NO_ROW, dtype=np.int64)
+        places[remaining] = np.arange(len(remaining))
+        return values.take(pa.array(places, mask=places == NO_ROW))
+
+    def null_without_value(self, results: pa.Array, column: pa.Array) -> pa.Array:
+        """The results, one per segment, made null where all of the segment's values in the column are."""
+        if column.null_count == 0:
+            return results
+        has_value = self.any(self.valid(column))
+        return results if np.all(has_value) else pc.if_else(pa.array(has_value), results, pa.scalar(None, results.type))
 
     def running_greatest(self, codes: Indices) -> Indices:
         """For each position the greatest code among those before it in its segment; -1 at its start.

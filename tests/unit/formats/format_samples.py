@@ -59,10 +59,15 @@ COARSE_TIMES: dict[str, tuple[DataType, list[Any]]] = {
     for precision, unit in ((0, 1), (3, 1000), (6, 10**6))
 }
 NEAR_TIMES: dict[str, tuple[DataType, list[Any]]] = {
-    f"{kind}{precision}": (of(precision), [-9_223_372_036 * unit, 9_223_372_035 * unit, 0, -1, -unit - 1])
+    f"{kind}{precision}": (of(precision), [-9_223_372_036 * unit, 9_223_372_035 * unit + unit - 1, 0, -unit])
     for kind, of in (("timestamp", lt.timestamp), ("ltz", lt.timestamp_ltz))
     for precision, unit in ((0, 1), (3, 1000), (6, 10**6))
 }
+NEAR_FINE_TIMES: dict[str, tuple[DataType, list[Any]]] = {
+    f"{kind}9": (of(9), [-9_223_372_036 * 10**9, 2**63 - 1, 0, -(10**9)])
+    for kind, of in (("timestamp", lt.timestamp), ("ltz", lt.timestamp_ltz))
+}
+"""What ORC takes: years that nanoseconds hold, and whole seconds before 1970."""
 FINE_TIMES: dict[str, tuple[DataType, list[Any]]] = {
     "timestamp9": (lt.timestamp(9), [-(2**63) + 1, 2**63 - 1, 0, -1, -1_000_000_001]),
     "ltz9": (lt.timestamp_ltz(9), [-(2**63) + 1, 2**63 - 1, 0, -1]),
@@ -78,7 +83,10 @@ NESTED: dict[str, tuple[DataType, list[Any]]] = {
     "row_not_null": (row(("x", not_null(lt.INT))), [{"x": 1}, {"x": -1}]),
     "array_of_row": (ArrayType(row(("k", lt.STRING), ("v", lt.DOUBLE))), [[{"k": "a", "v": 0.5}, None], []]),
     "array_of_time": (ArrayType(lt.time(3)), [[1, None], []]),
-    "row_of_times": (row(("t", lt.timestamp(0)), ("u", lt.timestamp_ltz(6))), [{"t": 1, "u": 2}, {"t": None, "u": -1}]),
+    "row_of_times": (
+        row(("t", lt.timestamp(0)), ("u", lt.timestamp_ltz(6))),
+        [{"t": 1, "u": 2}, {"t": None, "u": -1_000_000}],
+    ),
 }
 MULTISETS: dict[str, tuple[DataType, list[Any]]] = {
     "multiset": (MultisetType(not_null(lt.STRING)), [[("a", 2), ("b", 1)], []]),
@@ -92,7 +100,7 @@ VARIANTS: dict[str, tuple[DataType, list[Any]]] = {"variant": (lt.VARIANT, [{"va
 
 SAMPLES = {
     "parquet": ATOMS | BINARIES | COARSE_TIMES | FINE_TIMES | NESTED | ROWS_IN_ROWS | MULTISETS | VARIANTS,
-    "orc": ATOMS | NEAR_TIMES | FINE_TIMES | NESTED,
+    "orc": ATOMS | BINARIES | NEAR_TIMES | NEAR_FINE_TIMES | NESTED | MULTISETS,
     "avro": ATOMS | BINARIES | COARSE_TIMES | NESTED | ROWS_IN_ROWS | MULTISETS,
 }
 

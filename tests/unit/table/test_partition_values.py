@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from tests.unit.warehouse_under_test import Warehouse, ints
 
 from lakebed import Table
 from lakebed.errors import InvalidSchema, StorageError
-from tests.unit.warehouse_under_test import Warehouse, ints
 
 TEXTS: list[str | None] = [
     "../../x",
@@ -76,7 +76,7 @@ def test_values_too_long_for_a_file_name(disk: Warehouse, text: str) -> None:
     table = disk.table("t", {"id": "INT", "p": "STRING"}, partition_by=["p"])
     table.write(pa.table({"id": ints(1), "p": ["fine"]}))
     files = _files(disk)
-    with pytest.raises(StorageError, match="too long.*\n.*shorten partition values") as raised:
+    with pytest.raises(StorageError, match=r"too long.*\n.*shorten partition values") as raised:
         table.write(pa.table({"id": ints(2, 3), "p": ["also fine", text]}))
     assert f"{table.location}/p=" in raised.value.message
     assert _files(disk) == files

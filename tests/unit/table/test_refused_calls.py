@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from tests.unit.warehouse_under_test import Warehouse, ints
 
 import lakebed
 from lakebed import (
@@ -36,7 +37,6 @@ from lakebed.errors import (
     NotFound,
     Unsupported,
 )
-from tests.unit.warehouse_under_test import Warehouse, ints
 
 ROWS = pa.table({"id": ints(1, 2), "v": ["a", "b"]})
 
@@ -120,7 +120,7 @@ def test_ranges_of_changes(
         ([("id", "=", "x")], InvalidArgument, ["`id`", "'x'", "int32"]),
         ([("id", "=", None)], InvalidArgument, ["`id`", "None"]),
         ([("id", "in", 5)], InvalidArgument, ["`id`", "5"]),
-        ([("id", "=", object())], InvalidArgument, ["`id`", "no Arrow type"]),
+        ([("id", "=", int)], InvalidArgument, ["`id`", "no Arrow type"]),
         ([("v", ">", 5)], InvalidArgument, ["`v`", "string"]),
         (pc.field("idd") == 1, NotFound, ["`idd`"]),
         (pc.field("id") == "x", InvalidArgument, ["`id`"]),
@@ -318,7 +318,7 @@ def nested(lasting: Warehouse) -> Table:
 def test_changes_of_the_schema(
     lasting: Warehouse, nested: Table, change: Any, kind: type[LakebedError], texts: list[str]
 ) -> None:
-    """Every change that a table with data can not take is refused, also as the second of two, and no version is made."""
+    """Every change that a table with data can not take is refused, also as the second of two; no version is made."""
     with lasting.refuses(kind, *texts):
         nested.alter(change)
     with lasting.refuses(kind, *texts):

@@ -10,11 +10,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import pyarrow as pa
 
 from lakebed.errors import InvalidData, InvalidOption
-from lakebed.merge.segments import NO_ROW, Segments
+from lakebed.merge.segments import Segments
 from lakebed.types.logical import DataField, DataType
 
 
@@ -77,12 +76,7 @@ class Aggregate(ABC):
         kept, remaining = segments.only(~segments.retracts)
         if not len(kept):
             return pa.nulls(len(segments), column.type)
-        folded = self.fold(column, kept)
-        if len(remaining) == len(segments):
-            return folded
-        places = np.full(len(segments), NO_ROW, dtype=np.int64)
-        places[remaining] = np.arange(len(remaining))
-        return folded.take(pa.array(places, mask=places == NO_ROW))
+        return segments.spread(self.fold(column, kept), remaining)
 
     @abstractmethod
     def fold(self, column: pa.Array, segments: Segments) -> pa.Array:

@@ -1,0 +1,60 @@
+"""A stream for pyarrow's writers that never fails in their hands.
+
+pyarrow's writers write once more while they are destroyed. When the stream underneath was closed by then, because the
+file was given up, or is broken, the ORC writer ends the whole process and the Parquet writer complains on standard
+error. So failures are kept here until the format's own code asks for them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+
+class CarefulSink:
+    """Forwards bytes until the first failure, then takes them without storing."""
+
+    def __init__(self, stream: pa.NativeFile) -> None:
+        self._stream = stream
+        self._failure: BaseException | None = None
+        self.closed = False
+        self.file = pa.PythonFile(self, mode="w")
+        """What pyarrow writes to."""
+
+    def check(self) -> None:
+        """Raises what the first failed write raised."""
+        if self._failure is not None:
+            raise self._failure
+
+    def write(self, data: Any) -> int:
+        """Never raises."""
+        if self._failure is None:
+            try:
+                self._stream.write(data)
+            except BaseException as failure:  # noqa: BLE001 - nothing may pass through the libraries
+                self._failure = failure
+        return len(data)
+
+    def tell(self) -> int:
+        """The position in the stream."""
+        return int(self._stream.tell())
+
+    def flush(self) -> None:
+        """Does nothing: the stream's owner makes promises."""
+
+    def close(self) -> None:
+        """Leaves the stream open: it belongs to the caller."""
+        self.closed = True
+
+    def readable(self) -> bool:
+        """Asked by pyarrow."""
+        return False
+
+    def writable(self) -> bool:
+        """Asked by pyarrow."""
+        return True
+
+    def seekable(self) -> bool:
+        """Asked by pyarrow."""
+        return False

@@ -1,0 +1,176 @@
+"""Carries a compaction plan out: merges what overlaps, moves what does not, and says which files came and went.
+
+Files whose keys nobody shares need no merge. A large one of them just changes its level; small ones are rewritten
+together with their neighbours in key order. Rows are merged as streams, so memory does not grow with the bucket: each
+run has one window of rows in memory, each writer one row group. Nothing is visible until somebody commits the result;
+when anything fails, every file written is removed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakebed.datafiles.rolling_writer import RollingWriter
+from lakebed.lsm.compaction.plan import CompactionPlan, CompactionResult, keep_as_it_is
+from lakebed.lsm.merge_runs import merge_runs
+from lakebed.lsm.sections import Section, SortedRun, cut_sections
+from lakebed.merge.base import MergeEngine, MergeOrder
+from lakebed.metadata.data_file import DataFile
+from lakebed.types import key_value
+from lakebed.types.logical import DataType
+from lakebed.types.row_kind import is_retract
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A file changes its level and nothing else."""
+
+    file: DataFile
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Sections, neighbours in key order, that one writer turns into new files."""
+
+    sections: tuple[Section, ...]
+
+    @property
+    def files(self) -> list[DataFile]:
+        """All files that are rewritten."""
+        return [file for section in self.sections for file in section.files]
+
+
+@dataclass(frozen=True)
+class CompactionTask:
+    """How plans of one bucket are carried out.
+
+    `read_run` streams a run's rows in key-value shape, with all columns of the table in their order. `new_writer` opens
+    a writer for a level, whose files are marked as made by compaction. Both are called from up to `threads` threads.
+    `must_rewrite` names files that may not keep their content although nothing overlaps them.
+    """
+
+    key_types: Sequence[DataType]
+    merge_order: MergeOrder
+    engine: MergeEngine
+    read_run: Callable[[SortedRun], Iterator[pa.RecordBatch]]
+    new_writer: Callable[[int], RollingWriter]
+    target_size_bytes: int
+    small_file_ratio: float = 0.7
+    force_rewrite: bool = False
+    must_rewrite: Callable[[DataFile], bool] = keep_as_it_is
+    threads: int = 1
+
+    def run(self, plan: CompactionPlan) -> CompactionResult:
+        """Does what the plan says. Which files come out does not depend on the number of threads."""
+        steps = self.steps(plan)
+        written = iter(_Rewriting(self, plan).run([step for step in steps if isinstance(step, Rewrite)]))
+        before: list[DataFile] = []
+        after: list[DataFile] = []
+        for step in steps:
+            if isinstance(step, Move):
+                before.append(step.file)
+                after.append(step.file.at_level(plan.output_level))
+            else:
+                before += step.files
+                after += next(written)
+        return CompactionResult(tuple(before), tuple(after))
+
+    def steps(self, plan: CompactionPlan) -> list[Move | Rewrite]:
+        """What is to be done, in key order. Files that stay as they are do not appear."""
+        if plan.rewrites_each_file:
+            return [Rewrite((_alone(file),)) for file in plan.files]
+        steps: list[Move | Rewrite] = []
+        together: list[Section] = []
+        for section in cut_sections(plan.files, self.key_types):
+            if len(section.runs) > 1 or self._is_small(section):
+                together.append(section)
+            else:
+                # What is rewritten together must be neighbours: files around this one may not meet across it.
+                steps += self._together(together, plan)
+                together = []
+                steps += self._unmerged(section, plan)
+        steps += self._together(together, plan)
+        return steps
+
+    def merged(self, section: Section) -> Iterator[pa.RecordBatch]:
+        """Rows of a section in key order, one per key. Rows of a lone run are that already."""
+        runs = [self.read_run(run) for run in section.runs]
+        return runs[0] if len(runs) == 1 else merge_runs(runs, self.merge_order, self.engine)
+
+    def _is_small(self, section: Section) -> bool:
+        # Well below the target: files of compaction end a little short of it and should not be rewritten for that.
+        limit_bytes = int(self.target_size_bytes * self.small_file_ratio)
+        return any(file.size_bytes < limit_bytes for file in section.files)
+
+    def _together(self, sections: Sequence[Section], plan: CompactionPlan) -> list[Move | Rewrite]:
+        if len(sections) == 1 and len(sections[0].runs) == 1:
+            return self._unmerged(sections[0], plan)
+        return [Rewrite(tuple(sections))] if sections else []
+
+    def _unmerged(self, section: Section, plan: CompactionPlan) -> list[Move | Rewrite]:
+        """A section of one file, which moves as it is if it may."""
+        (file,) = section.files
+        # Readers take the highest level to be free of retracts; an unknown number may be any.
+        has_retracts = plan.is_full and file.delete_row_count != 0
+        if has_retracts or self.force_rewrite or self.must_rewrite(file):
+            return [Rewrite((section,))]
+        return [Move(file)] if file.level != plan.output_level else []
+
+
+class _Rewriting:
+    """The rewrites of one plan under way, in one or several threads: all succeed, or no file is left."""
+
+    def __init__(self, task: CompactionTask, plan: CompactionPlan) -> None:
+        self._task = task
+        self._plan = plan
+        self._writers: list[RollingWriter] = []
+        self._is_given_up = threading.Event()
+
+    def run(self, rewrites: Sequence[Rewrite]) -> list[list[DataFile]]:
+        """New files of every rewrite."""
+        workers = min(self._task.threads, len(rewrites))
+        try:
+            if workers <= 1:
+                return [self._rewrite(rewrite) for rewrite in rewrites]
+            with ThreadPoolExecutor(workers, thread_name_prefix="lakebed-compaction") as pool:
+                try:
+                    return list(pool.map(self._rewrite, rewrites))
+                finally:
+                    # After an error others must not go on to write what is thrown away; after success nobody is left.
+                    self._is_given_up.set()
+        except BaseException:
+            for writer in self._writers:
+                writer.abort()
+            raise
+
+    def _rewrite(self, rewrite: Rewrite) -> list[DataFile]:
+        try:
+            writer = self._task.new_writer(self._plan.output_level)
+            self._writers.append(writer)
+            for section in rewrite.sections:
+                for rows in self._task.merged(section):
+                    if self._is_given_up.is_set():
+                        return []  # the error of another thread is the one to tell
+                    writer.write(_without_retracts(rows) if self._plan.drops_retracts else rows)
+            return list(writer.close())
+        except BaseException:
+            self._is_given_up.set()
+            raise
+
+
+def _alone(file: DataFile) -> Section:
+    return Section((SortedRun((file,)),))
+
+
+def _without_retracts(rows: pa.RecordBatch) -> pa.RecordBatch:
+    retracts = is_retract(key_value.kinds(rows))
+    return rows.filter(pa.array(~retracts)) if np.any(retracts) else rows
+
+
+__all__ = ["CompactionTask", "Move", "Rewrite"]

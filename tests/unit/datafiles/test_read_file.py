@@ -1,0 +1,144 @@
+"""One data file read as today's schema wants it: evolution, partition columns, row groups, and misfits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from tests.unit.datafiles.datafile_samples import Bucket, fields, schema_of
+
+from lakebed.datafiles.rolling_writer import FileLayout
+from lakebed.errors import CorruptFile, FileMissing
+from lakebed.types.logical import DataField, parse_type
+from lakebed.types.predicate_parse import to_predicate
+
+COLUMNS = fields(id="INT NOT NULL", v="STRING", n="INT")
+OLD = schema_of(COLUMNS)
+FORMATS = ["parquet", "orc", "avro"]
+
+
+def _rows(count: int) -> pa.RecordBatch:
+    numbers = pa.array(range(count), pa.int32())
+    return pa.record_batch({"id": numbers, "v": [f"v{n}" for n in range(count)], "n": numbers})
+
+
+def _no_partition(name: str) -> pa.Scalar:
+    raise AssertionError(name)
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_todays_columns_of_an_old_file(file_format: str) -> None:
+    """Columns are found by id: renamed, widened, in another order; new ones are null."""
+    bucket = Bucket(FileLayout(0, COLUMNS), file_format)
+    (file,) = bucket.written(_rows(3))
+    wanted = (
+        DataField(3, "v", parse_type("DOUBLE")),
+        DataField(1, "text", parse_type("STRING")),
+        DataField(2, "n", parse_type("BIGINT")),
+    )
+    reader = bucket.reader(wanted, OLD)
+    ((position, rows),) = reader.read(bucket.path(file.file_name), file, _no_partition)
+    assert position == 0
+    assert rows.to_pylist() == [{"v": None, "text": f"v{n}", "n": n} for n in range(3)]
+    assert rows.schema.types == [pa.float64(), pa.string(), pa.int64()]
+
+
+def test_partition_columns_come_from_the_manifest() -> None:
+    """The value of the partition is told, whatever the file holds."""
+    bucket = Bucket(FileLayout(0, COLUMNS))
+    (file,) = bucket.written(_rows(3))
+    reader = bucket.reader(COLUMNS[:2], OLD, partition_keys=frozenset({"v"}))
+    ((_, rows),) = reader.read(bucket.path(file.file_name), file, {"v": pa.scalar("p")}.__getitem__)
+    assert rows.to_pylist() == [{"id": n, "v": "p"} for n in range(3)]
+
+
+def test_partition_columns_alone_open_no_file() -> None:
+    """When only partition columns are wanted the manifest's row count is enough, batch by batch."""
+    bucket = Bucket(FileLayout(0, COLUMNS))
+    (file,) = bucket.written(_rows(5))
+    bucket.fileio.delete(bucket.path(file.file_name))
+    reader = bucket.reader(COLUMNS[1:2], OLD, partition_keys=frozenset({"v"}), batch_rows=2)
+    parts = list(reader.read(bucket.path(file.file_name), file, {"v": pa.scalar("p")}.__getitem__))
+    assert [(position, rows.num_rows) for position, rows in parts] == [(0, 2), (2, 2), (4, 1)]
+    counted = list(bucket.reader((), OLD).read(bucket.path(file.file_name), file, _no_partition))
+    assert sum(rows.num_rows for _, rows in counted) == 5
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_batches_have_positions(file_format: str) -> None:
+    """Batches are as large as asked, and each says where in the file it begins."""
+    bucket = Bucket(FileLayout(0, COLUMNS), file_format)
+    (file,) = bucket.written(_rows(10))
+    reader = bucket.reader(COLUMNS, OLD, batch_rows=4)
+    parts = list(reader.read(bucket.path(file.file_name), file, _no_partition))
+    assert [(position, rows.num_rows) for position, rows in parts] == [(0, 4), (4, 4), (8, 2)]
+    assert [rows.column("id")[0].as_py() for _, rows in parts] == [0, 4, 8]
+
+
+def test_a_predicate_skips_but_does_not_filter() -> None:
+    """A predicate that can not match skips the file's rows; one that may match gives them all, under old names too."""
+    bucket = Bucket(FileLayout(0, COLUMNS))
+    (file,) = bucket.written(_rows(10))
+    wanted = (COLUMNS[0], DataField(2, "renamed", parse_type("INT")))
+    reader = bucket.reader(wanted, OLD)
+    schema = pa.schema([("id", pa.int32()), ("renamed", pa.int32())])
+
+    def count(column: str, value: int) -> int:
+        predicate = to_predicate([(column, "=", value)], schema)
+        return sum(
+            rows.num_rows for _, rows in reader.read(bucket.path(file.file_name), file, _no_partition, predicate)
+        )
+
+    assert count("renamed", 5) == 10
+    assert count("renamed", 50) == 0
+    assert count("id", 50) == 0
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_file_that_is_gone(file_format: str) -> None:
+    """A missing file is named, with the likely cause."""
+    bucket = Bucket(FileLayout(0, COLUMNS), file_format)
+    (file,) = bucket.written(_rows(3))
+    bucket.fileio.delete(bucket.path(file.file_name))
+    with pytest.raises(FileMissing, match=f"{file.file_name} of the table is gone.*\n.*open the table again"):
+        list(bucket.reader(COLUMNS, OLD).read(bucket.path(file.file_name), file, _no_partition))
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_file_with_other_rows_than_recorded(file_format: str) -> None:
+    """A file with more or fewer rows than its manifest says was replaced."""
+    bucket = Bucket(FileLayout(0, COLUMNS), file_format)
+    (file,) = bucket.written(_rows(3))
+    for count in (2, 4):
+        with pytest.raises(CorruptFile, match=f"{file.file_name} holds 3 rows, its manifest says {count}"):
+            list(
+                bucket.reader(COLUMNS, OLD).read(
+                    bucket.path(file.file_name), replace(file, row_count=count), _no_partition
+                )
+            )
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_file_of_another_schema(file_format: str) -> None:
+    """A file that lacks a column of its schema and has a stranger instead is refused; a lack alone reads as null."""
+    bucket = Bucket(FileLayout(0, COLUMNS), file_format)
+    (file,) = bucket.written(_rows(3))
+    other = schema_of(fields(id="INT NOT NULL", v="STRING", m="INT"))
+    reader = bucket.reader(other.fields, other)
+    with pytest.raises(CorruptFile, match=f"{file.file_name} lacks column `m` of its schema and has `n`"):
+        list(reader.read(bucket.path(file.file_name), file, _no_partition))
+    larger = schema_of(fields(id="INT NOT NULL", v="STRING", n="INT", m="INT"))
+    ((_, rows),) = bucket.reader(larger.fields, larger).read(bucket.path(file.file_name), file, _no_partition)
+    assert rows.column("m").to_pylist() == [None] * 3
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_column_of_another_type(file_format: str) -> None:
+    """A column that has not the type its schema says is refused, and both types are named."""
+    bucket = Bucket(FileLayout(0, COLUMNS), file_format)
+    (file,) = bucket.written(_rows(3))
+    other = schema_of(fields(id="INT NOT NULL", v="DOUBLE", n="INT"))
+    with pytest.raises(CorruptFile, match=file.file_name) as raised:
+        list(bucket.reader(other.fields, other).read(bucket.path(file.file_name), file, _no_partition))
+    assert "`v`" in raised.value.message
