@@ -115,10 +115,10 @@ class OutcomeUnknown(StorageError):
     """A write may or may not have taken effect: read back before trying again, and delete nothing."""
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: object, known: Iterable[str]) -> str:
     """A sentence that names the nearest valid choice, or lists the choices when they are few."""
     choices = sorted(set(known))
-    near = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(str(word), choices, n=1, cutoff=0.6)
     if near:
         return f"did you mean `{near[0]}`?"
     if 0 < len(choices) <= 12:

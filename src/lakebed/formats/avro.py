@@ -147,6 +147,8 @@ class AvroReader:
             root = json.loads(metadata["avro.schema"])
             self._plain_root = plain_schema(root)
             self._members: list[dict[str, Any]] = without_null(root, path)["fields"]
+            if not all(isinstance(member["name"], str) and "type" in member for member in self._members):
+                raise ValueError("its schema has a field without name or type")
             codec = metadata.get("avro.codec", b"null").decode()
         self._decompress = decompressor(codec, path)
 
@@ -215,6 +217,7 @@ class AvroReader:
     def _decoded(self, members: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
         """The records of each block, reduced to the given members."""
         import fastavro  # here, because importing it takes long and few tables need it
+        from fastavro.schema import SchemaParseException
 
         reduced = None
         if len(members) < len(self._members):
@@ -228,7 +231,10 @@ class AvroReader:
             # fastavro decodes files, not blocks: each block is made to look like a file of its own.
             file = io.BytesIO(header + encode_long(rows) + encode_long(len(content)) + content + self._sync)
             with _avro_as_corrupt(self._path):
-                records = list(fastavro.reader(file, reduced))
+                try:
+                    records = list(fastavro.reader(file, reduced))
+                except SchemaParseException as error:
+                    raise ValueError(f"its schema makes no sense: {error}") from error
                 if len(records) != rows:
                     raise ValueError(f"a block has {len(records)} rows instead of {rows}")
             yield records

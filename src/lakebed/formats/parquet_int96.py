@@ -166,8 +166,9 @@ def decoded(array: pa.Array, wanted: pa.DataType, column: str, path: str) -> pa.
     if pa.types.is_map(array.type) and pa.types.is_map(wanted):
         keys = decoded(array.keys, wanted.key_type, column, path)
         items = decoded(array.items, wanted.item_type, column, path)
-        entries = pa.StructArray.from_arrays([keys, items], names=["key", "value"])
-        return _with_child(array, pa.map_(keys.type, items.type), entries)
+        arrow = pa.map_(keys.type, items.type)
+        entries = pa.StructArray.from_arrays([keys, items], fields=[arrow.key_field, arrow.item_field])
+        return _with_child(array, arrow, entries)
     if pa.types.is_list(array.type) and pa.types.is_list(wanted):
         values = decoded(array.values, wanted.value_type, column, path)
         return _with_child(array, pa.list_(values.type), values)

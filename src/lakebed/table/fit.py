@@ -67,7 +67,7 @@ def fit(values: pa.Array, wanted: DataType, place: Place, null_parents: int = 0)
     """The values as the Arrow type of `wanted`. `null_parents` of the nulls stem from rows that are null themselves."""
     if not wanted.nullable and values.null_count > null_parents:
         raise InvalidData(
-            f"{place} is NOT NULL, the data has {values.null_count - null_parents} nulls in it",
+            f"{place} is NOT NULL, the data has nulls in it ({values.null_count - null_parents} of them)",
             hint="fill or drop those rows",
         )
     if pa.types.is_dictionary(values.type):

@@ -66,9 +66,14 @@ def keyed_splits(bucket: BucketFiles, key_types: Sequence[DataType], rules: Spli
 
 
 def append_splits(bucket: BucketFiles, rules: SplitRules) -> list[Split]:
-    """Splits of a bucket without key, in the order the files were written."""
-    in_order = sorted(bucket.files, key=lambda file: (file.min_sequence_number, file.file_name))
-    sections = [Section((SortedRun((file,)),)) for file in in_order]
+    """Splits of a bucket without key, in the order the files were written.
+
+    Where rows are hashed into buckets, sequence numbers tell that order; elsewhere the order of the manifests does.
+    """
+    files = bucket.files
+    if bucket.total_buckets > 0:
+        files = tuple(sorted(files, key=lambda file: (file.min_sequence_number, file.file_name)))
+    sections = [Section((SortedRun((file,)),)) for file in files]
     return [Split(bucket.partition, bucket.bucket, group) for group in _pack(sections, rules)]
 
 

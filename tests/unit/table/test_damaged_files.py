@@ -128,12 +128,7 @@ def test_damaged_parquet_files(disk: Warehouse, keyed: bool) -> None:
         assert outcomes[name, damage, "_changes"] == "refused"
 
 
-AVRO_ESCAPES = pytest.mark.xfail(
-    reason="a damaged schema in an Avro file's header comes out as a KeyError", strict=False
-)
-
-
-@pytest.mark.parametrize("file_format", ["orc", pytest.param("avro", marks=AVRO_ESCAPES)])
+@pytest.mark.parametrize("file_format", ["orc", "avro"])
 def test_damaged_files_without_checksums(disk: Warehouse, file_format: str) -> None:
     """A cut, emptied, replaced or lost ORC or Avro file is refused; a flipped bit raises no error of another kind."""
     table = _table(disk, file_format, keyed=False)
