@@ -232,21 +232,25 @@ CANNOT_WRITE = {
 }
 """(judge, format) -> columns it can read and not write."""
 
-WRITES_WRONG = {
-    ("rust", "parquet"): {"c_multiset": "keys must be non-nullable", "c_multiset_int": "keys must be non-nullable"}
-}
+MISREADS = {("rust", "avro"): ["c_row_row"]}
+"""(judge, format) -> columns it silently reads as something else, whoever wrote them."""
+
+WRITES_WRONG = {("rust", "parquet"): dict.fromkeys(["c_multiset", "c_multiset_int"], "keys must be non-nullable")}
 """(judge, format) -> columns it writes in a way that the format forbids, with what Lakebed says on reading them."""
 
 
 def readable_by(judge: str, file_format: str) -> list[Column]:
     """The columns of the matrix that Lakebed writes and the judge reads."""
-    return columns_of(file_format, CANNOT_READ.get((judge, file_format), {}))
+    return columns_of(file_format, _names(judge, file_format, CANNOT_READ, MISREADS))
 
 
 def writable_by(judge: str, file_format: str) -> list[Column]:
     """The columns of the matrix that both read and write."""
-    lists = (CANNOT_READ, CANNOT_WRITE, WRITES_WRONG)
-    return columns_of(file_format, {name for unfit in lists for name in unfit.get((judge, file_format), {})})
+    return columns_of(file_format, _names(judge, file_format, CANNOT_READ, MISREADS, CANNOT_WRITE, WRITES_WRONG))
+
+
+def _names(judge: str, file_format: str, *lists: Any) -> set[str]:
+    return {name for unfit in lists for name in unfit.get((judge, file_format), ())}
 
 
 # ---------------------------------------------------------------- rows and tables
