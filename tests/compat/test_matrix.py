@@ -27,6 +27,8 @@ from .matrix_data import (
 )
 
 JUDGES = ["pypaimon", "rust", "java"]
+SOME_LAYOUTS = ["key_1", "key_4_partitioned", "append", "append_4_partitioned"]
+"""The two ends of each kind; what lies between adds time and no case."""
 COLUMN = {column.name: column for column in COLUMNS}
 
 
@@ -70,7 +72,7 @@ def test_judge_reads_what_lakebed_wrote(judge: Judge, file_format: str, layout_n
     assert_same_rows(judge.read(tmp_path, "db", "t", snapshot=1), rows_of(columns))
 
 
-@pytest.mark.parametrize("layout_name", LAYOUTS)
+@pytest.mark.parametrize("layout_name", SOME_LAYOUTS)
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("judge", JUDGES, indirect=True)
 def test_judge_and_lakebed_take_turns(judge: Judge, file_format: str, layout_name: str, tmp_path: Path) -> None:
@@ -99,7 +101,7 @@ def test_judge_and_lakebed_take_turns(judge: Judge, file_format: str, layout_nam
     assert_same_rows(table.to_arrow(), model.rows)
 
 
-@pytest.mark.parametrize("layout_name", LAYOUTS)
+@pytest.mark.parametrize("layout_name", SOME_LAYOUTS)
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_java_compacts_and_overwrites(
     java_judge: JavaJudge, file_format: str, layout_name: str, tmp_path: Path
@@ -109,12 +111,12 @@ def test_java_compacts_and_overwrites(
     table = ours.create_matrix(tmp_path, "t", layout, columns, {"file.format": file_format})
     model = ours.Model(layout)
     two_commits(table, columns, model)
-    for number in range(0 if "bucket" in layout.options else 3):  # without buckets five files are worth the effort
+    for number in range(0 if layout.primary_key else 3):  # without a key, five files are worth the effort
         more = rows_of(columns, first_id=500 + 100 * number)
         ours.write(table, more)
         model.upsert(more)
     java_judge.compact(tmp_path, "db", "t")
-    assert table.latest_snapshot().commit_kind == "COMPACT"  # type: ignore[union-attr]
+    assert table.latest_snapshot().commit_kind.value == "COMPACT"  # type: ignore[union-attr]
     assert_same_rows(table.to_arrow(), model.rows)
 
     updates = rows_of(columns, shift=4)[:4]

@@ -44,7 +44,7 @@ def _step(batches: list[list[Row]], kinds: list[str] | None, overwrite: Any) -> 
     return lambda both: both.write(batches, kinds, overwrite)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(table_definitions(), st.data())
 def test_layout_does_not_change_the_table(definition: TableDefinition, data: st.DataObject) -> None:
     """Buckets, format, buffers, file sizes, manifests and statistics leave rows, history and filtered reads alone."""
@@ -68,7 +68,7 @@ def test_layout_does_not_change_the_table(definition: TableDefinition, data: st.
     assert seen[0] == seen[1] == seen[2]
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(table_definitions(), st.data())
 def test_many_rows_in_small_files(definition: TableDefinition, data: st.DataObject) -> None:
     """Hundreds of rows over wide keys, cut into many files, runs and batches, read back as the model has them."""

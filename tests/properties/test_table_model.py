@@ -197,7 +197,7 @@ class AppendMachine(TableMachine):
 
 
 TestKeyedTable = TableMachine.TestCase
-TestKeyedTable.settings = settings(max_examples=45, stateful_step_count=15)
+TestKeyedTable.settings = settings(max_examples=35, stateful_step_count=15)
 TestAppendTable = AppendMachine.TestCase
 TestAppendTable.settings = settings(max_examples=15, stateful_step_count=15)
 

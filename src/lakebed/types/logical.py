@@ -138,7 +138,8 @@ class RowType:
     nullable: bool = True
 
     def __str__(self) -> str:
-        members = ", ".join(f"`{member.name}` {member.type}" for member in self.fields)
+        names = [member.name.replace("`", "``") for member in self.fields]
+        members = ", ".join(f"`{name}` {member.type}" for name, member in zip(names, self.fields, strict=True))
         return f"ROW<{members}>" + ("" if self.nullable else " NOT NULL")
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakebed.merge.segments import NO_ROW, Segments
@@ -24,6 +24,7 @@ def segments_of(rows: list[list[Any]]) -> Segments:
     return Segments(np.arange(count)[::-1].copy(), starts, ends, np.zeros(count, dtype=np.bool_))
 
 
+@settings(deadline=None)
 @given(ROWS)
 def test_questions_about_each_segment(rows: list[list[tuple[bool, int]]]) -> None:
     """First, last, any and greatest are what a search of every segment finds."""
@@ -39,6 +40,7 @@ def test_questions_about_each_segment(rows: list[list[tuple[bool, int]]]) -> Non
         assert segments.greatest(codes, where)[number] == best
 
 
+@settings(deadline=None)
 @given(ROWS)
 def test_what_only_leaves_is_spread_again(rows: list[list[tuple[bool, int]]]) -> None:
     """Results for the segments that keep rows return to their places, with null at the others."""
@@ -49,6 +51,7 @@ def test_what_only_leaves_is_spread_again(rows: list[list[tuple[bool, int]]]) ->
     assert segments.spread(pa.array(kept.sizes), remaining).to_pylist() == [count or None for count in counts]
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.none() | st.integers(0, 9), min_size=1, max_size=4), min_size=1, max_size=5))
 def test_results_without_any_value_become_null(rows: list[list[int | None]]) -> None:
     """A result stands only where its segment has a value."""

@@ -199,7 +199,7 @@ def test_no_reader_can_tell_what_was_compacted(name: str, data: st.DataObject) -
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", MEANINGS)
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=800, deadline=None)
 @given(data=st.data())
 def test_no_reader_can_tell_what_was_compacted_in_many_stories(name: str, data: st.DataObject) -> None:
     """As above, for a long time."""

@@ -39,6 +39,7 @@ NEVER = 1 << 60
         ),
         pytest.param((3, 1, 25), 3, "0:1 0:1 1:1 2:50", "1 1 1 -> L1", "size ratio", id="level 1 below a large top"),
         pytest.param((3, 1, 25), 3, "0:1 0:2 1:3 2:50", "1 2 3 -> L1", "number of runs", id="count, never to level 0"),
+        pytest.param((3, 1, NEVER), 6, "0:1 2:50 3:400 4:3000", "1 50 -> L2", "number of runs", id="one run too many"),
         pytest.param((5, 1, 200), 6, "0:1 0:1 0:1 0:1", "nothing", "", id="below the trigger"),
         pytest.param((3, 1, 200), 6, "0:1 4:10 5:100", "nothing", "", id="well-shaped"),
         pytest.param((3, 1, 200), 6, "5:100", "nothing", "", id="one run"),
@@ -93,6 +94,8 @@ def test_low_levels_come_along_once_something_was_taken() -> None:
     """After the first extension level 0 and 1 are taken whatever their size; level 2 must fit again."""
     levels = levels_of("0:1", "0:1", "0:500", "1:900", "2:99999", num_levels=6)
     assert as_text(levels, picker(3, 1, NEVER).by_size_ratio(levels, now_ms=NOW_MS)) == "1 1 500 900 -> L1"
+    levels = levels_of("0:1", "0:1", "0:500", "1:900", "2:1400", "3:99999", num_levels=6)
+    assert as_text(levels, picker(3, 1, NEVER).by_size_ratio(levels, now_ms=NOW_MS)) == "1 1 500 900 1400 -> L2"
     levels = levels_of("0:1", "0:500", "1:900", "2:99999", num_levels=6)
     assert picker(3, 1, NEVER).by_size_ratio(levels, now_ms=NOW_MS) is None
 

@@ -56,12 +56,22 @@ def test_integers_to_the_edge_and_not_over(data_type: AtomicType) -> None:
     assert column.of(0, high, high) == 0
     for records in (
         [("+I", 2 ** (bits - 1)), ("+I", 2)],
-        [("+I", high), ("+I", high), ("+I", 0)],
         [("+I", -high - 1), ("+I", -1)],
         [("+I", -high - 1), ("-U", -1)],
     ):
         with pytest.raises(InvalidData, match=r"`v`.*does not fit"):
             column.after_each(*records)
+
+
+@pytest.mark.parametrize("data_type", INTEGERS, ids=str)
+def test_zero_does_not_hide_a_step_that_does_not_fit(data_type: AtomicType) -> None:
+    """A product that left the range is an error at once or in steps, even if zero follows."""
+    column = Column(data_type, "product")
+    high = 2 ** INTEGERS[data_type] - 1
+    rows = column.rows([1, 1, 1], ["+I"] * 3, [high, high, 0])
+    for cuts in ([], [2]):
+        with pytest.raises(InvalidData, match=r"`v`.*does not fit"):
+            column.merged_in_pieces(rows, cuts)
 
 
 def test_products_of_64_bits_are_exact() -> None:

@@ -1,0 +1,65 @@
+"""The streaming merge of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from lakebed.lsm.merge_runs import merge_runs
+from lakebed.merge.base import MergeOrder
+from lakebed.merge.deduplicate import Deduplicate
+from lakebed.types.key_value import with_system_columns
+
+ORDER = MergeOrder(("k",))
+
+
+def batch(keys: list[int], first_number: int) -> pa.RecordBatch:
+    """Rows with these keys, numbered from a start."""
+    table = pa.RecordBatch.from_pydict({"k": pa.array(keys, pa.int64())})
+    numbers = pa.array(range(first_number, first_number + len(keys)), pa.int64())
+    return with_system_columns(table, numbers, pa.array([0] * len(keys), pa.int8()))
+
+
+def merged(*runs: list[pa.RecordBatch]) -> list[list[tuple[int, int]]]:
+    """Key and number of the rows of each batch that comes out."""
+    return [
+        [(row["k"], row["_SEQUENCE_NUMBER"]) for row in made.to_pylist()]
+        for made in merge_runs([iter(run) for run in runs], ORDER, Deduplicate())
+    ]
+
+
+def test_no_runs_and_empty_runs_give_nothing() -> None:
+    """Runs without rows, and batches without rows within a run, are passed over."""
+    assert merged() == []
+    assert merged([], [batch([], 0), batch([], 0)]) == []
+    assert merged([batch([], 0), batch([1], 0), batch([], 0), batch([2], 1)]) == [[(1, 0)], [(2, 1)]]
+
+
+def test_a_round_ends_at_the_smallest_last_key() -> None:
+    """Rows above the cut wait, so that a key whose versions lie in different batches is merged once."""
+    assert merged([batch([1, 2], 0), batch([5, 6], 2)], [batch([2, 5], 10), batch([6], 12)]) == [
+        [(1, 0), (2, 10)],
+        [(5, 10 + 1)],
+        [(6, 12)],
+    ]
+
+
+def test_the_newer_run_wins_wherever_it_stands() -> None:
+    """Sequence numbers decide, not the order in which the runs are given."""
+    assert merged([batch([1, 2], 10)], [batch([1, 3], 0)]) == [[(1, 10), (2, 11)], [(3, 1)]]
+
+
+def test_runs_are_read_only_as_far_as_needed() -> None:
+    """A consumer that stops after the first rows makes the runs read one batch each."""
+    pulled: list[str] = []
+
+    def run(name: str) -> Iterator[pa.RecordBatch]:
+        for i in range(3):
+            pulled.append(name)
+            yield batch([10 * i, 10 * i + 5], 100 * i)
+
+    stream = merge_runs([run("a"), run("b")], ORDER, Deduplicate())
+    assert pulled == []
+    next(stream)
+    assert pulled == ["a", "b"]

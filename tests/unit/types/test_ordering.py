@@ -1,0 +1,101 @@
+"""The order of keys: codes for columns, values for single rows, and searches by them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakebed.testing.model import order_of
+from lakebed.testing.model_arrow import to_arrow_array
+from lakebed.testing.strategies import ATOMIC_TYPES, values_of
+from lakebed.types import ordering
+
+
+def ranks(column: pa.Array, *, descending: bool = False) -> list[int]:
+    """Dense ranks of a column's codes."""
+    return np.unique(ordering.sort_codes(column, descending=descending), return_inverse=True)[1].tolist()
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_floats_order_as_java_compares_them(kind: pa.DataType) -> None:
+    """-0.0 lies below 0.0, NaN above infinity, and every NaN is the same."""
+    odd_nan = float(np.array([0xFFF8000000000001], np.uint64).view(np.float64)[0])
+    column = pa.array([None, -math.inf, -1.0, -0.0, 0.0, 1.0, math.inf, math.nan, odd_nan], kind)
+    assert ranks(column) == [0, 1, 2, 3, 4, 5, 6, 7, 7]
+    assert ranks(column, descending=True) == [0, 7, 6, 5, 4, 3, 2, 1, 1]
+
+
+def test_text_orders_by_unsigned_bytes() -> None:
+    """Characters beyond the basic plane come last, as their UTF-8 bytes do; UTF-16 would put them earlier."""
+    assert ranks(pa.array(["\U00010000", "\uffff", "é", "z", "", "Z"])) == [5, 4, 3, 2, 0, 1]
+    assert ranks(pa.array([b"\xff", b"\x00", b"\x7f", b"", b"\x00\x00"])) == [4, 1, 3, 0, 2]
+
+
+def test_the_smallest_integer_is_not_null() -> None:
+    """The least value of 64 bits keeps its place above null, in both directions."""
+    smallest, largest = -(1 << 63), (1 << 63) - 1
+    column = pa.array([largest, None, smallest, 0], pa.int64())
+    assert ranks(column) == [3, 0, 1, 2]
+    assert ranks(column, descending=True) == [1, 0, 3, 2]
+
+
+def test_columns_of_nulls_and_of_nothing_have_codes() -> None:
+    """No value to rank is no error."""
+    for arrow in (pa.int8(), pa.string(), pa.float32(), pa.decimal128(38, 2), pa.bool_(), pa.date32()):
+        assert ranks(pa.nulls(2, arrow)) == [0, 0]
+        assert ranks(pa.array([], arrow)) == []
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_codes_and_single_values_agree_for_every_type(data: st.DataObject) -> None:
+    """Codes, single sort values and the row-by-row definition order any two values alike, slices included."""
+    data_type = data.draw(st.sampled_from(ATOMIC_TYPES), "type")
+    values = data.draw(st.lists(st.none() | values_of(data_type), min_size=1, max_size=7), "values")
+    # A slice has an offset into its buffers, as batches of a streaming merge have.
+    column = to_arrow_array([None, *values], data_type).slice(1)
+    codes = ordering.sort_codes(column).tolist()
+    single = [ordering.sort_value(column, row) for row in range(len(values))]
+    tokens = [order_of(value) for value in values]
+    for i in range(len(values)):
+        for j in range(len(values)):
+            assert (codes[i] < codes[j]) == (single[i] < single[j]) == (tokens[i] < tokens[j])
+            assert (codes[i] == codes[j]) == (single[i] == single[j]) == (tokens[i] == tokens[j])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_count_not_above_is_where_the_cut_would_stand(data: st.DataObject) -> None:
+    """Binary search counts the rows up to a key, whether the key is there or not."""
+    types = data.draw(st.lists(st.sampled_from(ATOMIC_TYPES), min_size=1, max_size=2), "types")
+    key = st.tuples(*(st.none() | values_of(data_type) for data_type in types))
+    rows = data.draw(st.lists(key, min_size=1, max_size=8), "rows")
+
+    def token(row: tuple[object, ...]) -> tuple[object, ...]:
+        return tuple(order_of(value) for value in row)
+
+    rows.sort(key=token)
+    cut = data.draw(key | st.sampled_from(rows), "cut")
+    columns = [to_arrow_array([row[i] for row in rows], data_type) for i, data_type in enumerate(types)]
+    needle = [to_arrow_array([cut[i]], data_type) for i, data_type in enumerate(types)]
+    expected = sum(token(row) <= token(cut) for row in rows)
+    assert ordering.count_not_above(columns, ordering.sort_key(needle, 0)) == expected
+
+
+def test_argsort_is_stable_and_goes_by_the_first_column_first() -> None:
+    """Equal rows keep their order, with one column and with several."""
+    first, second = np.array([1, 0, 1, 0]), np.array([5, 5, 4, 5])
+    assert ordering.argsort([first]).tolist() == [1, 3, 0, 2]
+    assert ordering.argsort([first, second]).tolist() == [1, 3, 2, 0]
+
+
+def test_changes_marks_the_first_row_of_each_key() -> None:
+    """A row differs from the one before it when any column does."""
+    columns = [np.array([1, 1, 1, 2]), np.array([7, 7, 8, 8])]
+    assert ordering.changes(columns).tolist() == [True, False, True, True]
+    assert ordering.changes([np.array([], np.int64)]).tolist() == []
