@@ -11,8 +11,6 @@ import lakebed
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 WAITING = {
-    "aggregation": "merge-engine",
-    "partial_update": "merge-engine",
     "first_row": "merge-engine",
     "data_evolution": "data-evolution.enabled",
     "dv_append": "data-evolution.enabled",

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lakebed.bucket.fixed import assign_buckets
+from lakebed.errors import InvalidSchema
 from lakebed.types.arrow import as_data_type, to_arrow_type
 
 from . import ours
@@ -17,14 +18,16 @@ from .matrix_data import COLUMNS, FINE_COLUMNS, Column
 ALL = {column.name: column for column in [*COLUMNS, *FINE_COLUMNS[:2]]}
 ATOMIC = {name: column for name, column in ALL.items() if "<" not in column.type and column.type != "VARIANT"}
 BUCKETS = 4
+NAN = "NaN"
+"""No key for Java: see the test of exactly that."""
 
 
 def keys(*names: str) -> list[Row]:
     """One row for each value of the first column, with values of the others beside it."""
-    columns = [ATOMIC[name] for name in names]
+    columns = [(name, [value for value in ATOMIC[name].values if value != NAN]) for name in names]
     return [
-        {column.name: column.values[(n + at) % len(column.values)] for at, column in enumerate(columns)}
-        for n in range(max(len(column.values) for column in columns))
+        {name: values[(n + at) % len(values)] for at, (name, values) in enumerate(columns)}
+        for n in range(max(len(values) for _, values in columns))
     ]
 
 
@@ -60,6 +63,18 @@ def test_java_and_lakebed_update_each_others_keys(name: str, java_judge: JavaJud
         assert_same_rows(found, [other for other in again[1:] if all(other[key] == row[key] for key in names)])
 
 
+def test_java_loses_rows_whose_key_is_nan(java_judge: JavaJudge, tmp_path: Path) -> None:
+    """To Java a NaN equals every key, so that another row disappears: such keys say nothing about a writer."""
+    rows = [{"k": key, "v": n} for n, key in enumerate(ATOMIC["c_float"].values)]
+    java_judge.create(
+        tmp_path, "db", "t", [("k", "FLOAT", False), ("v", "INT", True)], primary_keys=["k"], options={"bucket": "1"}
+    )
+    java_judge.append(tmp_path, "db", "t", rows)
+    found = java_judge.read(tmp_path, "db", "t")
+    assert len(found) < len(rows)
+    assert_same_rows(ours.open_table(tmp_path, "t").to_arrow(), found)
+
+
 def buckets_of(rows: list[Row], fields: list[tuple[str, str, bool]], function: str = "default") -> list[int]:
     """Lakebed's own choice of buckets."""
     types = [as_data_type(text, name) for name, text, _ in fields]
@@ -81,7 +96,7 @@ def test_bucket_functions_agree_with_java(function: str, names: list[str], java_
     """The bucket of every value of every type, null among them, alone and beside another column."""
     wrong: list[Any] = []
     for name in names:
-        for chosen in [(name,)] if function == "mod" else [(name,), (name, "c_int")]:
+        for chosen in [(name,)] if function == "mod" else [(name,), (name, "c_boolean")][: 1 + (name != "c_boolean")]:
             fields = [(key, ATOMIC[key].type, True) for key in chosen]
             rows = [*keys(*chosen), dict.fromkeys(chosen)] if function != "mod" else keys(*chosen)
             theirs = java_judge.binary_rows(fields, rows, num_buckets=BUCKETS, bucket_function=function)
@@ -117,9 +132,8 @@ def test_partition_directories_are_those_of_java(name: str, legacy: str, java_ju
     rows = [{"p": value, "v": n} for n, value in enumerate([*column.values, None])]
     options = {} if legacy == "true" else {"partition.legacy-name": "false"}
     if legacy == "true" and name in NO_LEGACY_NAME:
-        table = ours.create(tmp_path, "ours", {"p": column.type, "v": "INT"}, partition_by=["p"])
-        with pytest.raises(ours.lakebed.errors.Unsupported, match="directory name"):
-            ours.write(table, rows)
+        with pytest.raises(InvalidSchema, match="directory name"):
+            ours.create(tmp_path, "ours", {"p": column.type, "v": "INT"}, partition_by=["p"])
         return
     table = ours.create(tmp_path, "ours", {"p": column.type, "v": "INT"}, partition_by=["p"], options=options)
     ours.write(table, rows)

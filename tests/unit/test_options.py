@@ -395,7 +395,7 @@ def test_options_that_are_not_honoured_are_refused(key: str, value: str) -> None
 
 @pytest.mark.parametrize(
     ("option", "choice"),
-    [(MERGE_ENGINE, "aggregation"), (CHANGELOG_PRODUCER, "lookup"), (SCAN_MODE, "compacted-full")],
+    [(MERGE_ENGINE, "first-row"), (CHANGELOG_PRODUCER, "lookup"), (SCAN_MODE, "compacted-full")],
 )
 def test_choices_that_are_not_honoured_are_refused(option: Option[str], choice: str) -> None:
     """Of an option with choices, those that do not work are refused with those that do."""
@@ -460,7 +460,7 @@ def test_any_value_is_accepted_or_refused_cleanly(option: Option[object], value:
 def test_stored_options_that_would_make_reads_wrong() -> None:
     """Options of others that change what a read returns are named; defaults, custom keys and tuning are not."""
     raw = {
-        "merge-engine": "aggregation",
+        "merge-engine": "first-row",
         "fields.price.aggregate-function": "sum",
         "deletion-vectors.enabled": "true",
         "data-evolution.enabled": "false",
@@ -473,7 +473,6 @@ def test_stored_options_that_would_make_reads_wrong() -> None:
     }
     assert keys(unhonoured_for_read(raw)) == [
         "merge-engine",
-        "fields.price.aggregate-function",
         "deletion-vectors.enabled",
         "fields.a.default-value",
     ]

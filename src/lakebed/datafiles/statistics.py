@@ -1,7 +1,8 @@
 """Column statistics between data files and manifests: cutting them to size when written, decoding them to prune.
 
 A manifest keeps min, max and null count of the columns of each file as two BinaryRows. Text is cut to a few characters;
-a cut minimum stays below, a cut maximum is raised above, so both remain bounds.
+a cut minimum stays below, a cut maximum is raised above, so both remain bounds. Binary columns have no bounds: Java takes
+their bytes for signed numbers when it compares, and would skip files that hold what it looks for.
 """
 
 from __future__ import annotations
@@ -42,43 +43,32 @@ def bounds(field: DataField, stats: ColumnStats, mode: str) -> Bounds:
     parsed = parse_stats_mode(mode)
     if parsed == "none":
         return (None, None, None)
-    if parsed == "counts" or is_nested(field.type) or stats.min is None or stats.max is None:
+    if parsed == "counts" or is_nested(field.type) or is_root(field.type, BINARIES):
+        return (None, None, stats.null_count)
+    if stats.min is None or stats.max is None:
         return (None, None, stats.null_count)
     if isinstance(parsed, int) and is_root(field.type, STRINGS):
-        return (*_cut(stats.min, stats.max, parsed, _next_text), stats.null_count)
-    if isinstance(parsed, int) and is_root(field.type, BINARIES):
-        return (*_cut(stats.min, stats.max, parsed, _next_bytes), stats.null_count)
+        return (*_cut(stats.min, stats.max, parsed), stats.null_count)
     return (stats.min, stats.max, stats.null_count)
 
 
-def _cut(
-    low: pa.Scalar, high: pa.Scalar, length: int, raised: Callable[[object], object | None]
-) -> tuple[pa.Scalar | None, pa.Scalar | None]:
+def _cut(low: pa.Scalar, high: pa.Scalar, length: int) -> tuple[pa.Scalar | None, pa.Scalar | None]:
     lowest, highest = low.as_py()[:length], high.as_py()
     if len(highest) > length:
-        highest = raised(highest[:length])
+        highest = _next_text(highest[:length])
         if highest is None:
             return (None, None)
     return (pa.scalar(lowest, low.type), pa.scalar(highest, high.type))
 
 
-def _next_text(text: object) -> str | None:
+def _next_text(text: str) -> str | None:
     """The shortest text above all that start with `text`; none when every character is the last one."""
-    assert isinstance(text, str)
     for i in range(len(text) - 1, -1, -1):
         code = ord(text[i]) + 1
         if 0xD800 <= code <= 0xDFFF:
             code = 0xE000  # surrogates are no characters
         if code <= 0x10FFFF:
             return text[:i] + chr(code)
-    return None
-
-
-def _next_bytes(data: object) -> bytes | None:
-    assert isinstance(data, bytes)
-    for i in range(len(data) - 1, -1, -1):
-        if data[i] < 0xFF:
-            return data[:i] + bytes([data[i] + 1])
     return None
 
 

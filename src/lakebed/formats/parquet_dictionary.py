@@ -1,7 +1,9 @@
 """Which columns of a Parquet file are worth a dictionary.
 
 A dictionary of values that hardly repeat costs time twice, to build and to give up, and leaves a larger file; keys,
-sequence numbers and measures are of that kind. A look at the first rows tells them apart.
+sequence numbers and measures are of that kind. A look at the first rows tells them apart. Decimals of more than 18 digits
+never get one: Java looks up the shortest form of a literal in the dictionary, where all values have the full length, and
+leaves out row groups in which it does not find it.
 """
 
 from __future__ import annotations
@@ -14,6 +16,9 @@ import pyarrow.compute as pc
 _SAMPLE_ROWS = 32 * 1024
 _MIN_ROWS = 4 * 1024
 """Too few rows to judge, and too few for it to matter."""
+
+_MAX_INTEGER_DIGITS = 18
+"""Decimals of more digits are byte arrays in Parquet."""
 
 _UNIQUE_SHARE = 0.9
 """With the sample size above this means about 160000 different values: more than a dictionary page holds."""
@@ -47,5 +52,5 @@ def _leaves(path: str, arrow: pa.DataType) -> Iterator[str]:
     elif pa.types.is_struct(arrow):
         for child in arrow:
             yield from _leaves(f"{path}.{child.name}", child.type)
-    else:
+    elif not (pa.types.is_decimal(arrow) and arrow.precision > _MAX_INTEGER_DIGITS):
         yield path

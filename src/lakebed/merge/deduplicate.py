@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
 from lakebed.merge.base import Groups, MergeEngine
+from lakebed.merge.segments import NO_ROW, Segments
+from lakebed.options import IGNORE_DELETE
+from lakebed.types import key_value
+from lakebed.types.row_kind import is_retract
 
 
 class Deduplicate(MergeEngine):
-    """Last row wins; a newest retract hides the key."""
+    """Last row wins; a newest retract hides the key, unless retracts are ignored."""
 
     name = "deduplicate"
 
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """The newest row of every group."""
-        return rows.take(pa.array(groups.last))
+        chosen = groups.last
+        if self.setup.options[IGNORE_DELETE]:
+            retracts = is_retract(key_value.kinds(rows))[groups.order]
+            if np.any(retracts):
+                segments = Segments(groups.order, groups.starts, groups.ends, retracts)
+                last_add = segments.last(~retracts)
+                chosen = np.where(last_add == NO_ROW, chosen, groups.order[last_add])
+        return rows.take(pa.array(chosen))

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from lakebed.metadata.avro_container import Record, optional, required
 from lakebed.types.binary_row import EMPTY_ROW, decode_rows, encode_rows
-from lakebed.types.logical import DataType
+from lakebed.types.logical import BINARIES, DataType, is_root
 from lakebed.types.ordering import sort_codes
 
 
@@ -85,8 +85,9 @@ def partition_stats(partitions: Iterable[bytes], types: Sequence[DataType]) -> S
     columns = decode_rows(pa.array(entries_per_partition.keys(), pa.binary()), types)
     weights = np.fromiter(entries_per_partition.values(), np.int64, len(entries_per_partition))
     lows, highs, null_counts = [], [], []
-    for column in columns:
-        low, high = _extremes(column)
+    for column, data_type in zip(columns, types, strict=True):
+        # Java compares bytes as signed numbers: with bounds it would skip partitions that hold what it looks for.
+        low, high = _extremes(pa.nulls(1, column.type) if is_root(data_type, BINARIES) else column)
         lows.append(low)
         highs.append(high)
         null_counts.append(int(weights[pc.is_null(column).to_numpy(zero_copy_only=False)].sum()))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from lakebed.options.option import (
     INT_MAX,
     ON_WRITE,
@@ -15,15 +13,14 @@ from lakebed.options.option import (
     Option,
 )
 
-_ENGINES: Final = "only the deduplicate engine is available in this version; leave the option out"
-
 MERGE_ENGINE = Option(
     "merge-engine",
     Kind.CHOICE,
     "deduplicate",
     "What becomes of rows with the same key: keep the newest, update column by column, aggregate, keep the first.",
     choices=("deduplicate", "partial-update", "aggregation", "first-row"),
-    honoured_choices=("deduplicate",),
+    instead="first-row tables show rows only after a compaction, which is not available in this version",
+    honoured_choices=("deduplicate", "partial-update", "aggregation"),
     immutable=True,
     honoured=True,
     affects=READS_AND_WRITES,
@@ -101,7 +98,7 @@ PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE = Option(
     False,
     "Let a `-D` row remove the whole row of a partial-update table.",
     immutable=True,
-    instead=_ENGINES,
+    honoured=True,
     affects=READS_AND_WRITES,
 )
 PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP = Option[Names](
@@ -110,7 +107,7 @@ PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP = Option[Names](
     (),
     "Sequence groups whose `-D` rows remove the whole row of a partial-update table.",
     immutable=True,
-    instead=_ENGINES,
+    honoured=True,
     affects=READS_AND_WRITES,
 )
 AGGREGATION_REMOVE_RECORD_ON_DELETE = Option(
@@ -119,7 +116,7 @@ AGGREGATION_REMOVE_RECORD_ON_DELETE = Option(
     False,
     "Let a `-D` row remove the whole row of an aggregation table.",
     immutable=True,
-    instead=_ENGINES,
+    honoured=True,
     affects=READS_AND_WRITES,
 )
 FIELDS_DEFAULT_AGGREGATE_FUNCTION = Option[str | None](
@@ -127,7 +124,7 @@ FIELDS_DEFAULT_AGGREGATE_FUNCTION = Option[str | None](
     Kind.TEXT,
     None,
     "Aggregate function of columns that name none; `last_non_null_value` if this is not set either.",
-    instead=_ENGINES,
+    honoured=True,
     affects=READS_AND_WRITES,
 )
 FIELD_AGGREGATE_FUNCTION = FieldOption[str | None](
@@ -135,7 +132,7 @@ FIELD_AGGREGATE_FUNCTION = FieldOption[str | None](
     Kind.TEXT,
     None,
     "Aggregate function of one column.",
-    instead=_ENGINES,
+    honoured=True,
     affects=READS_AND_WRITES,
 )
 FIELD_SEQUENCE_GROUP = FieldOption[Names](
@@ -143,7 +140,7 @@ FIELD_SEQUENCE_GROUP = FieldOption[Names](
     Kind.LIST,
     (),
     "Columns that are updated only when the sequence columns named in the key have grown.",
-    instead=_ENGINES,
+    honoured=True,
     affects=READS_AND_WRITES,
 )
 FIELD_IGNORE_RETRACT = FieldOption(
@@ -151,7 +148,7 @@ FIELD_IGNORE_RETRACT = FieldOption(
     Kind.BOOLEAN,
     False,
     "Leave the column as it is when a row is taken back.",
-    instead=_ENGINES,
+    honoured=True,
     affects=READS_AND_WRITES,
 )
 FIELD_DISTINCT = FieldOption(
@@ -159,7 +156,7 @@ FIELD_DISTINCT = FieldOption(
     Kind.BOOLEAN,
     False,
     "Collect or concatenate each value only once.",
-    instead=_ENGINES,
+    honoured=True,
     affects=READS_AND_WRITES,
 )
 FIELD_LIST_AGG_DELIMITER = FieldOption(
@@ -167,7 +164,7 @@ FIELD_LIST_AGG_DELIMITER = FieldOption(
     Kind.TEXT,
     ",",
     "What `listagg` puts between two values.",
-    instead=_ENGINES,
+    honoured=True,
     affects=READS_AND_WRITES,
 )
 FIELD_NESTED_KEY = FieldOption[Names](
@@ -175,7 +172,7 @@ FIELD_NESTED_KEY = FieldOption[Names](
     Kind.LIST,
     (),
     "Members that identify a row inside the array of `nested_update`.",
-    instead=_ENGINES,
+    honoured=True,
     affects=READS_AND_WRITES,
 )
 FIELD_NESTED_SEQUENCE_FIELD = FieldOption[Names](
@@ -183,7 +180,7 @@ FIELD_NESTED_SEQUENCE_FIELD = FieldOption[Names](
     Kind.LIST,
     (),
     "Members that decide which of two array rows with the same nested key is newer.",
-    instead=_ENGINES,
+    honoured=True,
     affects=READS_AND_WRITES,
 )
 FIELD_NESTED_KEY_NULL_STRATEGY = FieldOption(
@@ -192,7 +189,7 @@ FIELD_NESTED_KEY_NULL_STRATEGY = FieldOption(
     "merge",
     "What `nested_update` does with array rows whose nested key is null.",
     choices=("merge", "ignore", "error"),
-    instead=_ENGINES,
+    honoured=True,
     affects=READS_AND_WRITES,
 )
 FIELD_COUNT_LIMIT = FieldOption(
@@ -201,7 +198,7 @@ FIELD_COUNT_LIMIT = FieldOption(
     INT_MAX,
     "Most rows an array of `nested_update` may hold.",
     minimum=0,
-    instead=_ENGINES,
+    honoured=True,
     affects=READS_AND_WRITES,
 )
 FIELD_TS_FIELD = FieldOption[str | None](
@@ -209,7 +206,7 @@ FIELD_TS_FIELD = FieldOption[str | None](
     Kind.TEXT,
     None,
     "Member that holds the time of a map entry for `merge_map_with_keytime`; without it, the last member.",
-    instead=_ENGINES,
+    honoured=True,
     affects=READS_AND_WRITES,
 )
 FIELD_DEFAULT_VALUE = FieldOption[str | None](

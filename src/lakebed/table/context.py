@@ -10,7 +10,7 @@ import pyarrow as pa
 from lakebed.clock import Clock, IdSource
 from lakebed.fileio.base import FileIO
 from lakebed.merge import MERGE_ENGINES, MergeEngine
-from lakebed.merge.base import MergeOrder
+from lakebed.merge.base import MergeOrder, MergeSetup
 from lakebed.metadata.paths import TablePaths, partition_path
 from lakebed.metadata.stores import MetadataStores
 from lakebed.options import (
@@ -27,6 +27,11 @@ from lakebed.schema.store import SchemaStore
 from lakebed.schema.table_schema import TableSchema
 from lakebed.types.binary_row import decode_row
 from lakebed.types.logical import DataField, DataType
+
+
+def merge_setup(schema: TableSchema, options: Options) -> MergeSetup:
+    """What a merge engine must know of a table. Partition columns of the key never differ between rows of one key."""
+    return MergeSetup(schema.fields, schema.primary_keys, options)
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,7 @@ class TableContext:
     @cached_property
     def merge_engine(self) -> MergeEngine:
         """The engine that folds rows of one key."""
-        return MERGE_ENGINES[self.options[MERGE_ENGINE]]()
+        return MERGE_ENGINES[self.options[MERGE_ENGINE]](merge_setup(self.schema, self.options))
 
     @cached_property
     def _directories(self) -> dict[bytes, str]:

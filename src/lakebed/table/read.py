@@ -74,7 +74,9 @@ class SplitReader:
     def _merge_fields(self) -> tuple[DataField, ...]:
         """What a merge needs besides: keys, user sequence, and the system columns."""
         order = self.context.merge_order
-        needed = self._with_columns(self._needed, frozenset({*order.key, *order.sequence_fields}))
+        wanted = frozenset(field.name for field in self._needed)
+        besides = self.context.merge_engine.needed_columns(wanted) | {*order.key, *order.sequence_fields}
+        needed = self._with_columns(self._needed, besides)
         return (system_columns.SEQUENCE_NUMBER, system_columns.VALUE_KIND, *needed)
 
     def _with_columns(self, fields: tuple[DataField, ...], names: frozenset[str]) -> tuple[DataField, ...]:

@@ -6,20 +6,38 @@ from lakebed.bucket import BUCKET_FUNCTIONS
 from lakebed.datafiles.statistics import parse_stats_mode
 from lakebed.errors import InvalidOption, InvalidSchema, Unsupported, did_you_mean
 from lakebed.formats import FORMATS
+from lakebed.merge import MERGE_ENGINES
 from lakebed.metadata.paths import escape
 from lakebed.options import (
+    AGGREGATION_REMOVE_RECORD_ON_DELETE,
     BUCKET,
     BUCKET_FUNCTION_TYPE,
     BUCKET_KEY,
+    FIELD_AGGREGATE_FUNCTION,
+    FIELD_COUNT_LIMIT,
+    FIELD_DISTINCT,
+    FIELD_IGNORE_RETRACT,
+    FIELD_LIST_AGG_DELIMITER,
+    FIELD_NESTED_KEY,
+    FIELD_NESTED_KEY_NULL_STRATEGY,
+    FIELD_NESTED_SEQUENCE_FIELD,
+    FIELD_SEQUENCE_GROUP,
     FIELD_STATS_MODE,
+    FIELD_TS_FIELD,
+    FIELDS_DEFAULT_AGGREGATE_FUNCTION,
     FILE_FORMAT,
+    MERGE_ENGINE,
     METADATA_STATS_MODE,
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
     PARTITION_LEGACY_NAME,
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
+    FieldOption,
     Options,
 )
 from lakebed.schema.table_schema import TableSchema
+from lakebed.table.context import merge_setup
 from lakebed.types.logical import BINARIES, STRINGS, is_nested, is_root, walk_fields
 
 LONGEST_PARTITION_COLUMN_BYTES = 120
@@ -33,6 +51,7 @@ def validate_table(schema: TableSchema, options: Options, table: str) -> None:
     _check_bucket(schema, options, table)
     _check_sequence_field(schema, options, table)
     _check_row_kind_field(schema, options, table)
+    _check_merge_options(schema, options, table)
     if options[FILE_FORMAT] not in FORMATS:
         raise InvalidOption(
             f"table `{table}`: `file.format` is `{options[FILE_FORMAT]}`",
@@ -153,4 +172,43 @@ def _check_row_kind_field(schema: TableSchema, options: Options, table: str) -> 
         raise InvalidSchema(
             f"table `{table}`: `rowkind.field` column `{name}` is {schema.field(name).type}",
             hint="make it STRING: it holds +I, -U, +U or -D",
+        )
+
+
+_AGGREGATING = ("partial-update", "aggregation")
+_ENGINES_OF = {
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE: ("partial-update",),
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP: ("partial-update",),
+    FIELD_SEQUENCE_GROUP: ("partial-update",),
+    AGGREGATION_REMOVE_RECORD_ON_DELETE: ("aggregation",),
+    FIELDS_DEFAULT_AGGREGATE_FUNCTION: _AGGREGATING,
+    FIELD_AGGREGATE_FUNCTION: _AGGREGATING,
+    FIELD_IGNORE_RETRACT: _AGGREGATING,
+    FIELD_DISTINCT: _AGGREGATING,
+    FIELD_LIST_AGG_DELIMITER: _AGGREGATING,
+    FIELD_NESTED_KEY: _AGGREGATING,
+    FIELD_NESTED_SEQUENCE_FIELD: _AGGREGATING,
+    FIELD_NESTED_KEY_NULL_STRATEGY: _AGGREGATING,
+    FIELD_COUNT_LIMIT: _AGGREGATING,
+    FIELD_TS_FIELD: _AGGREGATING,
+}
+"""Merge engines that look at an option; with any other it would be ignored in silence."""
+
+
+def _check_merge_options(schema: TableSchema, options: Options, table: str) -> None:
+    engine = options[MERGE_ENGINE] if schema.primary_keys else None
+    for option, engines in _ENGINES_OF.items():
+        is_set = options.fields_with(option) if isinstance(option, FieldOption) else options.has(option)
+        if is_set and engine not in engines:
+            raise InvalidOption(
+                f"table `{table}`: `{option.key}` has no effect "
+                + (f"with merge engine `{engine}`" if engine else "without a primary key"),
+                hint=f"it belongs to merge engine {' or '.join(f'`{name}`' for name in engines)}: leave it out here",
+            )
+    if engine is not None:
+        MERGE_ENGINES[engine].check(merge_setup(schema, options), table)
+    elif options.has(MERGE_ENGINE):
+        raise InvalidOption(
+            f"table `{table}` has `merge-engine` but no primary key, so no two rows ever merge",
+            hint="add a primary key, or leave the option out",
         )
