@@ -1,8 +1,8 @@
 """Column statistics between data files and manifests: cutting them to size when written, decoding them to prune.
 
 A manifest keeps min, max and null count of the columns of each file as two BinaryRows. Text is cut to a few characters;
-a cut minimum stays below, a cut maximum is raised above, so both remain bounds. Binary columns have no bounds: Java takes
-their bytes for signed numbers when it compares, and would skip files that hold what it looks for.
+a cut minimum stays below, a cut maximum is raised above, so both remain bounds. Binary columns have no bounds: Java
+takes their bytes for signed numbers when it compares, and would skip files that hold what it looks for.
 """
 
 from __future__ import annotations

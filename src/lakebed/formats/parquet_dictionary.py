@@ -1,9 +1,9 @@
 """Which columns of a Parquet file are worth a dictionary.
 
 A dictionary of values that hardly repeat costs time twice, to build and to give up, and leaves a larger file; keys,
-sequence numbers and measures are of that kind. A look at the first rows tells them apart. Decimals of more than 18 digits
-never get one: Java looks up the shortest form of a literal in the dictionary, where all values have the full length, and
-leaves out row groups in which it does not find it.
+sequence numbers and measures are of that kind. A look at the first rows tells them apart. Decimals of more than 18
+digits never get one: Java looks up the shortest form of a literal in the dictionary, where all values have the full
+length, and leaves out row groups in which it does not find it.
 """
 
 from __future__ import annotations

@@ -26,9 +26,10 @@ from lakebed.table.arguments import (
     tag_argument,
 )
 from lakebed.table.changes import read_changes
+from lakebed.table.compact import Compactor
 from lakebed.table.context import TableContext
 from lakebed.table.read import SplitReader, projected_fields
-from lakebed.table.scan import ScanPlan, plan_scan
+from lakebed.table.scan import FileSieve, ScanPlan, plan_scan
 from lakebed.table.time_travel import (
     is_travelling,
     resolve_snapshot,
@@ -38,6 +39,7 @@ from lakebed.table.time_travel import (
 )
 from lakebed.table.validate import check_writable_bucket_mode, validate_table
 from lakebed.table.write import TableWriter
+from lakebed.types.predicate import columns as predicate_columns
 from lakebed.types.predicate_parse import to_predicate
 
 if TYPE_CHECKING:
@@ -249,6 +251,29 @@ class Table:
     def truncate(self) -> Snapshot | None:
         """Removes all rows."""
         return self.write(self.arrow_schema.empty_table(), overwrite={})
+
+    def compact(self, full: bool = False, where: Any = None) -> Snapshot | None:
+        """Merges files of a primary-key table; None when there was nothing to do.
+
+        `full` merges all files of each bucket into its highest level; otherwise only what is due is merged. `where` is
+        a filter on partition columns that chooses the partitions.
+        """
+        context = self._writable()
+        if not context.has_key:
+            raise Unsupported(
+                f"table `{self.name}` has no primary key: its files can not be compacted in this version",
+                hint="rewrite it with t.write(t.to_arrow(), overwrite=True)",
+            )
+        predicate = to_predicate(where, context.schema.arrow_schema)
+        others = predicate_columns(predicate) - set(context.schema.partition_keys) if predicate else frozenset()
+        if others:
+            raise InvalidArgument(
+                f"where names `{min(others)}`, which is not a partition column of table `{self.name}`",
+                hint=f"choose whole partitions by {', '.join(context.schema.partition_keys) or 'nothing'}",
+            )
+        keep = FileSieve(context, predicate).keep_entries
+        identity = CommitIdentity((context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id())
+        return Compactor(context, full, keep).run(identity)
 
     # --- changing ------------------------------------------------------------------------------------------------
 

@@ -86,17 +86,11 @@ def test_cut_texts_stay_bounds(one: str, other: str, length: int) -> None:
     assert len(cut_high.as_py()) <= length
 
 
-@given(st.binary(), st.binary(), st.integers(1, 5))
-def test_cut_bytes_stay_bounds(one: bytes, other: bytes, length: int) -> None:
-    """The same for bytes; a maximum of 0xFF only has no short bound above it."""
-    low, high = sorted((one, other))
-    (column,) = fields(b="BYTES")
-    cut_low, cut_high, _ = bounds(column, _stats(low, high, 0, pa.binary()), f"truncate({length})")
-    if cut_low is None or cut_high is None:
-        assert set(high[:length]) == {0xFF}
-        return
-    assert cut_low.as_py() <= low
-    assert cut_high.as_py() >= high
+@pytest.mark.parametrize("kind", ["BINARY(2)", "VARBINARY(8)", "BYTES"])
+def test_binary_columns_have_counts_only(kind: str) -> None:
+    """Engines do not agree on the order of bytes, so no bounds are kept that one of them could misuse."""
+    (column,) = fields(b=kind)
+    assert bounds(column, _stats(b"\x00", b"\xff", 2, pa.binary()), "full") == (None, None, 2)
 
 
 def test_surrogates_are_stepped_over() -> None:

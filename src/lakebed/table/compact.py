@@ -1,0 +1,230 @@
+"""Compacts buckets of a primary-key table: reads the levels, lets the picker decide, runs the task, commits the result.
+
+A compaction changes no row, so it is a commit of its own, after the rows it takes in are visible. Another compaction of
+the same files wins or loses as a whole; appends never get in the way.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakebed.commit.committer import Changes, Progress
+from lakebed.commit.conflict import check_conflicts
+from lakebed.commit.message import CommitMessage
+from lakebed.commit.replay import CommitIdentity
+from lakebed.commit.written_files import WrittenFiles
+from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter
+from lakebed.fileio.base import FileIO
+from lakebed.lsm.compaction.full import last_full_ms, pick_full
+from lakebed.lsm.compaction.plan import CompactionPlan, CompactionResult
+from lakebed.lsm.compaction.task import CompactionTask
+from lakebed.lsm.compaction.universal import UniversalPicker, UniversalSettings
+from lakebed.lsm.levels import Levels
+from lakebed.lsm.sections import Section, SortedRun, key_bounds
+from lakebed.metadata.data_file import DataFile, FileSource
+from lakebed.metadata.entries import live_files
+from lakebed.metadata.manifest import EntryKind, ManifestEntry
+from lakebed.metadata.snapshot import CommitKind, Snapshot
+from lakebed.options import (
+    COMPACTION_FORCE_REWRITE_ALL_FILES,
+    COMPACTION_FORCE_UP_LEVEL_0,
+    COMPACTION_INCREMENTAL_SIZE_THRESHOLD,
+    COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT,
+    COMPACTION_OFFPEAK_END_HOUR,
+    COMPACTION_OFFPEAK_RATIO,
+    COMPACTION_OFFPEAK_START_HOUR,
+    COMPACTION_OPTIMIZATION_INTERVAL,
+    COMPACTION_SIZE_RATIO,
+    COMPACTION_SMALL_FILE_RATIO,
+    COMPACTION_TOTAL_SIZE_THRESHOLD,
+    NUM_LEVELS,
+    NUM_SORTED_RUN_COMPACTION_TRIGGER,
+    Options,
+)
+from lakebed.schema import system_columns
+from lakebed.table.context import TableContext
+from lakebed.table.read import SplitReader
+from lakebed.table.splits import Split
+from lakebed.table.write_rules import committer_for, write_rules
+
+Bucket = tuple[bytes, int]
+Keep = Callable[[list[ManifestEntry]], list[ManifestEntry]]
+
+
+@dataclass(frozen=True)
+class Compactor:
+    """Compacts one table. `keep` chooses among its live entries; all by default."""
+
+    context: TableContext
+    full: bool = False
+    keep: Keep | None = None
+
+    def run(self, identity: CommitIdentity) -> Snapshot | None:
+        """One round over the chosen buckets and, if anything was compacted, one snapshot."""
+        fileio, written = WrittenFiles.watch(self.context.fileio)
+        progress = Progress()
+        try:
+            messages = self._compacted(_FileMaker(self.context, fileio))
+            if not messages:
+                return None
+            snapshot = self._commit(messages, identity, progress)
+        except BaseException:
+            if not progress.may_be_visible:
+                written.take_back()
+            raise
+        made = {
+            self.context.data_file_path(message.partition, message.bucket, file.file_name)
+            for message in messages
+            for file in message.compact_after
+        }
+        written.take_back(keep=made if snapshot is not None else set())
+        return snapshot
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    def _compacted(self, maker: _FileMaker) -> list[CommitMessage]:
+        latest = self.context.stores.snapshots.latest()
+        buckets = self._buckets(latest)
+        picked = [(key, plan) for key, files in buckets.items() if (plan := self._pick(files)) is not None]
+        if not picked:
+            return []
+
+        def execute(item: tuple[tuple[bytes, int, int], CompactionPlan]) -> CommitMessage | None:
+            (partition, bucket, total), plan = item
+            result: CompactionResult = maker.task(partition, bucket).run(plan)
+            if not result.before and not result.after:
+                return None
+            base = latest.id if latest else 0
+            return CommitMessage(
+                partition, bucket, total, base, compact_before=result.before, compact_after=result.after
+            )
+
+        with ThreadPoolExecutor(min(len(picked), os.cpu_count() or 1)) as pool:
+            return [message for message in pool.map(execute, picked) if message is not None]
+
+    def _buckets(self, snapshot: Snapshot | None) -> dict[tuple[bytes, int, int], list[DataFile]]:
+        found: dict[tuple[bytes, int, int], list[DataFile]] = defaultdict(list)
+        for entry in live_files(self.context.stores, snapshot, keep_entries=self.keep):
+            if entry.bucket >= 0:
+                found[entry.partition, entry.bucket, entry.total_buckets].append(entry.file)
+        return found
+
+    def _pick(self, files: Sequence[DataFile]) -> CompactionPlan | None:
+        options = self.context.options
+        levels = Levels.of(files, self.context.key_types, num_levels(options))
+        if self.full:
+            return pick_full(levels, force_rewrite=options[COMPACTION_FORCE_REWRITE_ALL_FILES])
+        picker = UniversalPicker(_settings(options))
+        now_ms = self.context.clock.now_ms()
+        plan = picker.pick(levels, now_ms=now_ms, last_full_ms=last_full_ms(levels))
+        if plan is None and options[COMPACTION_FORCE_UP_LEVEL_0]:
+            plan = picker.force_up_level_0(levels, now_ms=now_ms)
+        return plan
+
+    def _commit(
+        self, messages: Sequence[CommitMessage], identity: CommitIdentity, progress: Progress
+    ) -> Snapshot | None:
+        touched = {(message.partition, message.bucket) for message in messages}
+        delta = [
+            entry
+            for message in messages
+            for entry in (
+                *message.entries(EntryKind.DELETE, message.compact_before),
+                *message.entries(EntryKind.ADD, message.compact_after),
+            )
+        ]
+
+        def prepare(latest: Snapshot | None) -> Changes:
+            live = live_files(self.context.stores, latest, keep_entries=in_buckets(touched))
+            check_conflicts(
+                live,
+                delta,
+                table=self.context.name,
+                key_bounds=lambda files: key_bounds(files, self.context.key_types),
+                may_change_bucket_count=False,
+            )
+            return Changes(delta)
+
+        return committer_for(self.context).commit(
+            CommitKind.COMPACT,
+            identity,
+            lambda: self.context.schema.id,
+            prepare,
+            progress=progress,
+            operation="COMPACT",
+        )
+
+
+class _FileMaker:
+    """Reads runs and writes files for compactions of one table; used from several threads."""
+
+    def __init__(self, context: TableContext, fileio: FileIO) -> None:
+        self._context = context
+        self._fileio = fileio
+        self._rules = write_rules(context)
+        self._layout = FileLayout(context.schema.id, context.schema.fields, context.key_fields)
+        fields = (system_columns.SEQUENCE_NUMBER, system_columns.VALUE_KIND, *context.schema.fields)
+        self._reader = SplitReader(context, fields, use_threads=False)
+        self._prefix = context.new_data_file_prefix()
+        self._counter = itertools.count()
+
+    def task(self, partition: bytes, bucket: int) -> CompactionTask:
+        """The task for one bucket."""
+        options = self._context.options
+        return CompactionTask(
+            self._context.key_types,
+            self._context.merge_order,
+            self._context.merge_engine,
+            lambda run: self._rows(partition, bucket, run),
+            lambda level: self._writer(partition, bucket, level),
+            self._rules.target_size_bytes,
+            options[COMPACTION_SMALL_FILE_RATIO],
+            options[COMPACTION_FORCE_REWRITE_ALL_FILES],
+        )
+
+    def _rows(self, partition: bytes, bucket: int, run: SortedRun) -> Iterator[pa.RecordBatch]:
+        return self._reader.read_stored(Split(partition, bucket, (Section((run,)),)))
+
+    def _writer(self, partition: bytes, bucket: int, level: int) -> RollingWriter:
+        return RollingWriter(
+            self._fileio,
+            lambda name: self._context.data_file_path(partition, bucket, name),
+            lambda: f"{self._prefix}-{next(self._counter)}.{self._rules.format.name}",
+            self._layout,
+            self._rules,
+            self._context.clock,
+            level=level,
+            source=FileSource.COMPACT,
+        )
+
+
+def in_buckets(buckets: Collection[Bucket]) -> Keep:
+    """Keeps the entries of these (partition, bucket) pairs."""
+    wanted = frozenset(buckets)
+    return lambda entries: [entry for entry in entries if (entry.partition, entry.bucket) in wanted]
+
+
+def num_levels(options: Options) -> int:
+    """Levels of a bucket, level 0 included."""
+    return options[NUM_LEVELS] or options[NUM_SORTED_RUN_COMPACTION_TRIGGER] + 1
+
+
+def _settings(options: Options) -> UniversalSettings:
+    return UniversalSettings(
+        trigger=options[NUM_SORTED_RUN_COMPACTION_TRIGGER],
+        size_ratio_percent=options[COMPACTION_SIZE_RATIO],
+        max_size_amplification_percent=options[COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT],
+        optimization_interval_ms=options[COMPACTION_OPTIMIZATION_INTERVAL],
+        total_size_threshold_bytes=options[COMPACTION_TOTAL_SIZE_THRESHOLD],
+        incremental_size_threshold_bytes=options[COMPACTION_INCREMENTAL_SIZE_THRESHOLD],
+        offpeak_start_hour=options[COMPACTION_OFFPEAK_START_HOUR],
+        offpeak_end_hour=options[COMPACTION_OFFPEAK_END_HOUR],
+        offpeak_ratio_percent=options[COMPACTION_OFFPEAK_RATIO],
+    )

@@ -1,0 +1,161 @@
+"""`t.compact`: fewer files, the same rows, whatever the merge engine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lakebed
+from lakebed.errors import CommitConflict, InvalidArgument, Unsupported
+from lakebed.lsm.checker import check_levels
+from lakebed.metadata.entries import live_files
+from lakebed.metadata.snapshot import CommitKind
+from lakebed.table.compact import Compactor
+
+ENGINES = {
+    "deduplicate": {},
+    "partial-update": {},
+    "aggregation": {"fields.amount.aggregate-function": "sum"},
+}
+BY_KEY = [("day", "ascending"), ("id", "ascending")]
+
+
+def _table(engine: str = "deduplicate", **options: object) -> lakebed.Table:
+    lake = lakebed.connect(f"memory://compact-{np.random.default_rng().integers(1 << 60)}")
+    return lake.create_table(
+        "t",
+        {"day": "STRING NOT NULL", "id": "INT NOT NULL", "amount": "BIGINT", "note": "STRING"},
+        primary_key=["day", "id"],
+        partition_by=["day"],
+        options={"bucket": 2, "merge-engine": engine, **ENGINES[engine], **options},
+    )
+
+
+def _fill(table: lakebed.Table, commits: int, *, deletes: bool, seed: int = 7) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(commits):
+        count = 200
+        rows = {
+            "day": rng.choice(["x", "y"], count),
+            "id": rng.integers(0, 300, count).astype(np.int32),
+            "amount": pa.array(rng.integers(0, 100, count), mask=rng.random(count) < 0.2),
+            "note": pa.array([f"n{n}" for n in rng.integers(0, 1000, count)], mask=rng.random(count) < 0.3),
+            "kind": np.where(deletes & (rng.random(count) < 0.2), "-D", "+I"),
+        }
+        table.write(pa.table(rows), row_kind="kind")
+
+
+def _rows(table: lakebed.Table) -> list[dict[str, object]]:
+    return table.to_arrow().sort_by(BY_KEY).to_pylist()
+
+
+def _violations(table: lakebed.Table) -> list[str]:
+    key = [table.schema.field("id").type]
+    return [text for split in table.scan().splits for text in check_levels(split.files, key)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_compaction_changes_no_row(engine: str) -> None:
+    """Due and full compactions at any moment leave the rows as they are, in fewer files on sound levels."""
+    table = _table(engine)
+    for round_ in range(3):
+        _fill(table, 6, deletes=engine == "deduplicate", seed=round_)
+        before = _rows(table)
+        files = len(table.scan().files)
+        snapshot = table.compact(full=round_ == 2)
+        assert snapshot is not None
+        assert snapshot.commit_kind is CommitKind.COMPACT
+        assert _rows(table) == before
+        assert len(table.scan().files) < files
+        assert _violations(table) == []
+    assert {file.level for file in table.scan().files} == {5}
+    assert sum(file.delete_row_count or 0 for file in table.scan().files) == 0
+    assert table.compact(full=True) is None
+
+
+def test_nothing_is_due_below_the_trigger() -> None:
+    """Four runs stay as they are; the fifth makes a compaction due."""
+    table = _table()
+    _fill(table, 4, deletes=False)
+    assert table.compact() is None
+    _fill(table, 1, deletes=False, seed=9)
+    assert table.compact() is not None
+
+
+def test_where_chooses_partitions() -> None:
+    """Only files of the chosen partitions are touched; a filter on other columns is refused."""
+    table = _table()
+    _fill(table, 3, deletes=False)
+    table.compact(full=True, where=[("day", "=", "x")])
+    levels = {(split.partition, file.level) for split in table.scan().splits for file in split.files}
+    assert len({partition for partition, level in levels if level == 5}) == 1
+    assert len({partition for partition, level in levels if level == 0}) == 1
+    with pytest.raises(InvalidArgument, match="`amount`"):
+        table.compact(where=[("amount", ">", 5)])
+
+
+def test_earlier_snapshots_stay_readable() -> None:
+    """Compaction deletes no file: time travel still sees what was."""
+    table = _table()
+    _fill(table, 5, deletes=True)
+    before = _rows(table.at(snapshot=3))
+    table.compact(full=True)
+    assert _rows(table.at(snapshot=3)) == before
+    assert table.changes(since=5).num_rows == 0
+
+
+def test_writes_go_on_top_of_compacted_files() -> None:
+    """Upserts and deletes after a compaction win over what it wrote."""
+    table = _table()
+    _fill(table, 5, deletes=False)
+    table.compact(full=True)
+    first = _rows(table)[0]
+    table.write(
+        pa.table({"day": [first["day"]], "id": pa.array([first["id"]], pa.int32()), "amount": [-1], "note": ["new"]})
+    )
+    assert _rows(table)[0] == {**first, "amount": -1, "note": "new"}
+
+
+def test_schema_changes_are_applied_when_files_are_rewritten() -> None:
+    """Files of an old schema come out of a compaction in the current one."""
+    table = _table()
+    _fill(table, 2, deletes=False)
+    table.alter(lakebed.RenameColumn("note", "remark"), lakebed.AddColumn("extra", "INT"))
+    before = _rows(table)
+    table.compact(full=True)
+    assert _rows(table) == before
+    assert {file.schema_id for file in table.scan().files} == {1}
+
+
+def test_two_compactions_of_the_same_files_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second of two compactions that started from the same files is refused, and leaves no file behind."""
+    table = _table()
+    _fill(table, 3, deletes=False)
+
+    commit = Compactor._commit
+
+    def late(self: Compactor, *arguments: object) -> object:
+        monkeypatch.setattr(Compactor, "_commit", commit)
+        table.compact(full=True)
+        return commit(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Compactor, "_commit", late)
+    before = _rows(table)
+    with pytest.raises(CommitConflict, match="no longer there"):
+        table.compact(full=True)
+    assert _rows(table) == before
+    context = table._context
+    on_disk = {status.name for status in context.fileio.list_recursive(context.paths.root) if "data-" in status.name}
+    referenced = {
+        entry.file.file_name for snapshot in table.snapshots() for entry in live_files(context.stores, snapshot)
+    }
+    assert on_disk == referenced
+
+
+def test_append_tables_are_refused() -> None:
+    """A table without a key says what to do instead."""
+    lake = lakebed.connect("memory://compact-append")
+    table = lake.create_table("t", {"a": "INT"})
+    with pytest.raises(Unsupported, match="no primary key"):
+        table.compact()
