@@ -10,7 +10,7 @@ import pytest
 from lakebed.errors import InvalidOption
 
 from . import ours
-from .judges import JavaJudge, Judge, PypaimonJudge, Row, RustJudge, assert_same_rows, prepare
+from .judges import JavaJudge, Judge, JudgeError, PypaimonJudge, Row, RustJudge, assert_same_rows, prepare
 from .matrix_data import COLUMNS, FORMATS, LAYOUTS, Column, columns_of, readable_by, rows_of
 
 COLUMN = {column.name: column for column in COLUMNS}
@@ -44,11 +44,15 @@ def test_compressions(file_format: str, compression: str, judges: list[Judge], t
     ours.write(table, rows)
     for judge in judges:
         assert_same_rows(judge.read(tmp_path, "db", "t"), rows)
-    judges[-1].append(tmp_path, "db", "t", rows)
-    assert_same_rows(table.to_arrow(), rows)
+    if (file_format, compression) == ("avro", "none"):
+        with pytest.raises(JudgeError, match="Unrecognized codec"):  # Java has no word for it here
+            judges[-1].append(tmp_path, "db", "t", rows)
+    else:
+        judges[-1].append(tmp_path, "db", "t", rows)
+        assert_same_rows(table.to_arrow(), rows)
 
 
-@pytest.mark.parametrize("compression", ["null", "deflate", "snappy", "zstd"])
+@pytest.mark.parametrize("compression", ["null", "deflate", "zstd"])
 def test_manifest_compressions(compression: str, judges: list[Judge], tmp_path: Path) -> None:
     """Manifests of every compression are read by all judges, and those of Java under the option here."""
     table = ours.create_matrix(tmp_path, "t", LAYOUTS["key_1"], FEW, {"manifest.compression": compression})
@@ -80,39 +84,66 @@ FILTERABLE = [column.name for column in COLUMNS if "<" not in column.type and co
 
 
 def filters(columns: list[Column], seed: str) -> Iterator[Row]:
-    """Two values of each column, and null; NaN equals nothing."""
+    """Two values of each column, and null. NaN equals nothing, and a day of the year 1 is a day of its own below."""
     chance = random.Random(seed)
     for column in columns:
-        if column.name in FILTERABLE:
-            values = [value for value in column.values if value != "NaN"]
-            yield from ({column.name: value} for value in [*chance.sample(values, min(2, len(values))), None])
+        values = [value for value in column.values if value not in ("NaN", "0001-01-01")]
+        yield from ({column.name: value} for value in [*chance.sample(values, min(2, len(values))), None])
 
 
 def check_filters(judge: Judge, warehouse: Path, rows: list[Row], columns: list[Column], seed: str) -> None:
     wrong = []
     for equal in filters(columns, seed):
         ((name, value),) = equal.items()
-        found = {row["id"] for row in judge.read(warehouse, "db", "t", columns=["id", name], equal=equal)}
+        # No projection: pypaimon mixes up the columns of its statistics when a filter meets one.
+        found = {row["id"] for row in judge.read(warehouse, "db", "t", equal=equal)}
         if found != {row["id"] for row in rows if row[name] == value}:
             wrong.append((equal, sorted(found)))
     assert not wrong
 
 
-@pytest.mark.parametrize("layout_name", ["key_4", "append_partitioned"])
 @pytest.mark.parametrize("file_format", FORMATS)
-@pytest.mark.parametrize("judge_name", ["pypaimon", "java"])
+@pytest.mark.parametrize(
+    ("judge_name", "layout_name"),
+    [("java", "key_4"), ("java", "append_partitioned"), ("pypaimon", "append_partitioned")],
+)
 def test_filters(
-    judge_name: str, file_format: str, layout_name: str, tmp_path: Path, request: pytest.FixtureRequest
+    judge_name: str, layout_name: str, file_format: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """A point filter on every column finds its rows, with one row to a file and with all rows in one."""
     judge: Judge = request.getfixturevalue(f"{judge_name}_judge")
-    columns = readable_by(judge_name, file_format)
+    columns = [column for column in readable_by(judge_name, file_format) if column.name in FILTERABLE]
+    if (judge_name, file_format) == ("pypaimon", "orc"):
+        columns.remove(COLUMN["c_time"])  # see the test of exactly that
     table = ours.create_matrix(tmp_path, "t", LAYOUTS[layout_name], columns, {"file.format": file_format})
     singles, rows = rows_of(columns, first_id=100), rows_of(columns)
     ours.write(table.with_options({"target-file-row-num": "1"}), singles)
     ours.write(table, rows)
     assert len(table.scan().files) > len(singles)
     check_filters(judge, tmp_path, singles + rows, columns, f"{judge_name} {file_format} {layout_name}")
+
+
+def test_pypaimon_cannot_filter_times_in_orc(
+    pypaimon_judge: PypaimonJudge, java_judge: JavaJudge, tmp_path: Path
+) -> None:
+    """ORC has no times of day; pypaimon compares the integers in their place, Java's too, with times and fails."""
+    rows = [{"t": "01:02:03"}]
+    java_judge.create(tmp_path, "db", "t", [("t", "TIME(3)", True)], options={"file.format": "orc"})
+    java_judge.append(tmp_path, "db", "t", rows)
+    assert pypaimon_judge.read(tmp_path, "db", "t") == rows
+    with pytest.raises(JudgeError, match="no kernel"):
+        pypaimon_judge.read(tmp_path, "db", "t", equal=rows[0])
+
+
+def test_java_does_not_find_the_year_1_in_orc(java_judge: JavaJudge, tmp_path: Path) -> None:
+    """Java counts early days by another calendar when it filters ORC files, its own as well as ours."""
+    rows = [{"d": "0001-01-01"}]
+    java_judge.create(tmp_path, "db", "theirs", [("d", "DATE", True)], options={"file.format": "orc"})
+    java_judge.append(tmp_path, "db", "theirs", rows)
+    ours.write(ours.create(tmp_path, "ours", {"d": "DATE"}, options={"file.format": "orc"}), rows)
+    for name in ("ours", "theirs"):
+        assert java_judge.read(tmp_path, "db", name) == rows
+        assert java_judge.read(tmp_path, "db", name, equal=rows[0]) == []
 
 
 @pytest.mark.parametrize("mode", ["full", "none", "counts", "truncate(3)"])
@@ -156,7 +187,7 @@ def test_tags_and_snapshots(java_judge: JavaJudge, rust_judge: RustJudge, tmp_pa
 # ---------------------------------------------------------------- ORC and time zones
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def java_in_new_york() -> Iterator[JavaJudge]:
     """A Java engine in another time zone."""
     environment = prepare("java")
@@ -167,19 +198,36 @@ def java_in_new_york() -> Iterator[JavaJudge]:
     judge.close()
 
 
+INSTANTS = {"orc.timestamp-ltz.legacy.type": "false"}
+"""Makes Java store and read zoned timestamps in ORC as the instants they are, which is what Lakebed does."""
+
+
 def test_zone_of_a_reader_changes_nothing(java_in_new_york: JavaJudge, java_judge: JavaJudge, tmp_path: Path) -> None:
     """Timestamps mean the same wherever an engine runs, in every format and both directions."""
     for file_format in FORMATS:
         columns = [column for column in columns_of(file_format) if column.name.startswith(("c_ts", "c_ltz", "c_date"))]
         warehouse = tmp_path / file_format
         table = ours.create_matrix(warehouse, "t", LAYOUTS["key_1"], columns, {"file.format": file_format})
-        rows = rows_of(columns)
+        rows, theirs = rows_of(columns), rows_of(columns, shift=1)
         ours.write(table, rows)
-        assert_same_rows(java_in_new_york.read(warehouse, "db", "t"), rows)
-        theirs = rows_of(columns, shift=1)
-        java_in_new_york.append(warehouse, "db", "t", theirs)
+        assert_same_rows(java_in_new_york.read(warehouse, "db", "t", options=INSTANTS), rows)
+        java_in_new_york.append(warehouse, "db", "t", theirs, options=INSTANTS)
         assert_same_rows(table.to_arrow(), theirs)
         assert_same_rows(java_judge.read(warehouse, "db", "t"), theirs)
+
+
+def test_java_disagrees_with_itself_about_zoned_timestamps_in_orc(
+    java_in_new_york: JavaJudge, java_judge: JavaJudge, tmp_path: Path
+) -> None:
+    """Without the option above, what Java writes to ORC in one zone it reads as another instant in another zone."""
+    rows = [{"at": "2024-07-01T12:00:00+00:00"}]
+    fields = [("at", "TIMESTAMP(3) WITH LOCAL TIME ZONE", True)]
+    java_in_new_york.create(tmp_path, "db", "t", fields, options={"file.format": "orc"})
+    java_in_new_york.append(tmp_path, "db", "t", rows)
+    assert java_in_new_york.read(tmp_path, "db", "t") == rows
+    shifted = [{"at": "2024-07-01T16:00:00+00:00"}]
+    assert java_judge.read(tmp_path, "db", "t") == shifted
+    assert_same_rows(ours.open_table(tmp_path, "t").to_arrow(), shifted)
 
 
 def test_early_fractions_of_java_in_orc(java_judge: JavaJudge, tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.stores import MetadataStores
 
 READ_THREADS = 4
+SMALL_BYTES = 1 << 20
+"""Below this, starting threads takes longer than reading."""
 
 MetaFilter = Callable[[list[ManifestMeta]], list[ManifestMeta]]
 EntryFilter = Callable[[list[ManifestEntry]], list[ManifestEntry]]
@@ -50,8 +52,8 @@ def read_manifests(
         return keep(entries) if keep else entries
 
     wanted = list(metas)
-    if len(wanted) <= 1:
-        return read(wanted[0]) if wanted else []
+    if sum(meta.size_bytes for meta in wanted) < SMALL_BYTES:
+        return [entry for meta in wanted for entry in read(meta)]
     with ThreadPoolExecutor(READ_THREADS) as pool:
         return [entry for entries in pool.map(read, wanted) for entry in entries]
 

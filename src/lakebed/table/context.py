@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -25,8 +25,16 @@ from lakebed.options import (
 )
 from lakebed.schema.store import SchemaStore
 from lakebed.schema.table_schema import TableSchema
+from lakebed.table.bucket_state import BucketStates
 from lakebed.types.binary_row import decode_row
 from lakebed.types.logical import DataField, DataType
+
+
+@dataclass(slots=True)
+class TableMemory:
+    """What a handle remembers from one call to the next, so that the next need not read it again. Only hints."""
+
+    bucket_states: BucketStates | None = None
 
 
 def merge_setup(schema: TableSchema, options: Options) -> MergeSetup:
@@ -46,6 +54,7 @@ class TableContext:
     options: Options
     clock: Clock
     ids: IdSource
+    memory: TableMemory = field(default_factory=TableMemory, compare=False)
 
     @cached_property
     def stores(self) -> MetadataStores:

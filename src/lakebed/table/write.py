@@ -204,9 +204,16 @@ class TableWriter:
         if self._overwrite is not None or self._router.total_buckets < 0:
             return 0
         if self._states is None:
-            self._states = BucketStates.load(self._context.stores, self._context.stores.snapshots.latest())
+            self._states = self._current_states()
         self._states.check_bucket_count(self._context.name, bucket[0], self._router.total_buckets)
         return self._states.next_sequence_number(*bucket)
+
+    def _current_states(self) -> BucketStates:
+        """Where sequence numbers stand now: from what the last write of this handle knew, if there was one."""
+        stores = self._context.stores
+        latest = stores.snapshots.latest()
+        remembered = self._context.memory.bucket_states
+        return BucketStates.load(stores, latest) if remembered is None else remembered.advanced_to(stores, latest)
 
     # --- files ---------------------------------------------------------------------------------------------------
 
@@ -279,6 +286,7 @@ class TableWriter:
             progress=self._progress,
             operation="WRITE" if self._overwrite is None else "OVERWRITE",
         )
+        self._context.memory.bucket_states = self._states
         committed = final if snapshot is not None else []
         self._written.take_back(
             keep={self._path_in((m.partition, m.bucket))(file.file_name) for m in committed for file in m.new_files}

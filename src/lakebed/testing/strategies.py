@@ -7,23 +7,21 @@ small pool, so that keys meet; every other column draws from all of its type, wi
 from __future__ import annotations
 
 import math
-import operator
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from hypothesis import strategies as st
 
 from lakebed.errors import InvalidSchema
 from lakebed.formats import FORMATS
 from lakebed.lake import Lake
 from lakebed.table.table import Table
+from lakebed.testing import conditions
+from lakebed.testing.conditions import Filter
 from lakebed.testing.model import KINDS, ModelTable, Row, Value, order_of, ticks_per_second
-from lakebed.testing.model_arrow import to_arrow_array
 from lakebed.types import logical as lt
 from lakebed.types.logical import AtomicType, DataField, TypeRoot, with_nullable
 
@@ -338,28 +336,6 @@ def wider_types(data_type: AtomicType) -> list[AtomicType]:
 # --- filters -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Filter:
-    """The same condition for the engine and for the model: True, False or (None) unknown."""
-
-    expression: pc.Expression
-    holds: Callable[[Row], bool | None]
-    text: str
-
-    def __repr__(self) -> str:
-        return self.text
-
-
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-
-
 def filters(columns: Mapping[str, AtomicType], pools: Mapping[str, Sequence[Value]]) -> st.SearchStrategy[Filter]:
     """Conditions over the columns, as pyarrow understands them: NaN equals nothing, -0.0 equals 0.0."""
 
@@ -370,14 +346,15 @@ def filters(columns: Mapping[str, AtomicType], pools: Mapping[str, Sequence[Valu
 
     def leaves_of(name: str) -> st.SearchStrategy[Filter]:
         data_type = columns[name]
-        compared = st.tuples(st.sampled_from(list(_COMPARISONS)), literal(name))
+        compared = st.tuples(st.sampled_from(list(conditions.COMPARISONS)), literal(name))
+        several = st.lists(st.none() | literal(name), max_size=3)
         choices = [
-            compared.map(lambda drawn: _comparison(name, data_type, *drawn)),
-            st.lists(st.none() | literal(name), max_size=3).map(lambda values: _membership(name, data_type, values)),
-            st.booleans().map(lambda negated: _null_test(name, negated)),
+            compared.map(lambda drawn: conditions.comparison(name, data_type, *drawn)),
+            several.map(lambda values: conditions.membership(name, data_type, values)),
+            st.booleans().map(lambda negated: conditions.null_test(name, negated)),
         ]
         if data_type.root in lt.STRINGS:
-            choices.append(literal(name).map(lambda text: _prefix(name, str(text)[:2])))
+            choices.append(literal(name).map(lambda text: conditions.prefix(name, str(text)[:2])))
         return st.one_of(choices)
 
     alone = st.sampled_from(list(columns)).flatmap(leaves_of)
@@ -388,59 +365,10 @@ def filters(columns: Mapping[str, AtomicType], pools: Mapping[str, Sequence[Valu
 def _combinations(parts: st.SearchStrategy[Filter]) -> st.SearchStrategy[Filter]:
     pairs = st.tuples(parts, parts)
     return st.one_of(
-        pairs.map(lambda pair: _joined("&", False, *pair)),
-        pairs.map(lambda pair: _joined("|", True, *pair)),
-        parts.map(_negated),
+        pairs.map(lambda pair: conditions.joined("&", False, *pair)),
+        pairs.map(lambda pair: conditions.joined("|", True, *pair)),
+        parts.map(conditions.negated),
     )
-
-
-def _comparison(name: str, data_type: AtomicType, sign: str, value: Value) -> Filter:
-    compare = _COMPARISONS[sign]
-    literal = to_arrow_array([value], data_type)[0]
-
-    def holds(row: Row) -> bool | None:
-        return None if row[name] is None else bool(compare(row[name], value))
-
-    return Filter(compare(pc.field(name), pc.scalar(literal)), holds, f"{name} {sign} {value!r}")
-
-
-def _membership(name: str, data_type: AtomicType, values: list[Value]) -> Filter:
-    # pyarrow's isin finds nulls and NaN, and tells the zeros apart: exactly the equality of keys.
-    tokens = {order_of(value) for value in values}
-    expression = pc.field(name).isin(to_arrow_array(values, data_type))
-    return Filter(expression, lambda row: order_of(row[name]) in tokens, f"{name} in {values!r}")
-
-
-def _null_test(name: str, negated: bool) -> Filter:
-    if negated:
-        return Filter(pc.field(name).is_valid(), lambda row: row[name] is not None, f"{name} is not null")
-    return Filter(pc.field(name).is_null(), lambda row: row[name] is None, f"{name} is null")
-
-
-def _prefix(name: str, prefix: str) -> Filter:
-    def holds(row: Row) -> bool | None:
-        return None if row[name] is None else str(row[name]).startswith(prefix)
-
-    return Filter(pc.starts_with(pc.field(name), prefix), holds, f"{name} starts with {prefix!r}")
-
-
-def _joined(sign: str, decisive: bool, left: Filter, right: Filter) -> Filter:
-    """Three-valued AND and OR: one side can decide alone, otherwise unknown wins."""
-
-    def holds(row: Row) -> bool | None:
-        sides = (left.holds(row), right.holds(row))
-        return decisive if decisive in sides else None if None in sides else not decisive
-
-    join = operator.or_ if decisive else operator.and_
-    return Filter(join(left.expression, right.expression), holds, f"({left} {sign} {right})")
-
-
-def _negated(inner: Filter) -> Filter:
-    def holds(row: Row) -> bool | None:
-        value = inner.holds(row)
-        return None if value is None else not value
-
-    return Filter(~inner.expression, holds, f"~({inner})")
 
 
 def with_layout(definition: TableDefinition, layout: Mapping[str, str]) -> TableDefinition:
@@ -448,17 +376,11 @@ def with_layout(definition: TableDefinition, layout: Mapping[str, str]) -> Table
     return replace(definition, layout=dict(layout))
 
 
-def empty_table(columns: Mapping[str, AtomicType]) -> pa.Table:
-    """No rows, all columns."""
-    return pa.table({name: to_arrow_array([], data_type) for name, data_type in columns.items()})
-
-
 __all__ = [
     "ATOMIC_TYPES",
     "Filter",
     "TableDefinition",
     "cells",
-    "empty_table",
     "filters",
     "layouts",
     "row_kinds",
