@@ -244,6 +244,18 @@ def test_early_fractions_of_java_in_orc(java_judge: JavaJudge, tmp_path: Path) -
     assert_same_rows(table.to_arrow(), rows)
 
 
+def test_char_in_orc_is_without_trailing_blanks(java_judge: JavaJudge, tmp_path: Path) -> None:
+    """Java pads CHAR in ORC files and takes blanks off when it reads; Lakebed's plain text reads the same at both."""
+    written = [{"c": text} for text in ("abc", "a", "", " b", "c ", "   ")]
+    expected = [{"c": row["c"].rstrip(" ")} for row in written]
+    table = ours.create(tmp_path, "t", {"c": "CHAR(3)"}, options={"file.format": "orc"})
+    ours.write(table, written)
+    assert_same_rows(java_judge.read(tmp_path, "db", "t"), expected)
+    java_judge.append(tmp_path, "db", "t", written)
+    assert_same_rows(java_judge.read(tmp_path, "db", "t"), expected + expected)
+    assert_same_rows(table.to_arrow(), expected + expected)
+
+
 def test_compression_that_a_format_lacks_is_refused(tmp_path: Path) -> None:
     """An unknown pair of format and compression is refused before anything is written."""
     table = ours.create_matrix(

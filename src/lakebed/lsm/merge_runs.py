@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
-from lakebed.merge.base import MergeEngine, MergeOrder
+from lakebed.merge.base import ChoosingEngine, MergeEngine, MergeOrder
 from lakebed.types import ordering
+from lakebed.types.key_value import SEQUENCE_NUMBER, VALUE_KIND
 
 
 class _Cursor:
@@ -51,19 +53,39 @@ class _Cursor:
 
 
 def merge_runs(
-    runs: Sequence[Iterator[pa.RecordBatch]], order: MergeOrder, engine: MergeEngine
+    runs: Sequence[Iterator[pa.RecordBatch]], order: MergeOrder, engine: MergeEngine, *, in_key_order: bool = True
 ) -> Iterator[pa.RecordBatch]:
-    """Merged rows in key order, one per key, in key-value shape.
+    """Merged rows, one per key, in key-value shape.
+
+    With `in_key_order=False` keys still come window by window, but within a window in any order, which may be cheaper.
 
     REQUIRES: every run yields batches in key-value shape with ascending, unique keys; runs come oldest first.
     """
     cursors = [_Cursor(run, order.key) for run in runs]
     while cursors := [cursor for cursor in cursors if cursor.fill()]:
         cut = min(cursor.last_key() for cursor in cursors)
-        yield _merged([cursor.take_up_to(cut) for cursor in cursors], order, engine)
+        parts = [part for part in (cursor.take_up_to(cut) for cursor in cursors) if part.num_rows]
+        if isinstance(engine, ChoosingEngine) and not in_key_order:
+            yield from _survivors(parts, order, engine)
+        else:
+            window = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+            yield engine.merge(window, order.group(window))
 
 
-def _merged(parts: Sequence[pa.RecordBatch], order: MergeOrder, engine: MergeEngine) -> pa.RecordBatch:
-    filled = [part for part in parts if part.num_rows]
-    window = filled[0] if len(filled) == 1 else pa.concat_batches(filled)
-    return engine.merge(window, order.group(window))
+def _survivors(parts: Sequence[pa.RecordBatch], order: MergeOrder, engine: ChoosingEngine) -> Iterator[pa.RecordBatch]:
+    """The rows that win their key, run by run: only the columns that decide are brought together."""
+    if len(parts) == 1:
+        yield parts[0]  # keys of one run are unique
+        return
+    deciding = [SEQUENCE_NUMBER, VALUE_KIND, *dict.fromkeys((*order.key, *order.sequence_fields))]
+    window = pa.concat_batches([part.select(deciding) for part in parts])
+    survives = np.zeros(window.num_rows, dtype=np.bool_)
+    survives[engine.choose(window, order.group(window))] = True
+    start = 0
+    for part in parts:
+        mask = survives[start : start + part.num_rows]
+        start += part.num_rows
+        if mask.all():
+            yield part
+        elif mask.any():
+            yield part.filter(pa.array(mask))

@@ -103,3 +103,18 @@ class MergeEngine(ABC):
     @abstractmethod
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """One row per group, in key-value shape, in group order; kinds as merged (retracts are not dropped here)."""
+
+
+class ChoosingEngine(MergeEngine):
+    """An engine whose answer is one of the rows of each key, unchanged.
+
+    Readers that do not mind the order of rows can drop the others in place, which is much cheaper than gathering.
+    """
+
+    @abstractmethod
+    def choose(self, rows: pa.RecordBatch, groups: Groups) -> Indices:
+        """The row of each group. Looks at key, sequence and kind only, so `rows` need not have other columns."""
+
+    def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
+        """The chosen rows in key order."""
+        return rows.take(pa.array(self.choose(rows, groups)))

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lakebed.merge.base import Groups, MergeEngine
+from lakebed.merge.base import ChoosingEngine, Groups, Indices
 from lakebed.merge.segments import NO_ROW, Segments
 from lakebed.options import IGNORE_DELETE
 from lakebed.types import key_value
 from lakebed.types.row_kind import is_retract
 
 
-class Deduplicate(MergeEngine):
+class Deduplicate(ChoosingEngine):
     """Last row wins; a newest retract hides the key, unless retracts are ignored."""
 
     name = "deduplicate"
 
-    def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
+    def choose(self, rows: pa.RecordBatch, groups: Groups) -> Indices:
         """The newest row of every group."""
         chosen = groups.last
         if self.setup.options[IGNORE_DELETE]:
@@ -26,4 +26,4 @@ class Deduplicate(MergeEngine):
                 segments = Segments(groups.order, groups.starts, groups.ends, retracts)
                 last_add = segments.last(~retracts)
                 chosen = np.where(last_add == NO_ROW, chosen, groups.order[last_add])
-        return rows.take(pa.array(chosen))
+        return chosen

@@ -14,6 +14,7 @@ from lakebed.options import DYNAMIC_PARTITION_OVERWRITE
 from lakebed.schema.casts import cast_array
 from lakebed.table.context import TableContext
 from lakebed.table.fit import Place, fit
+from lakebed.types import ordering
 from lakebed.types.logical import STRING, STRINGS, DataField, is_root, with_nullable
 
 
@@ -55,7 +56,13 @@ class Overwrite:
 
     def _agrees(self, partition: bytes) -> bool:
         values = self.context.partition_values(partition)
-        return all(values[name] == value for name, value in (self.spec or {}).items())
+        return all(_is_same(values[name], value) for name, value in (self.spec or {}).items())
+
+
+def _is_same(left: pa.Scalar, right: pa.Scalar) -> bool:
+    """Whether two values name one partition: NaN is NaN, and -0.0 is not 0.0."""
+    both = pa.array([left, right], left.type)
+    return ordering.sort_value(both, 0) == ordering.sort_value(both, 1)
 
 
 def _value(context: TableContext, name: str, value: Any) -> pa.Scalar:

@@ -90,7 +90,7 @@ class SplitReader:
             # Row groups may be skipped by key only: a skipped newer row would bring an older one back.
             key_part = self._key_part()
             runs = [self._run(split, run, self._merge_fields, key_part) for run in section.runs]
-            for merged in merge_runs(runs, self.context.merge_order, self.context.merge_engine):
+            for merged in merge_runs(runs, self.context.merge_order, self.context.merge_engine, in_key_order=False):
                 yield _visible(merged)
         else:
             for batch in self._run(split, section.runs[0], (system_columns.VALUE_KIND, *self._needed), self.predicate):

@@ -318,3 +318,13 @@ def test_errors_of_the_storage_are_not_corruption() -> None:
 
     with pytest.raises(TimeoutError):
         PARQUET.open_reader(pa.PythonFile(Broken(b"x" * 1000), mode="r"), PATH)
+
+
+def test_long_decimals_have_no_dictionary() -> None:
+    """Java misses values of decimals beyond 18 digits in dictionaries, so there are none, at any depth."""
+    kinds = [lt.decimal(18, 2), lt.decimal(19, 2), ArrayType(lt.decimal(38, 2))]
+    fields = [field(kind, f"c{i}", i) for i, kind in enumerate(kinds)]
+    ones = [Decimal("1.00")] * 100
+    content, _ = written("parquet", fields, table(fields, ones, ones, [[one] for one in ones]))
+    group = pq.ParquetFile(io.BytesIO(content)).metadata.row_group(0)
+    assert [group.column(i).has_dictionary_page for i in range(3)] == [True, False, False]

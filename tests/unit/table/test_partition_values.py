@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import os
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 import pytest
 from tests.unit.warehouse_under_test import Warehouse, ints
 
+import lakebed
 from lakebed import Table
 from lakebed.errors import InvalidSchema, StorageError
 
@@ -144,3 +146,14 @@ def test_a_hundred_partitions_in_one_batch(warehouse: Warehouse) -> None:
     found = table.to_arrow(filter=[("p", "in", [5, 99])])
     assert found.sort_by("id")["id"].to_pylist() == [i for i in ids if i * 37 % 100 in (5, 99)]
     assert table.to_arrow().num_rows == 1000
+
+
+@pytest.mark.parametrize("value", [math.nan, 0.0, -0.0])
+def test_static_overwrite_of_odd_floats(value: float) -> None:
+    """NaN names its partition, and the two zeros are partitions of their own."""
+    lake = lakebed.connect(f"memory://odd-floats-{value}")
+    table = lake.create_table("t", {"p": "DOUBLE", "v": "INT"}, partition_by=["p"])
+    table.write(pa.table({"p": [math.nan, 0.0, -0.0, 1.0], "v": pa.array([1, 2, 3, 4], pa.int32())}))
+    table.write(pa.table({"p": [value], "v": pa.array([9], pa.int32())}), overwrite={"p": value})
+    replaced = {"nan": 1, "0.0": 2, "-0.0": 3}[str(value)]
+    assert sorted(table.to_arrow()["v"].to_pylist()) == sorted({1, 2, 3, 4, 9} - {replaced})

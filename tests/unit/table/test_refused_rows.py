@@ -37,7 +37,10 @@ def parted(lasting: Warehouse) -> Table:
 @pytest.mark.parametrize(
     ("rows", "texts"),
     [
-        (pa.table({"id": ints(1, None), "v": ["a", "b"]}), ["default.keyed", "`id`", "NOT NULL", "nulls in it (1 of them)", "drop"]),
+        (
+            pa.table({"id": ints(1, None), "v": ["a", "b"]}),
+            ["default.keyed", "`id`", "NOT NULL", "nulls in it (1 of them)", "drop"],
+        ),
         (pa.table({"id": pa.nulls(1), "v": ["a"]}), ["`id`", "NOT NULL"]),
         (pa.table({"id": ints(1)}), ["default.keyed", "lacks column `v`", "id, v"]),
         (pa.table({"id": ints(1), "v": ["a"], "vv": [1]}), ["default.keyed", "`vv`", "did you mean `v`?"]),
