@@ -114,6 +114,7 @@ class TableMachine(RuleBasedStateMachine):
     def drop_column(self, data: st.DataObject) -> None:
         self.both.drop_column(data.draw(st.sampled_from(self.both.free_columns())))
 
+    @precondition(lambda self: self.both.renamable_columns())
     @rule(data=st.data(), new_name=_NEW_NAMES)
     def rename_column(self, data: st.DataObject, new_name: str) -> None:
         name = data.draw(st.sampled_from(self.both.renamable_columns()))

@@ -18,6 +18,7 @@ class CarefulSink:
     def __init__(self, stream: pa.NativeFile) -> None:
         self._stream = stream
         self._failure: BaseException | None = None
+        self._held: list[bytes] | None = None
         self.closed = False
         self.file = pa.PythonFile(self, mode="w")
         """What pyarrow writes to."""
@@ -29,12 +30,23 @@ class CarefulSink:
 
     def write(self, data: Any) -> int:
         """Never raises."""
-        if self._failure is None:
+        if self._held is not None:
+            self._held.append(bytes(data))
+        elif self._failure is None:
             try:
                 self._stream.write(data)
             except BaseException as failure:  # noqa: BLE001 - nothing may pass through the libraries
                 self._failure = failure
         return len(data)
+
+    def hold(self) -> None:
+        """From now on keeps what is written."""
+        self._held = []
+
+    def release(self) -> bytes:
+        """What was written since `hold`; forwards again from now on."""
+        held, self._held = self._held or [], None
+        return b"".join(held)
 
     def tell(self) -> int:
         """The position in the stream."""

@@ -1,10 +1,9 @@
 """Parquet data files, the default format.
 
-Released Java reads timestamps finer than microseconds as INT96 only (64-bit nanoseconds come out as other years), and
-pyarrow writes INT96 for all timestamps of a file or for none: files with such a column store all theirs that way, other
-files none. Both kinds are read, and so are 64-bit nanoseconds. Pages carry checksums, which are verified on reading, so
-a damaged file is an error and not wrong rows. Which rows a query wants is decided above; here only whole row groups are
-left out, on the evidence of their statistics.
+Timestamps finer than microseconds are INT96, the only form in which released Java reads them; 64-bit nanoseconds of
+other writers are read as well. Pages carry checksums, which are verified on reading, so a damaged file is an error and not
+wrong rows. Which rows a query wants is decided above; here only whole row groups are left out, on the evidence of their
+statistics.
 """
 
 from __future__ import annotations
@@ -23,22 +22,14 @@ from lakebed.formats.careful_sink import CarefulSink
 from lakebed.formats.conform import as_corrupt, check_rows, to_read, to_write
 from lakebed.formats.hidden_nulls import without_hidden_nulls
 from lakebed.formats.parquet_dictionary import dictionary_columns
-from lakebed.formats.parquet_int96 import decoded, int96_columns, raw_footer
+from lakebed.formats.parquet_footer import bytes_declared_int96, int96_shown_as_bytes
+from lakebed.formats.parquet_int96 import RAW, decoded, encoded, int96_columns
 from lakebed.formats.parquet_prune import kept_row_groups
-from lakebed.formats.parquet_schema import parquet_schema
+from lakebed.formats.parquet_schema import leaf_columns, parquet_schema
 from lakebed.formats.size_estimate import SizeEstimate
 from lakebed.formats.statistics import StatsCollector
 from lakebed.types.arrow import to_arrow_type
-from lakebed.types.logical import (
-    TIMESTAMPS,
-    ArrayType,
-    AtomicType,
-    DataField,
-    DataType,
-    MapType,
-    MultisetType,
-    RowType,
-)
+from lakebed.types.logical import DataField
 
 _CODECS = {
     "zstd": "zstd",
@@ -49,6 +40,7 @@ _CODECS = {
     "none": "none",
     "uncompressed": "none",
 }
+_FINE_TIMESTAMPS = (pa.timestamp("ns"), pa.timestamp("ns", tz="UTC"))
 _FOOTER_BOUND_BYTES = 4096
 """Parquet's C++ writer leaves longer values out of a row group's statistics."""
 
@@ -79,7 +71,8 @@ class ParquetWriter:
         self._fields = tuple(fields)
         self._settings = settings
         self._schema = parquet_schema(fields)
-        self._uses_int96 = any(_has_fine_timestamps(field.type) for field in fields)
+        self._leaves = leaf_columns(self._schema)
+        self._int96 = frozenset(i for i, (_, arrow) in enumerate(self._leaves) if arrow == RAW)
         self._codec = _codec(settings.compression)
         self._file: pq.ParquetWriter | None = None
         self._pending: list[pa.Table] = []
@@ -100,7 +93,8 @@ class ParquetWriter:
             # The columns asked for decide the types on reading; a second copy of the schema would only cost bytes.
             store_schema=False,
             write_page_checksum=True,
-            use_deprecated_int96_timestamps=self._uses_int96,
+            # The order of INT96 is undefined, and these are the bounds of its bytes.
+            write_statistics=[path for path, arrow in self._leaves if arrow != RAW],
         )
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
@@ -137,10 +131,14 @@ class ParquetWriter:
 
     def _footer_tells(self, column: pa.ChunkedArray) -> bool:
         """Whether the footer will hold this column's bounds: not those of INT96, nor of long values."""
-        return not (self._uses_int96 and pa.types.is_timestamp(column.type)) and not _has_long_values(column)
+        return column.type not in _FINE_TIMESTAMPS and not _has_long_values(column)
 
     def _with_ids(self, rows: pa.Table) -> pa.Table:
-        return pa.Table.from_arrays([without_hidden_nulls(column) for column in rows.columns], schema=self._schema)
+        columns = [
+            encoded(without_hidden_nulls(column), field.type)
+            for column, field in zip(rows.columns, self._schema, strict=True)
+        ]
+        return pa.Table.from_arrays(columns, schema=self._schema)
 
     def _sample_bytes(self, sample: pa.Table) -> int:
         sink = pa.BufferOutputStream()
@@ -158,7 +156,10 @@ class ParquetWriter:
             self._flush()
         if self._file is None:
             self._file = self._open(self._sink.file, self._schema.empty_table())
+        self._sink.hold()
         self._file.close()
+        end_of_file = self._sink.release()
+        self._sink.write(bytes_declared_int96(end_of_file, self._int96) if self._int96 else end_of_file)
         self._sink.check()
         self._take_footer_bounds(self._file.writer.metadata)
         return self._stats.result()
@@ -188,18 +189,6 @@ def _scalars(statistics: pq.Statistics, arrow: pa.DataType) -> tuple[pa.Scalar, 
     else:
         both = pa.array([statistics.min, statistics.max], arrow)
     return both[0], both[1]
-
-
-def _has_fine_timestamps(data_type: DataType) -> bool:
-    match data_type:
-        case AtomicType():
-            return data_type.root in TIMESTAMPS and data_type.precision > 6
-        case ArrayType(element) | MultisetType(element):
-            return _has_fine_timestamps(element)
-        case MapType(key, value):
-            return _has_fine_timestamps(key) or _has_fine_timestamps(value)
-        case RowType(fields):
-            return any(_has_fine_timestamps(member.type) for member in fields)
 
 
 def _has_long_values(column: pa.ChunkedArray) -> bool:
@@ -273,7 +262,7 @@ class ParquetReader:
         wanted = [field for field in fields if field.name in self._schema.names]
         raw = [field for field in wanted if field.name in self._int96]
         with as_corrupt(self._path):
-            file = self._open(raw_footer(self._file.metadata)) if raw else self._file
+            file = self._open(int96_shown_as_bytes(self._file.metadata)) if raw else self._file
             batches = file.iter_batches(
                 batch_rows, groups, columns=[field.name for field in wanted], use_threads=use_threads
             )

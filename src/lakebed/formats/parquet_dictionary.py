@@ -8,10 +8,10 @@ length, and leaves out row groups in which it does not find it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from lakebed.formats.parquet_schema import leaf_columns
 
 _SAMPLE_ROWS = 32 * 1024
 _MIN_ROWS = 4 * 1024
@@ -27,12 +27,8 @@ _UNIQUE_SHARE = 0.9
 def dictionary_columns(rows: pa.Table) -> list[str]:
     """Paths of the leaf columns to encode with a dictionary, judged by the first rows."""
     sample = rows.slice(0, _SAMPLE_ROWS)
-    return [
-        path
-        for column, field in zip(sample.columns, rows.schema, strict=True)
-        if _repeats(column)
-        for path in _leaves(field.name, field.type)
-    ]
+    repeating = [field for column, field in zip(sample.columns, rows.schema, strict=True) if _repeats(column)]
+    return [path for path, arrow in leaf_columns(pa.schema(repeating)) if not _is_long_decimal(arrow)]
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:
@@ -42,15 +38,5 @@ def _repeats(column: pa.ChunkedArray) -> bool:
     return bool(pc.count_distinct(column, mode="only_valid").as_py() <= _UNIQUE_SHARE * values)
 
 
-def _leaves(path: str, arrow: pa.DataType) -> Iterator[str]:
-    """Paths of the leaf columns that a column turns into in Parquet."""
-    if pa.types.is_map(arrow):
-        yield from _leaves(f"{path}.key_value.key", arrow.key_type)
-        yield from _leaves(f"{path}.key_value.value", arrow.item_type)
-    elif pa.types.is_list(arrow):
-        yield from _leaves(f"{path}.list.element", arrow.value_type)
-    elif pa.types.is_struct(arrow):
-        for child in arrow:
-            yield from _leaves(f"{path}.{child.name}", child.type)
-    elif not (pa.types.is_decimal(arrow) and arrow.precision > _MAX_INTEGER_DIGITS):
-        yield path
+def _is_long_decimal(arrow: pa.DataType) -> bool:
+    return pa.types.is_decimal(arrow) and arrow.precision > _MAX_INTEGER_DIGITS

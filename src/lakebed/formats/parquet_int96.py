@@ -1,14 +1,14 @@
-"""INT96 timestamps of Parquet files, read from their raw bytes.
+"""INT96 timestamps of Parquet files as raw bytes: the arithmetic in both directions.
 
-An INT96 is a day and the nanoseconds of that day. Java stores instants before 1970 with negative nanoseconds, which
-pyarrow takes for enormous positive ones: they come out 584 years late, and nothing tells them from instants of that
-time. So pyarrow is shown a footer that calls these columns what their bytes are, 12 bytes of fixed length, and the
-arithmetic happens here. Writing such columns is left to pyarrow.
+An INT96 is the nanoseconds of a day and the day. Released Java reads timestamps finer than microseconds in this form
+only, so they are written this way, and all others as integers: Java refuses to filter a coarser one that is INT96. Java
+itself stores instants before 1970 with negative nanoseconds, which pyarrow would take for enormous positive ones, and
+nothing tells the result from an instant 584 years later; so the bytes are read here too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -16,17 +16,14 @@ import pyarrow.parquet as pq
 
 from lakebed.errors import Unsupported
 
-_RAW = pa.binary(12)
+RAW = pa.binary(12)
+"""What stands for INT96 in the hands of pyarrow."""
+
 _ITEM = np.dtype([("nanos", "<i8"), ("day", "<i4")])
 _EPOCH_DAY = 2440588
 _NANOS_PER_DAY = 86_400_000_000_000
 
-# Thrift's compact protocol, as far as footers need it.
-_STOP, _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 0, 1, 2, 3, 7, 8, 9, 10, 12
-_INT96, _FIXED_LEN_BYTE_ARRAY = 6, 14
-"""Physical types 3 and 7 in zigzag form."""
-_LENGTH_12 = bytes([0x15, 24])
-"""Field number one higher, an integer, 12 in zigzag form."""
+_Convert = Callable[[pa.Array, pa.DataType], pa.Array]
 
 
 def int96_columns(file: pq.ParquetFile) -> set[str]:
@@ -35,143 +32,52 @@ def int96_columns(file: pq.ParquetFile) -> set[str]:
     return {leaf.path.split(".")[0] for leaf in leaves if leaf.physical_type == "INT96"}
 
 
-def raw_footer(footer: pq.FileMetaData) -> pq.FileMetaData:
-    """The same footer with 12 bytes of fixed length in the place of every INT96."""
-    sink = pa.BufferOutputStream()
-    footer.write_metadata_file(sink)
-    content = sink.getvalue().to_pybytes()
-    size = int.from_bytes(content[-8:-4], "little")
-    patched = _patched(content[-8 - size : -8])
-    file = b"".join((b"PAR1", patched, len(patched).to_bytes(4, "little"), b"PAR1"))
-    return pq.read_metadata(pa.BufferReader(file))
-
-
-def _patched(footer: bytes) -> bytes:
-    parts, done = [], 0
-    for start, end, replacement in _edits(_Cursor(footer)):
-        parts += [footer[done:start], replacement]
-        done = end
-    return b"".join([*parts, footer[done:]])
-
-
-def _edits(cursor: _Cursor) -> Iterator[tuple[int, int, bytes]]:
-    """Places to change: FileMetaData holds the schema (2) and row groups (4) of chunks (1) with metadata (3)."""
-    for field, kind in cursor.fields():
-        if field == 2:
-            for _ in range(cursor.open_list()[0]):
-                yield from _schema_edits(cursor)
-        elif field == 4:
-            for _ in range(cursor.open_list()[0]):
-                yield from _row_group_edits(cursor)
-        else:
-            cursor.skip(kind)
-
-
-def _schema_edits(cursor: _Cursor) -> Iterator[tuple[int, int, bytes]]:
-    for field, kind in cursor.fields():
-        if field == 1 and cursor.peek() == _INT96:
-            yield cursor.at, cursor.at + 1, bytes([_FIXED_LEN_BYTE_ARRAY]) + _LENGTH_12
-            cursor.skip(kind)
-            # Fields are numbered by their distance, and the length now stands in between.
-            yield cursor.at, cursor.at + 1, bytes([cursor.peek() - 0x10])
-        else:
-            cursor.skip(kind)
-
-
-def _row_group_edits(cursor: _Cursor) -> Iterator[tuple[int, int, bytes]]:
-    for field, kind in cursor.fields():
-        if field != 1:
-            cursor.skip(kind)
-            continue
-        for _ in range(cursor.open_list()[0]):
-            for chunk_field, chunk_kind in cursor.fields():
-                if chunk_field != 3:
-                    cursor.skip(chunk_kind)
-                    continue
-                for inner_field, inner_kind in cursor.fields():
-                    if inner_field == 1 and cursor.peek() == _INT96:
-                        yield cursor.at, cursor.at + 1, bytes([_FIXED_LEN_BYTE_ARRAY])
-                    cursor.skip(inner_kind)
-
-
-class _Cursor:
-    """A place in a Thrift message."""
-
-    def __init__(self, message: bytes) -> None:
-        self._message = message
-        self.at = 0
-
-    def peek(self) -> int:
-        return self._message[self.at]
-
-    def fields(self) -> Iterator[tuple[int, int]]:
-        """Number and kind of each field of a struct; whoever asks moves past the value before asking again."""
-        number = 0
-        while (header := self._byte()) != _STOP:
-            number = number + (header >> 4) if header >> 4 else self._varint() >> 1
-            yield number, header & 0x0F
-
-    def open_list(self) -> tuple[int, int]:
-        """Length of a list and kind of its elements, which follow."""
-        header = self._byte()
-        return (header >> 4 if header < 0xF0 else self._varint()), header & 0x0F
-
-    def skip(self, kind: int, *, in_list: bool = False) -> None:
-        """Moves past a value."""
-        if kind in (_TRUE, _FALSE):
-            self.at += in_list  # a field's header says the value already
-        elif kind == _BYTE:
-            self.at += 1
-        elif kind == _DOUBLE:
-            self.at += 8
-        elif kind == _BINARY:
-            size = self._varint()
-            self.at += size
-        elif kind in (_LIST, _SET):
-            length, element = self.open_list()
-            for _ in range(length):
-                self.skip(element, in_list=True)
-        elif kind == _STRUCT:
-            for _, inner in self.fields():
-                self.skip(inner)
-        else:
-            self._varint()
-
-    def _byte(self) -> int:
-        self.at += 1
-        return self._message[self.at - 1]
-
-    def _varint(self) -> int:
-        value, shift = 0, 0
-        while True:
-            byte = self._byte()
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
+def encoded(column: pa.ChunkedArray, stored: pa.DataType) -> pa.ChunkedArray:
+    """The column as it is stored: bytes wherever the stored type says so."""
+    if not contains_raw(stored):
+        return column
+    return pa.chunked_array([_converted(chunk, stored, _to_bytes) for chunk in column.chunks], stored)
 
 
 def decoded(array: pa.Array, wanted: pa.DataType, column: str, path: str) -> pa.Array:
     """The array with timestamps for raw INT96, fine enough for `wanted`; other types stay."""
-    if array.type == _RAW:
-        unit = "ns" if pa.types.is_timestamp(wanted) and wanted.unit == "ns" else "us"
-        return _timestamps(array, unit, column, path)
-    if pa.types.is_struct(array.type):
-        types = {child.name: child.type for child in wanted} if pa.types.is_struct(wanted) else {}
-        members = [
-            decoded(array.field(i), types.get(child.name, pa.null()), column, path)
-            for i, child in enumerate(array.type)
-        ]
-        return pa.StructArray.from_arrays(members, names=[child.name for child in array.type], mask=array.is_null())
+
+    def from_bytes(raw: pa.Array, timestamp: pa.DataType) -> pa.Array:
+        unit = "ns" if pa.types.is_timestamp(timestamp) and timestamp.unit == "ns" else "us"
+        return _to_timestamps(raw, unit, column, path)
+
+    return _converted(array, wanted, from_bytes)
+
+
+def contains_raw(arrow: pa.DataType) -> bool:
+    """Whether a stored type is, or contains, INT96."""
+    if arrow == RAW:
+        return True
+    return pa.types.is_nested(arrow) and any(contains_raw(arrow.field(i).type) for i in range(arrow.num_fields))
+
+
+def _converted(array: pa.Array, wanted: pa.DataType, convert: _Convert) -> pa.Array:
+    """The array with its leaves converted where exactly one side is raw; nesting, nulls and offsets stay."""
+    if (array.type == RAW) != (wanted == RAW):
+        return convert(array, wanted)
+    if pa.types.is_struct(array.type) and pa.types.is_struct(wanted):
+        types = {child.name: child for child in wanted}
+        fields, members = [], []
+        for i, child in enumerate(array.type):
+            target = types.get(child.name, child)
+            member = _converted(array.field(i), target.type, convert)
+            fields.append(target.with_type(member.type))
+            members.append(member)
+        return pa.StructArray.from_arrays(members, fields=fields, mask=array.is_null())
     if pa.types.is_map(array.type) and pa.types.is_map(wanted):
-        keys = decoded(array.keys, wanted.key_type, column, path)
-        items = decoded(array.items, wanted.item_type, column, path)
-        arrow = pa.map_(keys.type, items.type)
+        keys = _converted(array.keys, wanted.key_type, convert)
+        items = _converted(array.items, wanted.item_type, convert)
+        arrow = pa.map_(wanted.key_field.with_type(keys.type), wanted.item_field.with_type(items.type))
         entries = pa.StructArray.from_arrays([keys, items], fields=[arrow.key_field, arrow.item_field])
         return _with_child(array, arrow, entries)
     if pa.types.is_list(array.type) and pa.types.is_list(wanted):
-        values = decoded(array.values, wanted.value_type, column, path)
-        return _with_child(array, pa.list_(values.type), values)
+        values = _converted(array.values, wanted.value_type, convert)
+        return _with_child(array, pa.list_(wanted.value_field.with_type(values.type)), values)
     return array
 
 
@@ -179,7 +85,20 @@ def _with_child(array: pa.Array, arrow: pa.DataType, child: pa.Array) -> pa.Arra
     return pa.Array.from_buffers(arrow, len(array), array.buffers()[:2], offset=array.offset, children=[child])
 
 
-def _timestamps(array: pa.Array, unit: str, column: str, path: str) -> pa.Array:
+def _to_bytes(array: pa.Array, _: pa.DataType) -> pa.Array:
+    days, nanos = np.divmod(_int64(array), _NANOS_PER_DAY)
+    items = np.empty(len(array), _ITEM)
+    items["nanos"], items["day"] = nanos, days + _EPOCH_DAY
+    validity = array.is_valid().buffers()[1] if array.null_count else None
+    return pa.Array.from_buffers(RAW, len(array), [validity, pa.py_buffer(items)])
+
+
+def _int64(array: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    values: np.ndarray[tuple[int], np.dtype[np.int64]] = np.frombuffer(array.buffers()[1] or b"", np.int64)
+    return values[array.offset : array.offset + len(array)]
+
+
+def _to_timestamps(array: pa.Array, unit: str, column: str, path: str) -> pa.Array:
     divisor = 1 if unit == "ns" else 1000
     items = np.frombuffer(array.buffers()[1] or b"", _ITEM)[array.offset : array.offset + len(array)]
     # Negative nanoseconds, or those of a whole day and more, move the day.
@@ -189,7 +108,7 @@ def _timestamps(array: pa.Array, unit: str, column: str, path: str) -> pa.Array:
     low, high = _day_range(_NANOS_PER_DAY // divisor)
     outside = ~is_null & ((days < low) | (days > high))
     values = np.where(is_null | outside, 0, days) * (_NANOS_PER_DAY // divisor) + nanos // divisor
-    # On the last day the clock decides; the sum wraps around then.
+    # On the first and the last day the clock decides: the sum wraps around where it does not fit.
     outside |= ~is_null & (((days == high) & (values < 0)) | ((days == low) & (values > 0)))
     if outside.any():
         raise Unsupported(

@@ -1,14 +1,16 @@
 """Columns as a Parquet schema: Arrow fields that carry the field ids which other readers may look for.
 
-pyarrow derives everything else (physical type, annotation, repetition, list and map group names) from the Arrow type.
+pyarrow derives everything else (physical type, annotation, repetition, list and map group names) from the Arrow type;
+bytes stand for timestamps that become INT96 (see `parquet_int96`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from lakebed.formats.parquet_int96 import RAW
 from lakebed.types import logical as lt
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType
@@ -22,6 +24,24 @@ _MAX_ID = 2147483647
 def parquet_schema(fields: Sequence[DataField]) -> pa.Schema:
     """The Arrow schema to write a file with."""
     return pa.schema([_field(field) for field in fields])
+
+
+def leaf_columns(schema: pa.Schema) -> list[tuple[str, pa.DataType]]:
+    """Paths and types of the leaf columns that a schema turns into in Parquet, in their order."""
+    return [leaf for field in schema for leaf in _leaves(field.name, field.type)]
+
+
+def _leaves(path: str, arrow: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    if pa.types.is_map(arrow):
+        yield from _leaves(f"{path}.key_value.key", arrow.key_type)
+        yield from _leaves(f"{path}.key_value.value", arrow.item_type)
+    elif pa.types.is_list(arrow):
+        yield from _leaves(f"{path}.list.element", arrow.value_type)
+    elif pa.types.is_struct(arrow):
+        for child in arrow:
+            yield from _leaves(f"{path}.{child.name}", child.type)
+    else:
+        yield path, arrow
 
 
 def _field(field: DataField) -> pa.Field:
@@ -44,7 +64,7 @@ def _type(data_type: DataType, column_id: int, depth: int) -> pa.DataType:
 
     match data_type:
         case AtomicType():
-            return to_arrow_type(data_type)
+            return RAW if data_type.root in lt.TIMESTAMPS and data_type.precision > 6 else to_arrow_type(data_type)
         case ArrayType(element):
             return pa.list_(part("element", element, nullable=element.nullable))
         case MapType(key, value):

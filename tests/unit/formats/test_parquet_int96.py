@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakebed.errors import Unsupported
-from lakebed.formats.parquet_int96 import decoded, int96_columns, raw_footer
+from lakebed.formats.parquet_footer import int96_shown_as_bytes
+from lakebed.formats.parquet_int96 import decoded, int96_columns
 
 NANOS_PER_DAY = 86_400_000_000_000
 EPOCH_DAY = 2440588
@@ -72,7 +73,7 @@ def test_footer_shows_the_bytes_of_nested_columns_too() -> None:
     pq.write_table(table, sink, use_deprecated_int96_timestamps=True, row_group_size=2)
     plain = pq.ParquetFile(sink)
     assert int96_columns(plain) == {"t", "l", "m", "s"}
-    raw = pq.ParquetFile(sink, metadata=raw_footer(plain.metadata)).read()
+    raw = pq.ParquetFile(sink, metadata=int96_shown_as_bytes(plain.metadata)).read()
     assert raw.column("t").type == pa.binary(12)
     for name in table.column_names:
         wanted: Any = table.column(name).type
