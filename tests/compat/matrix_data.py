@@ -134,9 +134,9 @@ COLUMNS = [
 FINE_COLUMNS = [
     Column("c_ts_9", "TIMESTAMP(9)", _NANOS),
     Column("c_ltz_9", "TIMESTAMP(9) WITH LOCAL TIME ZONE", _zoned(*_NANOS)),
-    Column("c_ts_3", "TIMESTAMP(3)", _MILLIS[:3]),
-    Column("c_ts_6", "TIMESTAMP(6)", _MICROS[:3]),
-    Column("c_ltz_0", "TIMESTAMP(0) WITH LOCAL TIME ZONE", _zoned(*_SECONDS[:3])),
+    Column("c_ts_3", "TIMESTAMP(3)", _MILLIS),
+    Column("c_ts_6", "TIMESTAMP(6)", _MICROS),
+    Column("c_ltz_0", "TIMESTAMP(0) WITH LOCAL TIME ZONE", _zoned(*_SECONDS)),
     Column("c_array_ts", "ARRAY<TIMESTAMP(9)>", ([_NANOS[0], None], [], [_NANOS[2]])),
     Column(
         "c_row_ts",
@@ -145,7 +145,7 @@ FINE_COLUMNS = [
     ),
     Column("c_map_ts", "MAP<STRING, TIMESTAMP(9)>", ([["k", _NANOS[2]], ["n", None]], [])),
 ]
-"""A Parquet file with a timestamp finer than microseconds stores all its timestamps as INT96, nested ones too."""
+"""Timestamps finer than microseconds, which Parquet files store as INT96 at any depth, and coarser ones beside them."""
 
 
 # ---------------------------------------------------------------- what a format has no room for

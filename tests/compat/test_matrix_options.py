@@ -11,7 +11,7 @@ from lakebed.errors import InvalidOption
 
 from . import ours
 from .judges import JavaJudge, Judge, JudgeError, PypaimonJudge, Row, RustJudge, assert_same_rows, prepare
-from .matrix_data import COLUMNS, FORMATS, LAYOUTS, Column, columns_of, readable_by, rows_of
+from .matrix_data import COLUMNS, FINE_COLUMNS, FORMATS, LAYOUTS, Column, columns_of, readable_by, rows_of
 
 COLUMN = {column.name: column for column in COLUMNS}
 FEW = [COLUMN[name] for name in ("c_bigint", "c_string", "c_decimal_20", "c_ts_6", "c_array", "c_row")]
@@ -121,6 +121,16 @@ def test_filters(
     ours.write(table, rows)
     assert len(table.scan().files) > len(singles)
     check_filters(judge, tmp_path, singles + rows, columns, f"{judge_name} {file_format} {layout_name}")
+
+
+@pytest.mark.parametrize("layout_name", ["key_1", "append"])
+def test_filters_on_nanoseconds(layout_name: str, java_judge: JavaJudge, tmp_path: Path) -> None:
+    """Filters work on timestamps with nanoseconds and on coarser ones in the same file."""
+    columns = [column for column in FINE_COLUMNS if "<" not in column.type]
+    table = ours.create_matrix(tmp_path, "t", LAYOUTS[layout_name], columns, {})
+    rows = rows_of(columns)
+    ours.write(table, rows)
+    check_filters(java_judge, tmp_path, rows, columns, layout_name)
 
 
 def test_pypaimon_cannot_filter_times_in_orc(

@@ -1,9 +1,9 @@
 """Parquet data files, the default format.
 
 Timestamps finer than microseconds are INT96, the only form in which released Java reads them; 64-bit nanoseconds of
-other writers are read as well. Pages carry checksums, which are verified on reading, so a damaged file is an error and not
-wrong rows. Which rows a query wants is decided above; here only whole row groups are left out, on the evidence of their
-statistics.
+other writers are read as well. Pages carry checksums, which are verified on reading, so a damaged file is an error and
+not wrong rows. Which rows a query wants is decided above; here only whole row groups are left out, on the evidence of
+their statistics.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class ParquetWriter:
             store_schema=False,
             write_page_checksum=True,
             # The order of INT96 is undefined, and these are the bounds of its bytes.
-            write_statistics=[path for path, arrow in self._leaves if arrow != RAW],
+            write_statistics=[path for path, arrow in self._leaves if arrow != RAW] if self._int96 else True,
         )
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
@@ -135,7 +135,7 @@ class ParquetWriter:
 
     def _with_ids(self, rows: pa.Table) -> pa.Table:
         columns = [
-            encoded(without_hidden_nulls(column), field.type)
+            without_hidden_nulls(encoded(column, field.type))
             for column, field in zip(rows.columns, self._schema, strict=True)
         ]
         return pa.Table.from_arrays(columns, schema=self._schema)
@@ -156,10 +156,12 @@ class ParquetWriter:
             self._flush()
         if self._file is None:
             self._file = self._open(self._sink.file, self._schema.empty_table())
-        self._sink.hold()
-        self._file.close()
-        end_of_file = self._sink.release()
-        self._sink.write(bytes_declared_int96(end_of_file, self._int96) if self._int96 else end_of_file)
+        if self._int96:
+            self._sink.hold()
+            self._file.close()
+            self._sink.write(bytes_declared_int96(self._sink.release(), self._int96))
+        else:
+            self._file.close()
         self._sink.check()
         self._take_footer_bounds(self._file.writer.metadata)
         return self._stats.result()
@@ -169,10 +171,12 @@ class ParquetWriter:
         type_of = {field.name: to_arrow_type(field.type) for field in self._fields}
         for name in self._stats.bounded():
             for group, known in enumerate(self._bounds_known):
-                statistics = footer.row_group(group).column(leaf_of[name]).statistics
-                if name in known or statistics.null_count == footer.row_group(group).num_rows:
+                if name in known:
                     continue
-                if not statistics.has_min_max:
+                statistics = footer.row_group(group).column(leaf_of[name]).statistics
+                if statistics is not None and statistics.null_count == footer.row_group(group).num_rows:
+                    continue
+                if statistics is None or not statistics.has_min_max:
                     self._stats.give_up(name)
                     break
                 self._stats.widen(name, *_scalars(statistics, type_of[name]))

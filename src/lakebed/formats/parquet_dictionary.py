@@ -39,4 +39,4 @@ def _repeats(column: pa.ChunkedArray) -> bool:
 
 
 def _is_long_decimal(arrow: pa.DataType) -> bool:
-    return pa.types.is_decimal(arrow) and arrow.precision > _MAX_INTEGER_DIGITS
+    return bool(pa.types.is_decimal(arrow) and arrow.precision > _MAX_INTEGER_DIGITS)

@@ -125,7 +125,6 @@ class _Cursor:
 
     def __init__(self, message: bytes) -> None:
         self._message = message
-        self._number = 0
         self.at = 0
 
     def peek(self) -> int:

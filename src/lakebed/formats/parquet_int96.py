@@ -63,9 +63,10 @@ def _converted(array: pa.Array, wanted: pa.DataType, convert: _Convert) -> pa.Ar
     if pa.types.is_struct(array.type) and pa.types.is_struct(wanted):
         types = {child.name: child for child in wanted}
         fields, members = [], []
-        for i, child in enumerate(array.type):
+        # Flattened, members of a null row are null: whatever stands in their place is no timestamp.
+        for child, part in zip(array.type, array.flatten(), strict=True):
             target = types.get(child.name, child)
-            member = _converted(array.field(i), target.type, convert)
+            member = _converted(part, target.type, convert)
             fields.append(target.with_type(member.type))
             members.append(member)
         return pa.StructArray.from_arrays(members, fields=fields, mask=array.is_null())

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lakebed.datafiles.read_file import FileReader
 from lakebed.errors import InvalidArgument
+from lakebed.formats.base import DEFAULT_ROW_GROUP_ROWS
 from lakebed.lsm.merge_runs import merge_runs
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.metadata.data_file import DataFile
@@ -46,6 +47,8 @@ class SplitReader:
     fields: tuple[DataField, ...]
     predicate: Predicate | None = None
     use_threads: bool = True
+    keeps_everything: bool = False
+    """Whether the caller holds all rows in the end: then whole row groups are read at once, which is quicker."""
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -85,7 +88,7 @@ class SplitReader:
 
     def _section(self, split: Split, section: Section) -> Iterator[pa.RecordBatch]:
         if not self.context.has_key:
-            yield from self._run(split, section.runs[0], self._needed, self.predicate)
+            yield from self._run(split, section.runs[0], self._needed, self.predicate, self._raw_batch_rows)
         elif needs_merge(section):
             # Row groups may be skipped by key only: a skipped newer row would bring an older one back.
             key_part = self._key_part()
@@ -93,8 +96,14 @@ class SplitReader:
             for merged in merge_runs(runs, self.context.merge_order, self.context.merge_engine, in_key_order=False):
                 yield _visible(merged)
         else:
-            for batch in self._run(split, section.runs[0], (system_columns.VALUE_KIND, *self._needed), self.predicate):
+            fields = (system_columns.VALUE_KIND, *self._needed)
+            for batch in self._run(split, section.runs[0], fields, self.predicate, self._raw_batch_rows):
                 yield _visible(batch)
+
+    @property
+    def _raw_batch_rows(self) -> int | None:
+        is_free = self.keeps_everything and not self.context.options.has(READ_BATCH_SIZE)
+        return DEFAULT_ROW_GROUP_ROWS if is_free else None
 
     def _key_part(self) -> Predicate | None:
         if self.predicate is None:
@@ -102,13 +111,23 @@ class SplitReader:
         return predicates.project_onto(self.predicate, frozenset(self.context.merge_order.key))
 
     def _run(
-        self, split: Split, run: SortedRun, fields: tuple[DataField, ...], predicate: Predicate | None
+        self,
+        split: Split,
+        run: SortedRun,
+        fields: tuple[DataField, ...],
+        predicate: Predicate | None,
+        batch_rows: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
         for file in run.files:
-            yield from self._file(split, file, fields, predicate)
+            yield from self._file(split, file, fields, predicate, batch_rows)
 
     def _file(
-        self, split: Split, file: DataFile, fields: tuple[DataField, ...], predicate: Predicate | None
+        self,
+        split: Split,
+        file: DataFile,
+        fields: tuple[DataField, ...],
+        predicate: Predicate | None,
+        batch_rows: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
         context = self.context
         reader = FileReader(
@@ -116,7 +135,7 @@ class SplitReader:
             context.schemas.get,
             fields,
             frozenset(context.schema.partition_keys),
-            context.options[READ_BATCH_SIZE],
+            batch_rows or context.options[READ_BATCH_SIZE],
             self.use_threads,
         )
         path = file.external_path or context.data_file_path(split.partition, split.bucket, file.file_name)

@@ -6,6 +6,7 @@ import datetime as dt
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -112,6 +113,7 @@ class Table:
         `filter` is a pyarrow expression, a list of (column, operator, value) tuples, or a lakebed predicate.
         """
         reader, plan = self._plan(columns, filter)
+        reader = replace(reader, keeps_everything=reader.predicate is None)
         if len(plan.splits) <= 1:
             batches = [batch for split in plan.splits for batch in reader.read(split)]
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -11,10 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.formats.format_samples import ArrayType, field, not_null, read, row, same, table, written
 
 from lakebed.errors import Unsupported
 from lakebed.formats.parquet_footer import int96_shown_as_bytes
 from lakebed.formats.parquet_int96 import decoded, int96_columns
+from lakebed.types import logical as lt
 
 NANOS_PER_DAY = 86_400_000_000_000
 EPOCH_DAY = 2440588
@@ -79,3 +82,45 @@ def test_footer_shows_the_bytes_of_nested_columns_too() -> None:
         wanted: Any = table.column(name).type
         column = decoded(raw.column(name).combine_chunks(), wanted, name, "f")
         assert column.cast(wanted).to_pylist() == table.column(name).to_pylist()
+
+
+def test_only_fine_timestamps_are_int96_on_disk() -> None:
+    """Coarser neighbours stay integers with statistics, decimals of 12 bytes stay decimals, and all reads back."""
+    kinds = {
+        "t9": lt.timestamp(9),
+        "t3": lt.timestamp(3),
+        "d": lt.decimal(28, 2),
+        "l": ArrayType(lt.timestamp_ltz(7)),
+        "r": row(("a", lt.timestamp(6)), ("b", not_null(lt.timestamp(9)))),
+        "with.dot": lt.INT,
+    }
+    fields = [field(kind, name, i) for i, (name, kind) in enumerate(kinds.items())]
+    moments = [0, -1, 10**18, None]
+    rows = table(
+        fields,
+        moments,
+        moments,
+        [Decimal("1.00"), Decimal("-1.00"), None, None],
+        [[m] for m in moments],
+        [{"a": m, "b": -5} for m in moments[:3]] + [None],
+        [1, 2, 3, None],
+    )
+    content, stats = written("parquet", fields, rows, row_group_rows=2)
+    schema = pq.ParquetFile(io.BytesIO(content)).schema
+    physical = {schema.column(i).path: schema.column(i).physical_type for i in range(len(schema))}
+    assert physical == {
+        "t9": "INT96",
+        "t3": "INT64",
+        "d": "FIXED_LEN_BYTE_ARRAY",
+        "l.list.element": "INT96",
+        "r.a": "INT64",
+        "r.b": "INT96",
+        "with.dot": "INT32",
+    }
+    assert same(read("parquet", content, fields)["l"], rows["l"])
+    assert read("parquet", content, fields).drop_columns(["t3", "r"]).equals(rows.drop_columns(["t3", "r"]))
+    assert [getattr(bound, "value", bound) for bound in (stats.columns["t9"].min, stats.columns["t9"].max)] == [
+        -1,
+        10**18,
+    ]
+    assert stats.columns["t3"].max is not None

@@ -39,6 +39,11 @@ def test_floats_compare_as_in_java() -> None:
     assert math.isnan(high)  # type: ignore[arg-type]
 
 
+def test_bytes_have_counts_only() -> None:
+    """Engines do not agree on the order of bytes, so no bounds are kept."""
+    assert stats_of(lt.BYTES, [b"\x00", None, b"\xff"]) == (None, None, (1,))
+
+
 def test_columns_are_independent() -> None:
     """Minimum and maximum may come from different partitions."""
     types = [lt.STRING, lt.INT]
