@@ -20,6 +20,7 @@ from lakebed.options import Options, check_options
 from lakebed.schema.store import SchemaStore
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.context import TableContext
+from lakebed.table.functions import stored_options
 from lakebed.table.table import Table
 from lakebed.table.validate import check_writable_bucket_mode, validate_table
 from lakebed.types.logical import DataField
@@ -103,6 +104,7 @@ class FilesystemCatalog:
             raise InvalidArgument(f"`{name}` names a branch", hint="create the table itself")
         self.check_database(name.database)
         checked = check_options(options or {}, for_create=True, columns=[field.name for field in fields])
+        checked = stored_options(checked, fields)
         schema = TableSchema.create(
             tuple(fields), tuple(partition_by), tuple(primary_key), checked, comment, self.clock.now_ms()
         )

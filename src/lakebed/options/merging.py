@@ -135,6 +135,14 @@ FIELD_AGGREGATE_FUNCTION = FieldOption[str | None](
     honoured=True,
     affects=READS_AND_WRITES,
 )
+LAKEBED_COUNT_FIELDS = Option[Names](
+    "lakebed.count-fields",
+    Kind.LIST,
+    (),
+    "Columns whose aggregate function is `count`, which other engines know as `sum`; set when a table is created.",
+    honoured=True,
+    paimon="ours",
+)
 FIELD_SEQUENCE_GROUP = FieldOption[Names](
     "fields.<fields>.sequence-group",
     Kind.LIST,

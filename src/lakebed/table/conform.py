@@ -15,6 +15,7 @@ import pyarrow as pa
 from lakebed.errors import InvalidData, did_you_mean
 from lakebed.schema.casts import default_scalar
 from lakebed.table.fit import Place, fit
+from lakebed.table.functions import counted
 from lakebed.types.arrow import to_arrow_schema
 from lakebed.types.logical import DataField
 
@@ -73,6 +74,7 @@ class Conformer:
     table: str
     fields: tuple[DataField, ...]
     extra: str | None = None
+    counting: frozenset[str] = frozenset()
 
     def conform(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array | None]:
         """The batch with the table's columns in their order and types, and the extra column."""
@@ -106,6 +108,8 @@ class Conformer:
             )
 
     def _column(self, field: DataField, column: pa.Array) -> pa.Array:
+        if field.name in self.counting:
+            return counted(column, field)
         fitted = fit(column, field.type, Place(self.table, field.name))
         if field.default_value is not None and fitted.null_count:
             fitted = fitted.fill_null(default_scalar(field))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakebed.commit.committer import CommitIdentity
-from lakebed.errors import InvalidArgument, MissingDependency, NotFound, Unsupported
+from lakebed.errors import InvalidArgument, InvalidOption, MissingDependency, NotFound, Unsupported
 from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from lakebed.options import COMMIT_USER_PREFIX, Options, check_options, unhonoured_for_read, unhonoured_for_write
 from lakebed.schema.changes import SchemaChange, SetOption
@@ -29,6 +29,7 @@ from lakebed.table.arguments import (
 from lakebed.table.changes import read_changes
 from lakebed.table.compact import Compactor
 from lakebed.table.context import TableContext
+from lakebed.table.functions import stored_options
 from lakebed.table.read import SplitReader, projected_fields
 from lakebed.table.scan import FileSieve, ScanPlan, plan_scan
 from lakebed.table.time_travel import (
@@ -345,7 +346,13 @@ class Table:
 def _canonical(change: SchemaChange) -> SchemaChange:
     """The change with an option's canonical key and text, as a schema file keeps it."""
     if isinstance(change, SetOption):
-        ((key, value),) = check_options({change.key: change.value}, for_create=False, columns=None).items()
+        checked = stored_options(check_options({change.key: change.value}, for_create=False, columns=None), ())
+        if len(checked) > 1:
+            raise InvalidOption(
+                f"option `{change.key}`: a column can not begin to count once the table exists",
+                hint="create the table with aggregate function `count`, or count with `sum` over ones",
+            )
+        ((key, value),) = checked.items()
         return SetOption(key, value)
     return change
 

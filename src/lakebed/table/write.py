@@ -33,6 +33,7 @@ from lakebed.options import (
     COMMIT_FORCE_CREATE_SNAPSHOT,
     IGNORE_DELETE,
     IGNORE_UPDATE_BEFORE,
+    LAKEBED_COUNT_FIELDS,
     ROWKIND_FIELD,
     SNAPSHOT_IGNORE_EMPTY_COMMIT,
     WRITE_BUFFER_SIZE,
@@ -65,7 +66,8 @@ class TableWriter:
         self._row_kind = row_kind
         self._overwrite = None if overwrite is None else Overwrite.parse(context, overwrite)
         self._check_row_kind()
-        self._conformer = Conformer(context.name, context.schema.fields, extra=row_kind)
+        counting = frozenset(context.options[LAKEBED_COUNT_FIELDS])
+        self._conformer = Conformer(context.name, context.schema.fields, extra=row_kind, counting=counting)
         self._router = Router(context)
         self._rules = write_rules(context)
         key = context.key_fields if context.has_key else ()
