@@ -1,7 +1,7 @@
 """Aggregate functions as users write them, and as a table keeps them.
 
 Names are stored in the one spelling that other engines know. `count` is not known to them: it is stored as `sum`,
-beside a list of the counting columns, and writing puts 1 (or 0 for null) in place of each value, so that sums are counts.
+beside a list of the counting columns; writing puts 1 (0 for null) in place of each value, so that sums are counts.
 """
 
 from __future__ import annotations
