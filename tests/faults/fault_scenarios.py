@@ -87,6 +87,12 @@ _KEYED = {
 }
 # Avro files take fewer writes than Parquet files, hence fewer runs.
 _ONE_BUCKET = {**_KEYED, "options": {"bucket": "1", "file.format": "avro"}}
+_COMPACTED = {
+    **_KEYED,
+    "options": {"bucket": "1", "file.format": "avro", "num-sorted-run.compaction-trigger": "2"},
+    "before": [[(1, key, key) for key in range(6)], [(1, 1, 21)]],
+    "own": [(1, key, 100 + key) for key in range(4)],
+}
 _PARTITIONED = {**_ONE_BUCKET, "partition_by": ["p"]}
 _MANY = [[(1, number, number)] for number in range(4)]
 
@@ -97,6 +103,7 @@ SCENARIOS = {
         Scenario("append", **_APPEND),
         Scenario("append-stream", **_APPEND, is_stream=True),
         Scenario("keyed-buckets", **_KEYED, is_stream=True),
+        Scenario("compact", **_COMPACTED, is_stream=True),
         Scenario("restamp", **_ONE_BUCKET, is_stream=True, meddling="writing"),
         Scenario("overtaken", **_ONE_BUCKET, is_stream=True, meddling="publishing"),
         Scenario("append-overtaken", **_APPEND, meddling="publishing"),

@@ -44,7 +44,7 @@ def keyed(disk: MemoryFileIO, buckets: int = 1, *, partitioned: bool = False) ->
         SCHEMA,
         primary_key=["p", "id"],
         partition_by=["p"] if partitioned else [],
-        options={"bucket": str(buckets)},
+        options={"bucket": str(buckets), "write-only": "true"},
     )
 
 

@@ -57,7 +57,7 @@ def test_append_table(shared_directory: Path, size: tuple[int, int, bool]) -> No
 def test_primary_key_table(shared_directory: Path, size: tuple[int, int, bool]) -> None:
     """The shared key shows in every snapshot what that snapshot wrote; keys of their own are all there."""
     count, commits, uses_lock = size
-    table = make(shared_directory, primary_key=["id"], options={"bucket": "1"})
+    table = make(shared_directory, primary_key=["id"], options={"bucket": "1", "write-only": "true"})
     by_snapshot = run_workers(shared_directory, count, commits, uses_lock=uses_lock)
     check_history(table, by_snapshot)
     found = dict(zip(*table.to_arrow().to_pydict().values(), strict=True))

@@ -43,7 +43,7 @@ def make(disk: FileIO, *, keyed: bool = True, partitioned: bool = False, **optio
         SCHEMA,
         primary_key=["p", "id"] if keyed else [],
         partition_by=["p"] if partitioned else [],
-        options={**({"bucket": "1"} if keyed else {}), **options},
+        options={**({"bucket": "1", "write-only": "true"} if keyed else {}), **options},
     )
 
 

@@ -57,7 +57,7 @@ FULL_COMPACTION_DELTA_COMMITS = Option[int | None](
     None,
     "Commits after which a full compaction is due.",
     minimum=1,
-    instead="lakebed does not compact while writing in this version; leave the option out",
+    honoured=True,
 )
 LOOKUP_WAIT = Option(
     "lookup-wait",

@@ -6,7 +6,7 @@ from typing import Final
 
 from lakebed.options.option import ON_WRITE, READS_AND_WRITES, Kind, Names, Option
 
-_LATER: Final = "lakebed does not compact tables in this version; leave the option out"
+_LATER: Final = "lakebed compacts tables with a primary key only in this version; leave the option out"
 _SORTING: Final = "lakebed does not reorder rows in this version; sort them before writing"
 
 WRITE_ONLY = Option(
@@ -24,7 +24,7 @@ NUM_SORTED_RUN_COMPACTION_TRIGGER = Option(
     5,
     "Sorted runs in a bucket at which compaction starts.",
     minimum=1,
-    instead=_LATER,
+    honoured=True,
 )
 NUM_SORTED_RUN_STOP_TRIGGER = Option[int | None](
     "num-sorted-run.stop-trigger",
@@ -32,7 +32,7 @@ NUM_SORTED_RUN_STOP_TRIGGER = Option[int | None](
     None,
     "Sorted runs at which writing waits for compaction; without it, three more than the trigger.",
     minimum=1,
-    instead=_LATER,
+    honoured=True,
 )
 NUM_LEVELS = Option[int | None](
     "num-levels",
@@ -40,42 +40,42 @@ NUM_LEVELS = Option[int | None](
     None,
     "Levels of a bucket, level 0 included; without it, one more than the trigger.",
     minimum=2,
-    instead=_LATER,
+    honoured=True,
 )
 COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT = Option(
     "compaction.max-size-amplification-percent",
     Kind.INTEGER,
     200,
     "Size of the newer runs, in percent of the oldest, at which everything is compacted.",
-    instead=_LATER,
+    honoured=True,
 )
 COMPACTION_SIZE_RATIO = Option(
     "compaction.size-ratio",
     Kind.INTEGER,
     1,
     "Percent by which the next run may be larger and still be taken along.",
-    instead=_LATER,
+    honoured=True,
 )
 COMPACTION_OPTIMIZATION_INTERVAL = Option[int | None](
     "compaction.optimization-interval",
     Kind.DURATION,
     None,
     "How often a full compaction is done for the sake of readers.",
-    instead=_LATER,
+    honoured=True,
 )
 COMPACTION_TOTAL_SIZE_THRESHOLD = Option[int | None](
     "compaction.total-size-threshold",
     Kind.SIZE,
     None,
     "Buckets smaller than this are always compacted in full.",
-    instead=_LATER,
+    honoured=True,
 )
 COMPACTION_INCREMENTAL_SIZE_THRESHOLD = Option[int | None](
     "compaction.incremental-size-threshold",
     Kind.SIZE,
     None,
     "Size of the new data at which a bucket is compacted in full.",
-    instead=_LATER,
+    honoured=True,
 )
 COMPACTION_OFFPEAK_START_HOUR = Option(
     "compaction.offpeak.start.hour",
@@ -84,7 +84,7 @@ COMPACTION_OFFPEAK_START_HOUR = Option(
     "First hour of the quiet time of day; -1 for none.",
     minimum=-1,
     maximum=23,
-    instead=_LATER,
+    honoured=True,
 )
 COMPACTION_OFFPEAK_END_HOUR = Option(
     "compaction.offpeak.end.hour",
@@ -93,35 +93,35 @@ COMPACTION_OFFPEAK_END_HOUR = Option(
     "Hour at which the quiet time ends; -1 for none.",
     minimum=-1,
     maximum=23,
-    instead=_LATER,
+    honoured=True,
 )
 COMPACTION_OFFPEAK_RATIO = Option(
     "compaction.offpeak-ratio",
     Kind.INTEGER,
     0,
-    "Size ratio, in percent, that is used in the quiet time.",
-    instead=_LATER,
+    "Percent that is added to the size ratio in the quiet time, by the local clock.",
+    honoured=True,
 )
 COMPACTION_FORCE_UP_LEVEL_0 = Option(
     "compaction.force-up-level-0",
     Kind.BOOLEAN,
     False,
     "Take all files of level 0 into every compaction.",
-    instead=_LATER,
+    honoured=True,
 )
 COMPACTION_FORCE_REWRITE_ALL_FILES = Option(
     "compaction.force-rewrite-all-files",
     Kind.BOOLEAN,
     False,
     "Rewrite every file in a full compaction, also those that need no change.",
-    instead=_LATER,
+    honoured=True,
 )
 COMPACTION_SMALL_FILE_RATIO = Option(
     "compaction.small-file-ratio",
     Kind.DECIMAL,
     0.7,
     "Part of the target file size below which a file counts as small.",
-    instead=_LATER,
+    honoured=True,
 )
 COMPACTION_MIN_FILE_NUM = Option(
     "compaction.min.file-num",
@@ -158,7 +158,7 @@ COMMIT_FORCE_COMPACT = Option(
     Kind.BOOLEAN,
     False,
     "Compact before every commit.",
-    instead=_LATER,
+    honoured=True,
     scope=ON_WRITE,
 )
 CLUSTERING_COLUMNS = Option[Names](

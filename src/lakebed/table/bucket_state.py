@@ -19,6 +19,7 @@ class BucketStates:
     snapshot: Snapshot | None = None
     _max_sequence: dict[tuple[bytes, int], int] = field(default_factory=dict)
     _bucket_counts: dict[bytes, int] = field(default_factory=dict)
+    _runs: dict[tuple[bytes, int], frozenset[str]] = field(default_factory=dict)
 
     @staticmethod
     def load(stores: MetadataStores, snapshot: Snapshot | None) -> BucketStates:
@@ -36,6 +37,10 @@ class BucketStates:
         """The number for the next row of a bucket."""
         return self._max_sequence.get((partition, bucket), -1) + 1
 
+    def run_count(self, partition: bytes, bucket: int) -> int:
+        """Sorted runs of a bucket."""
+        return len(self._runs.get((partition, bucket), ()))
+
     def check_bucket_count(self, table: str, partition: bytes, total_buckets: int) -> None:
         """Refuses files hashed into another number of buckets than the partition's live files."""
         current = self._bucket_counts.get(partition, total_buckets)
@@ -51,7 +56,7 @@ class BucketStates:
             return self
         if latest is None or not self._is_before(stores, latest):
             return BucketStates.load(stores, latest)
-        states = BucketStates(latest, dict(self._max_sequence), dict(self._bucket_counts))
+        states = BucketStates(latest, dict(self._max_sequence), dict(self._bucket_counts), dict(self._runs))
         try:
             for snapshot_id in range(self.snapshot_id + 1, latest.id + 1):
                 snapshot = latest if snapshot_id == latest.id else stores.snapshots.get(snapshot_id)
@@ -77,3 +82,6 @@ class BucketStates:
             bucket = (entry.partition, entry.bucket)
             self._max_sequence[bucket] = max(self._max_sequence.get(bucket, -1), entry.file.max_sequence_number)
             self._bucket_counts[entry.partition] = entry.total_buckets
+            # A file of level 0 is a run by itself; those of a higher level are one together.
+            run = entry.file.file_name if entry.file.level == 0 else f"level {entry.file.level}"
+            self._runs[bucket] = self._runs.get(bucket, frozenset()) | {run}

@@ -7,6 +7,7 @@ the same files wins or loses as a whole; appends never get in the way.
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -21,6 +22,7 @@ from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity
 from lakebed.commit.written_files import WrittenFiles
 from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter
+from lakebed.errors import CommitConflict, LakebedError
 from lakebed.fileio.base import FileIO
 from lakebed.lsm.compaction.full import last_full_ms, pick_full
 from lakebed.lsm.compaction.plan import CompactionPlan, CompactionResult
@@ -54,6 +56,8 @@ from lakebed.table.read import SplitReader
 from lakebed.table.splits import Split
 from lakebed.table.write_rules import committer_for, write_rules
 
+_log = logging.getLogger(__name__)
+
 Bucket = tuple[bytes, int]
 Keep = Callable[[list[ManifestEntry]], list[ManifestEntry]]
 
@@ -86,6 +90,15 @@ class Compactor:
         }
         written.take_back(keep=made if snapshot is not None else set())
         return snapshot
+
+    def run_quietly(self, identity: CommitIdentity) -> None:
+        """As `run`, after a commit that stands whatever happens here: failures are logged, the next round repeats."""
+        try:
+            self.run(identity)
+        except CommitConflict as conflict:
+            _log.info("table %s: another job compacted first: %s", self.context.name, conflict.message)
+        except LakebedError as error:
+            _log.warning("table %s: not compacted after the commit: %s", self.context.name, error.message)
 
     # --- inside --------------------------------------------------------------------------------------------------
 
@@ -209,6 +222,16 @@ def in_buckets(buckets: Collection[Bucket]) -> Keep:
     """Keeps the entries of these (partition, bucket) pairs."""
     wanted = frozenset(buckets)
     return lambda entries: [entry for entry in entries if (entry.partition, entry.bucket) in wanted]
+
+
+def looks_for_more(options: Options) -> bool:
+    """Whether something else than the number of runs can make a compaction due."""
+    return (
+        options[COMPACTION_FORCE_UP_LEVEL_0]
+        or options[COMPACTION_OPTIMIZATION_INTERVAL] is not None
+        or options[COMPACTION_TOTAL_SIZE_THRESHOLD] is not None
+        or options[COMPACTION_INCREMENTAL_SIZE_THRESHOLD] is not None
+    )
 
 
 def num_levels(options: Options) -> int:

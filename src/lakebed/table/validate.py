@@ -13,6 +13,18 @@ from lakebed.options import (
     BUCKET,
     BUCKET_FUNCTION_TYPE,
     BUCKET_KEY,
+    COMMIT_FORCE_COMPACT,
+    COMPACTION_FORCE_REWRITE_ALL_FILES,
+    COMPACTION_FORCE_UP_LEVEL_0,
+    COMPACTION_INCREMENTAL_SIZE_THRESHOLD,
+    COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT,
+    COMPACTION_OFFPEAK_END_HOUR,
+    COMPACTION_OFFPEAK_RATIO,
+    COMPACTION_OFFPEAK_START_HOUR,
+    COMPACTION_OPTIMIZATION_INTERVAL,
+    COMPACTION_SIZE_RATIO,
+    COMPACTION_SMALL_FILE_RATIO,
+    COMPACTION_TOTAL_SIZE_THRESHOLD,
     FIELD_AGGREGATE_FUNCTION,
     FIELD_COUNT_LIMIT,
     FIELD_DISTINCT,
@@ -26,8 +38,12 @@ from lakebed.options import (
     FIELD_TS_FIELD,
     FIELDS_DEFAULT_AGGREGATE_FUNCTION,
     FILE_FORMAT,
+    FULL_COMPACTION_DELTA_COMMITS,
     MERGE_ENGINE,
     METADATA_STATS_MODE,
+    NUM_LEVELS,
+    NUM_SORTED_RUN_COMPACTION_TRIGGER,
+    NUM_SORTED_RUN_STOP_TRIGGER,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
     PARTITION_LEGACY_NAME,
@@ -52,6 +68,7 @@ def validate_table(schema: TableSchema, options: Options, table: str) -> None:
     _check_sequence_field(schema, options, table)
     _check_row_kind_field(schema, options, table)
     _check_merge_options(schema, options, table)
+    _check_compaction_options(schema, options, table)
     if options[FILE_FORMAT] not in FORMATS:
         raise InvalidOption(
             f"table `{table}`: `file.format` is `{options[FILE_FORMAT]}`",
@@ -193,6 +210,42 @@ _ENGINES_OF = {
     FIELD_TS_FIELD: _AGGREGATING,
 }
 """Merge engines that look at an option; with any other it would be ignored in silence."""
+
+
+_COMPACTING = (
+    NUM_SORTED_RUN_COMPACTION_TRIGGER,
+    NUM_SORTED_RUN_STOP_TRIGGER,
+    NUM_LEVELS,
+    COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT,
+    COMPACTION_SIZE_RATIO,
+    COMPACTION_OPTIMIZATION_INTERVAL,
+    COMPACTION_TOTAL_SIZE_THRESHOLD,
+    COMPACTION_INCREMENTAL_SIZE_THRESHOLD,
+    COMPACTION_OFFPEAK_START_HOUR,
+    COMPACTION_OFFPEAK_END_HOUR,
+    COMPACTION_OFFPEAK_RATIO,
+    COMPACTION_FORCE_UP_LEVEL_0,
+    COMPACTION_FORCE_REWRITE_ALL_FILES,
+    COMPACTION_SMALL_FILE_RATIO,
+    COMMIT_FORCE_COMPACT,
+    FULL_COMPACTION_DELTA_COMMITS,
+)
+"""Options of the tree that only a primary-key table has."""
+
+
+def _check_compaction_options(schema: TableSchema, options: Options, table: str) -> None:
+    for option in _COMPACTING:
+        if options.has(option) and not schema.primary_keys:
+            raise InvalidOption(
+                f"table `{table}`: `{option.key}` has no effect without a primary key",
+                hint="tables without a key are not compacted in this version: leave it out",
+            )
+    levels = options[NUM_LEVELS]
+    if levels is not None and levels < 2:
+        raise InvalidOption(
+            f"table `{table}`: `{NUM_LEVELS.key}` is {levels}",
+            hint="use at least 2: level 0 for new files and one to compact them into",
+        )
 
 
 def _check_merge_options(schema: TableSchema, options: Options, table: str) -> None:

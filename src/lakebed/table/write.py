@@ -30,16 +30,21 @@ from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import (
+    COMMIT_FORCE_COMPACT,
     COMMIT_FORCE_CREATE_SNAPSHOT,
+    FULL_COMPACTION_DELTA_COMMITS,
     IGNORE_DELETE,
     IGNORE_UPDATE_BEFORE,
     LAKEBED_COUNT_FIELDS,
+    NUM_SORTED_RUN_COMPACTION_TRIGGER,
     ROWKIND_FIELD,
     SNAPSHOT_IGNORE_EMPTY_COMMIT,
     WRITE_BUFFER_SIZE,
+    WRITE_ONLY,
 )
 from lakebed.schema.store import SchemaStore
 from lakebed.table.bucket_state import BucketStates
+from lakebed.table.compact import Compactor, in_buckets, looks_for_more
 from lakebed.table.conform import Conformer, to_batches
 from lakebed.table.context import TableContext
 from lakebed.table.overwrite import Overwrite
@@ -107,11 +112,14 @@ class TableWriter:
             if self._committer.is_committed(self._identity):
                 self.abort()
                 return None
-            snapshot = self._commit(self._finish_files())
+            messages = self._finish_files()
+            snapshot = self._commit(messages)
         except BaseException:
             self.abort()
             raise
         self._is_open = False
+        if snapshot is not None:
+            self._compact_after(messages)
         return snapshot
 
     def abort(self) -> None:
@@ -294,6 +302,29 @@ class TableWriter:
             keep={self._path_in((m.partition, m.bucket))(file.file_name) for m in committed for file in m.new_files}
         )
         return snapshot
+
+    def _compact_after(self, messages: list[CommitMessage]) -> None:
+        """Compacts the buckets that this commit made due. The commit stands, whatever becomes of this."""
+        options = self._context.options
+        if not self._context.has_key or options[WRITE_ONLY]:
+            return
+        every = options[FULL_COMPACTION_DELTA_COMMITS]
+        is_full = every is not None and (not self._identity.is_replayable or self._identity.identifier % every == 0)
+        if is_full:
+            keep = None  # also buckets that earlier commits wrote to: they wait for this one
+        elif options[COMMIT_FORCE_COMPACT] or looks_for_more(options):
+            keep = in_buckets({(message.partition, message.bucket) for message in messages})
+        else:
+            due = {(message.partition, message.bucket) for message in messages if self._has_many_runs(message)}
+            if not due:
+                return
+            keep = in_buckets(due)
+        identity = CommitIdentity(self._identity.user, self._identity.identifier)
+        Compactor(self._context, is_full, keep).run_quietly(identity)
+
+    def _has_many_runs(self, message: CommitMessage) -> bool:
+        before = self._states.run_count(message.partition, message.bucket) if self._states else 0
+        return before + len(message.new_files) >= self._context.options[NUM_SORTED_RUN_COMPACTION_TRIGGER]
 
     def _latest_schema_id(self) -> int:
         """Read afresh: our files fit the table only as long as the schema they were written with is part of it."""

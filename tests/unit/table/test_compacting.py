@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import lakebed
-from lakebed.errors import CommitConflict, InvalidArgument, Unsupported
+from lakebed.errors import CommitConflict, InvalidArgument, StorageError, Unsupported
 from lakebed.lsm.checker import check_levels
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.snapshot import CommitKind
@@ -28,7 +30,7 @@ def _table(engine: str = "deduplicate", **options: object) -> lakebed.Table:
         {"day": "STRING NOT NULL", "id": "INT NOT NULL", "amount": "BIGINT", "note": "STRING"},
         primary_key=["day", "id"],
         partition_by=["day"],
-        options={"bucket": 2, "merge-engine": engine, **ENGINES[engine], **options},
+        options={"bucket": 2, "merge-engine": engine, "write-only": True, **ENGINES[engine], **options},
     )
 
 
@@ -159,3 +161,71 @@ def test_append_tables_are_refused() -> None:
     table = lake.create_table("t", {"a": "INT"})
     with pytest.raises(Unsupported, match="no primary key"):
         table.compact()
+
+
+# --- while writing ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_writing_keeps_the_number_of_runs_small(engine: str) -> None:
+    """A table that compacts as it goes shows what a write-only table shows, from few files on sound levels."""
+    table, plain = (_table(engine, **{"write-only": write_only}) for write_only in (False, True))
+    for target in (table, plain):
+        _fill(target, 23, deletes=engine == "deduplicate")
+    assert _rows(table) == _rows(plain)
+    assert _violations(table) == []
+    kinds = [snapshot.commit_kind for snapshot in table.snapshots()]
+    assert kinds.count(CommitKind.APPEND) == 23
+    assert kinds.count(CommitKind.COMPACT) >= 3
+    for split in table.scan().splits:
+        assert sum(file.level == 0 for file in split.files) <= 5
+    # The compaction belongs to the commit that made it due.
+    for before, after in pairwise(table.snapshots()):
+        if after.commit_kind is CommitKind.COMPACT:
+            assert (after.commit_user, after.commit_identifier) == (before.commit_user, before.commit_identifier)
+
+
+def test_changes_do_not_show_compactions() -> None:
+    """Whoever follows the changes sees each written row once, whenever files were merged."""
+    table, plain = (_table(**{"write-only": write_only}) for write_only in (False, True))
+    for target in (table, plain):
+        _fill(target, 12, deletes=True)
+    assert table.changes().to_pylist() == plain.changes().to_pylist()
+
+
+def test_full_compaction_every_few_commits() -> None:
+    """`full-compaction.delta-commits` merges everything at every n-th commit of a stream, at each of a batch job."""
+    stream = _table(**{"write-only": False, "full-compaction.delta-commits": 3})
+    for identifier in range(1, 7):
+        with stream.writer(commit_user="job", commit_identifier=identifier) as writer:
+            writer.write(_one_row(identifier))
+        levels = {file.level for file in stream.scan().files}
+        assert (levels == {5}) == (identifier % 3 == 0)
+    batch = _table(**{"write-only": False, "full-compaction.delta-commits": 3})
+    for number in range(2):
+        batch.write(_one_row(number))
+        assert {file.level for file in batch.scan().files} == {5}
+
+
+def test_a_failed_compaction_does_not_fail_the_commit(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The rows are in; what could not be compacted is logged and tried again after the next commit."""
+    table = _table(**{"write-only": False, "bucket": 1, "num-sorted-run.compaction-trigger": 2})
+    table.write(_one_row(1))
+    commit = Compactor._commit
+
+    def fail(self: Compactor, *arguments: object) -> object:
+        raise StorageError("disk full", hint="make room")
+
+    monkeypatch.setattr(Compactor, "_commit", fail)
+    assert table.write(_one_row(2)) is not None
+    assert "disk full" in caplog.text
+    monkeypatch.setattr(Compactor, "_commit", commit)
+    table.write(_one_row(3))
+    assert table.to_arrow().num_rows == 3
+    assert {file.level for file in table.scan().files} == {2}
+
+
+def _one_row(number: int) -> pa.Table:
+    return pa.table({"day": ["x"], "id": pa.array([number], pa.int32()), "amount": [number], "note": ["n"]})
