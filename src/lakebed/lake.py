@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakebed.catalog.filesystem import FilesystemCatalog
 from lakebed.catalog.names import DEFAULT_DATABASE, TableName, parse_table_name
 from lakebed.clock import RandomIds, SystemClock
-from lakebed.errors import InvalidArgument
+from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.fileio import open_fileio
 from lakebed.table.arguments import names_argument, options_argument
 from lakebed.table.table import Table
@@ -22,11 +22,16 @@ SchemaLike = Any
 """A pyarrow schema, a mapping from column names to types, or a list of fields."""
 
 
-def connect(path: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Lake:
+def connect(path: str | os.PathLike[str], spark: object = None, options: Mapping[str, str] | None = None) -> Lake:
     """Opens the warehouse at a local path or a URL (s3://, gs://, az://, memory://).
 
     `options` are those of the file system, such as `s3.endpoint`. Nothing is created until something is written.
     """
+    if spark is not None:
+        raise Unsupported(
+            "a Spark session was given, but this version does not run on Spark",
+            hint="leave `spark` out: tables are read and written without it",
+        )
     if not isinstance(path, str | os.PathLike):
         raise InvalidArgument(f"path is {path!r}", hint="pass a directory, or a URL such as s3://bucket/path")
     fileio, root = open_fileio(os.fspath(path), options)

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.warehouse_under_test import ints
 
 import lakebed
-from lakebed.errors import InvalidArgument
+from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.types.logical import BIGINT, STRING, DataField
 
 
@@ -112,3 +112,9 @@ def test_keys_may_be_given_as_options() -> None:
     assert table.options == {"bucket": "1"}
     table.write(pa.table({"id": ints(1), "p": ints(1)}))
     assert table.to_arrow().num_rows == 1
+
+
+def test_a_spark_session_is_refused() -> None:
+    """The place for a Spark session is there, and says that it is of no use yet."""
+    with pytest.raises(Unsupported, match="Spark"):
+        lakebed.connect("memory://no-spark", spark=object())
