@@ -1,0 +1,32 @@
+"""Benchmarks run at a small size, so that they can not rot. What they measure means nothing here."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", ["append_table", "bucket_hash", "merge_read"])
+def test_benchmark_runs(name: str) -> None:
+    """Every benchmark reaches its end and reports JSON."""
+    assert {path.stem for path in (ROOT / "benchmarks").glob("*.py")} == {
+        "__init__",
+        "append_table",
+        "bucket_hash",
+        "merge_read",
+        "peers",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{name}", "--small", "--json"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for line in done.stdout.splitlines():
+        assert json.loads(line)["benchmark"] == name
