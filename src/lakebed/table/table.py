@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakebed.commit.committer import CommitIdentity
-from lakebed.errors import InvalidArgument, InvalidOption, MissingDependency, NotFound, Unsupported
+from lakebed.errors import InvalidArgument, InvalidOption, MissingDependency, NotFound, Unsupported, did_you_mean
 from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from lakebed.options import COMMIT_USER_PREFIX, Options, check_options, unhonoured_for_read, unhonoured_for_write
-from lakebed.schema.changes import SchemaChange, SetOption
+from lakebed.schema.changes import RemoveOption, SchemaChange, SetOption
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.arguments import (
     changes_argument,
@@ -185,7 +185,7 @@ class Table:
 
     def snapshots(self) -> list[Snapshot]:
         """All snapshots that have not expired, oldest first."""
-        stores = self._context.stores
+        stores = self._current().stores
         return [stores.snapshots.get(snapshot_id) for snapshot_id in stores.snapshots.ids()]
 
     def latest_snapshot(self) -> Snapshot | None:
@@ -284,6 +284,11 @@ class Table:
         """Applies schema changes as one new schema version; all of them or none."""
         context = self._writable()
         changes = tuple(_canonical(change) for change in changes_argument(changes))
+        known = {*context.schema.options, *(change.key for change in changes if isinstance(change, SetOption))}
+        for change in changes:
+            if isinstance(change, RemoveOption) and change.key not in known:
+                hint = did_you_mean(change.key, known)
+                raise NotFound(f"table `{self.name}` has no option `{change.key}`", hint=hint)
 
         def check(before: TableSchema, after: TableSchema) -> None:
             added = {key: value for key, value in after.options.items() if before.options.get(key) != value}

@@ -8,7 +8,7 @@ from tests.unit.warehouse_under_test import Warehouse, ints
 
 import lakebed
 from lakebed import Table
-from lakebed.errors import InvalidData
+from lakebed.errors import InvalidData, NotFound
 
 
 @pytest.fixture(params=["append", "keyed"])
@@ -138,3 +138,23 @@ def test_a_handle_sees_later_versions(warehouse: Warehouse) -> None:
     assert other.to_arrow().num_rows == 2
     assert table.alter() is None
     assert table.schema.id == 1
+
+
+def test_an_option_that_is_not_set_can_not_be_removed() -> None:
+    """Removing what is not there is a slip: it is said, and no schema version is made."""
+    table = lakebed.connect("memory://remove-option").create_table("t", {"a": "INT"}, options={"file.format": "orc"})
+    with pytest.raises(NotFound, match=r"`file\.formt`") as caught:
+        table.alter(lakebed.RemoveOption("file.formt"))
+    assert "`file.format`" in caught.value.hint
+    assert table.schema.id == 0
+    table.alter(lakebed.RemoveOption("file.format"))
+    assert "file.format" not in table.options
+
+
+def test_a_dropped_table_has_no_snapshots_to_list() -> None:
+    """A handle that outlives its table says so."""
+    lake = lakebed.connect("memory://dropped")
+    table = lake.create_table("t", {"a": "INT"})
+    lake.drop_table("t")
+    with pytest.raises(NotFound, match="does not exist any more"):
+        table.snapshots()
