@@ -51,7 +51,7 @@ class MergeOrder:
 
     def group(self, rows: pa.RecordBatch) -> Groups:
         """Sorts and groups a batch in key-value shape."""
-        keys = [ordering.sort_codes(rows.column(name)) for name in self.key]
+        keys = ordering.key_codes([rows.column(name) for name in self.key])
         sequence = key_value.sequence_numbers(rows)
         if self.sequence_fields:
             user = [ordering.sort_codes(rows.column(name), descending=self.descending) for name in self.sequence_fields]

@@ -16,6 +16,9 @@ import pyarrow.compute as pc
 
 Codes = npt.NDArray[np.int64]
 
+_MOST_WORDS = 4
+"""Texts longer than this many times eight bytes are ranked instead."""
+
 
 def sort_codes(column: pa.Array, *, descending: bool = False) -> Codes:
     """int64 codes whose numeric order is the column's order; nulls come first in either direction.
@@ -64,6 +67,56 @@ def _float_codes(values: npt.NDArray[np.float64]) -> Codes:
 
 def _dense(codes: Codes) -> Codes:
     return np.unique(codes, return_inverse=True)[1].astype(np.int64)
+
+
+def key_codes(columns: Sequence[pa.Array]) -> list[Codes]:
+    """Codes that order and tell apart rows by these columns together, in as few arrays as possible.
+
+    Like all codes they compare within one call only.
+    """
+    return packed([codes for column in columns for codes in _word_codes(column) or [sort_codes(column)]])
+
+
+def packed(columns: Sequence[Codes]) -> list[Codes]:
+    """The same order in fewer columns: neighbours whose values span few enough bits share one integer.
+
+    One sort of one integer is several times as fast as a sort by two.
+    """
+    result: list[Codes] = []
+    room = 0
+    for codes in columns:
+        low, high = (int(codes.min()), int(codes.max())) if len(codes) else (0, 0)
+        bits = (high - low).bit_length()
+        if result and bits <= room:
+            result[-1] = (result[-1] << bits) | (codes - low)
+            room -= bits
+        elif bits <= 63:
+            result.append(codes - low if bits < 63 else codes)
+            room = 63 - bits
+        else:
+            result.append(codes)
+            room = 0
+    return result
+
+
+def _word_codes(column: pa.Array) -> list[Codes] | None:
+    """Texts of one length, eight bytes at a time; None for all other columns.
+
+    Such texts are ordered as their bytes are, and their bytes as big-endian integers are: no text is compared.
+    """
+    arrow = column.type
+    if column.null_count or not len(column) or not (pa.types.is_string(arrow) or pa.types.is_binary(arrow)):
+        return None
+    offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
+    length = int(offsets[1] - offsets[0])
+    if not 0 < length <= _MOST_WORDS * 8 or np.any(np.diff(offsets) != length):
+        return None
+    data = np.frombuffer(column.buffers()[2], np.uint8)[offsets[0] : offsets[-1]].reshape(len(column), length)
+    words = -(-length // 8)
+    padded = np.zeros((len(column), words * 8), np.uint8)
+    padded[:, :length] = data
+    unsigned = padded.view(">u8").astype(np.uint64)
+    return [(unsigned[:, word] ^ np.uint64(1 << 63)).view(np.int64) for word in range(words)]
 
 
 def argsort(columns: Sequence[Codes]) -> npt.NDArray[np.int64]:

@@ -15,6 +15,8 @@ from lakebed.testing.model_arrow import to_arrow_array
 from lakebed.testing.strategies import ATOMIC_TYPES, values_of
 from lakebed.types import ordering
 
+_INT64 = st.one_of(st.integers(-3, 3), st.integers(-(1 << 63), (1 << 63) - 1))
+
 
 def ranks(column: pa.Array, *, descending: bool = False) -> list[int]:
     """Dense ranks of a column's codes."""
@@ -99,3 +101,32 @@ def test_changes_marks_the_first_row_of_each_key() -> None:
     columns = [np.array([1, 1, 1, 2]), np.array([7, 7, 8, 8])]
     assert ordering.changes(columns).tolist() == [True, False, True, True]
     assert ordering.changes([np.array([], np.int64)]).tolist() == []
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(st.integers(-5, 5), st.sampled_from(["ab", "b", "", "ab\0", "zzzzzzzzz"])), max_size=30))
+def test_key_codes_order_like_the_columns(rows: list[tuple[int, str]]) -> None:
+    """Packed codes sort and separate rows exactly as the columns one by one do, whatever the lengths of texts."""
+    columns = [pa.array([row[0] for row in rows], pa.int64()), pa.array([row[1] for row in rows], pa.string())]
+    _check_key_codes(columns)
+
+
+@settings(max_examples=200)
+@given(
+    st.integers(1, 20).flatmap(
+        lambda length: st.lists(st.tuples(st.binary(min_size=length, max_size=length), _INT64), max_size=30)
+    ),
+    st.integers(0, 3),
+)
+def test_key_codes_of_texts_of_one_length(rows: list[tuple[bytes, int]], offset: int) -> None:
+    """Bytes of one length go eight at a time, also in sliced arrays, next to integers of any size."""
+    columns = [pa.array([row[0] for row in rows], pa.binary()), pa.array([row[1] for row in rows], pa.int64())]
+    _check_key_codes([column.slice(offset) for column in columns])
+
+
+def _check_key_codes(columns: list[pa.Array]) -> None:
+    plain = [ordering.sort_codes(column) for column in columns]
+    codes = ordering.key_codes(columns)
+    assert ordering.argsort(codes).tolist() == ordering.argsort(plain).tolist()
+    order = ordering.argsort(plain)
+    assert ordering.changes([c[order] for c in codes]).tolist() == ordering.changes([c[order] for c in plain]).tolist()
