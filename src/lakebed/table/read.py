@@ -39,6 +39,11 @@ def projected_fields(context: TableContext, columns: Sequence[str] | None) -> tu
     return tuple(context.schema.fields_of(columns))
 
 
+KEPT_RAW_ROWS = DEFAULT_ROW_GROUP_ROWS
+KEPT_MERGE_ROWS = 1 << 18
+"""Rows of a run that are read at a time when everything is kept. A merge holds as many of each of its runs."""
+
+
 @dataclass(frozen=True)
 class SplitReader:
     """Reads splits of one table for one projection and filter."""
@@ -48,7 +53,7 @@ class SplitReader:
     predicate: Predicate | None = None
     use_threads: bool = True
     keeps_everything: bool = False
-    """Whether the caller holds all rows in the end: then whole row groups are read at once, which is quicker."""
+    """Whether the caller holds all rows in the end: then more of them are read at a time, which is quicker."""
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -88,22 +93,23 @@ class SplitReader:
 
     def _section(self, split: Split, section: Section) -> Iterator[pa.RecordBatch]:
         if not self.context.has_key:
-            yield from self._run(split, section.runs[0], self._needed, self.predicate, self._raw_batch_rows)
+            yield from self._run(split, section.runs[0], self._needed, self.predicate, self._batch_rows(KEPT_RAW_ROWS))
         elif needs_merge(section):
             # Row groups may be skipped by key only: a skipped newer row would bring an older one back.
             key_part = self._key_part()
-            runs = [self._run(split, run, self._merge_fields, key_part) for run in section.runs]
+            rows = self._batch_rows(KEPT_MERGE_ROWS)
+            runs = [self._run(split, run, self._merge_fields, key_part, rows) for run in section.runs]
             for merged in merge_runs(runs, self.context.merge_order, self.context.merge_engine, in_key_order=False):
                 yield _visible(merged)
         else:
             fields = (system_columns.VALUE_KIND, *self._needed)
-            for batch in self._run(split, section.runs[0], fields, self.predicate, self._raw_batch_rows):
+            for batch in self._run(split, section.runs[0], fields, self.predicate, self._batch_rows(KEPT_RAW_ROWS)):
                 yield _visible(batch)
 
-    @property
-    def _raw_batch_rows(self) -> int | None:
-        is_free = self.keeps_everything and not self.context.options.has(READ_BATCH_SIZE)
-        return DEFAULT_ROW_GROUP_ROWS if is_free else None
+    def _batch_rows(self, when_kept: int) -> int:
+        """Rows to read at a time: what the table's options say, or more if the caller keeps all of them anyway."""
+        option = self.context.options[READ_BATCH_SIZE]
+        return when_kept if self.keeps_everything and not self.context.options.has(READ_BATCH_SIZE) else option
 
     def _key_part(self) -> Predicate | None:
         if self.predicate is None:
