@@ -41,6 +41,7 @@ _CODECS = {
     "uncompressed": "none",
 }
 _FINE_TIMESTAMPS = (pa.timestamp("ns"), pa.timestamp("ns", tz="UTC"))
+_AT_HAND = (pa.OSFile, pa.MemoryMappedFile, pa.BufferReader)
 _FOOTER_BOUND_BYTES = 4096
 """Parquet's C++ writer leaves longer values out of a row group's statistics."""
 
@@ -226,7 +227,8 @@ class ParquetReader:
         return pq.ParquetFile(
             self._source,
             metadata=footer,
-            pre_buffer=True,
+            # Reading ahead saves round trips to a store; of a file at hand it only makes a second copy.
+            pre_buffer=not isinstance(self._source, _AT_HAND),
             page_checksum_verification=True,
             arrow_extensions_enabled=False,
         )
