@@ -162,10 +162,7 @@ class PartialUpdate(FoldingEngine):
             return pa.nulls(len(segments), column.type)
         if not aggregate.keeps_arrival_order:
             kept = kept.reordered(order.ranks(kept, considered))
-        folded = aggregate.reduce(column, kept)
-        places = np.full(len(segments), NO_ROW, dtype=np.int64)
-        places[remaining] = np.arange(len(remaining))
-        return folded.take(pa.array(places, mask=places == NO_ROW))
+        return segments.spread(aggregate.reduce(column, kept), remaining)
 
     def _after_removal(
         self, rows: pa.RecordBatch, segments: Segments, orders: Mapping[SequenceGroup, _GroupOrder]
