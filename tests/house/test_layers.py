@@ -26,7 +26,7 @@ LAYERS = {
     "catalog": 7,
     "lake": 8,
 }
-ABOVE_ALL = {"testing", "__init__"}
+ABOVE_ALL = {"testing", "__init__", "__main__"}
 HEAVY = {"pandas", "polars", "duckdb", "obstore", "pyspark", "hypothesis"}
 
 

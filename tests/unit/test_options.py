@@ -373,7 +373,6 @@ def test_bad_value_is_explained(key: str, value: object, expected: str) -> None:
         ("deletion-vectors.enabled", "true"),
         ("snapshot.time-retained", "2 h"),
         ("snapshot.time-retained", "1 h"),
-        ("fields.a.default-value", "0"),
         ("write-mode", "batch"),
         ("sink.parallelism", "4"),
         ("file-index.bloom-filter.columns", "a"),
@@ -395,7 +394,7 @@ def test_options_that_are_not_honoured_are_refused(key: str, value: str) -> None
 
 @pytest.mark.parametrize(
     ("option", "choice"),
-    [(MERGE_ENGINE, "first-row"), (CHANGELOG_PRODUCER, "lookup"), (SCAN_MODE, "compacted-full")],
+    [(CHANGELOG_PRODUCER, "lookup"), (SCAN_MODE, "compacted-full")],
 )
 def test_choices_that_are_not_honoured_are_refused(option: Option[str], choice: str) -> None:
     """Of an option with choices, those that do not work are refused with those that do."""
@@ -471,11 +470,7 @@ def test_stored_options_that_would_make_reads_wrong() -> None:
         "owner": "ann",
         "bucket": "4",
     }
-    assert keys(unhonoured_for_read(raw)) == [
-        "merge-engine",
-        "deletion-vectors.enabled",
-        "fields.a.default-value",
-    ]
+    assert keys(unhonoured_for_read(raw)) == ["deletion-vectors.enabled"]
 
 
 def test_stored_options_that_would_make_writes_wrong() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lakebed.catalog.names import DEFAULT_DATABASE, TableName, check_name
+from lakebed.catalog.names import DEFAULT_DATABASE, READ_OPTIMIZED, TableName, check_name
 from lakebed.clock import Clock, IdSource
 from lakebed.errors import AlreadyExists, InvalidArgument, NotFound, did_you_mean
 from lakebed.fileio.base import FileIO
@@ -100,8 +100,8 @@ class FilesystemCatalog:
         if_not_exists: bool = False,
     ) -> Table:
         """Makes a table and returns it."""
-        if name.branch != "main":
-            raise InvalidArgument(f"`{name}` names a branch", hint="create the table itself")
+        if not name.is_table_itself:
+            raise InvalidArgument(f"`{name}` names a branch or view", hint="create the table itself")
         self.check_database(name.database)
         checked = check_options(options or {}, for_create=True, columns=[field.name for field in fields])
         checked = stored_options(checked, fields)
@@ -127,7 +127,15 @@ class FilesystemCatalog:
         if schema is None:
             raise self._missing(name)
         context = TableContext(
-            str(name), self.fileio, paths, schema, schemas, Options(schema.options), self.clock, self.ids
+            str(name),
+            self.fileio,
+            paths,
+            schema,
+            schemas,
+            Options(schema.options),
+            self.clock,
+            self.ids,
+            is_read_optimized=name.view == READ_OPTIMIZED,
         )
         return Table(context)
 
@@ -137,8 +145,8 @@ class FilesystemCatalog:
 
     def drop_table(self, name: TableName, *, if_exists: bool = False) -> None:
         """Removes a table with all its files."""
-        if name.branch != "main":
-            raise InvalidArgument(f"`{name}` names a branch", hint="name the table itself to drop it")
+        if not name.is_table_itself:
+            raise InvalidArgument(f"`{name}` names a branch or view", hint="name the table itself to drop it")
         if not self.has_table(name):
             if if_exists:
                 return
@@ -150,8 +158,8 @@ class FilesystemCatalog:
 
     def rename_table(self, old: TableName, new: TableName) -> None:
         """Gives a table another name, also in another database."""
-        if old.branch != "main" or new.branch != "main":
-            raise InvalidArgument("a branch can not be renamed this way", hint="name the table itself")
+        if not (old.is_table_itself and new.is_table_itself):
+            raise InvalidArgument("a branch or view can not be renamed this way", hint="name the table itself")
         if not self.has_table(old):
             raise self._missing(old)
         self.check_database(new.database)

@@ -12,19 +12,27 @@ from lakebed.errors import InvalidArgument, Unsupported
 DEFAULT_DATABASE = "default"
 _FORBIDDEN = set("./\\:*?\"<>|%#$`'") | {chr(code) for code in range(32)} | {chr(127)}
 _BRANCH = "branch_"
+READ_OPTIMIZED = "ro"
+"""The view that shows what full compaction has brought to the highest level."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """A table's full name, and the branch of it that is meant."""
+    """A table's full name, the branch of it that is meant, and the view on it (`ro`) if another than itself."""
 
     database: str
     table: str
     branch: str = "main"
+    view: str = ""
+
+    @property
+    def is_table_itself(self) -> bool:
+        """Whether this names neither a branch nor a view."""
+        return self.branch == "main" and not self.view
 
     def __str__(self) -> str:
-        suffix = "" if self.branch == "main" else f"$branch_{self.branch}"
-        return f"{self.database}.{self.table}{suffix}"
+        branch = "" if self.branch == "main" else f"$branch_{self.branch}"
+        return f"{self.database}.{self.table}{branch}{'$' if self.view else ''}{self.view}"
 
 
 def check_name(name: object, what: str) -> str:
@@ -53,19 +61,22 @@ def check_branch_name(name: str) -> str:
 
 
 def parse_table_name(text: object, current_database: str) -> TableName:
-    """`t`, `db.t` or `db.t$branch_b`; backticks around a part are allowed."""
+    """`t`, `db.t`, `db.t$branch_b`, `db.t$ro` or `db.t$branch_b$ro`; backticks around a part are allowed."""
     if not isinstance(text, str):
         raise InvalidArgument(f"table name {text!r} is no text", hint="pass it like `db.table`")
     parts = [_unquoted(part) for part in text.split(".")]
     if len(parts) > 2:
         raise InvalidArgument(f"table name {text!r} has {len(parts)} parts", hint="write `database.table` or `table`")
     database = check_name(parts[0], "database") if len(parts) == 2 else current_database
-    table, dollar, suffix = parts[-1].partition("$")
+    table, *suffixes = parts[-1].split("$")
     check_name(table, "table")
-    if not dollar:
-        return TableName(database, table)
-    if suffix.startswith(_BRANCH) and "$" not in suffix:
-        return TableName(database, table, check_branch_name(suffix.removeprefix(_BRANCH)))
+    branch = "main"
+    if suffixes and suffixes[0].startswith(_BRANCH):
+        branch = check_branch_name(suffixes.pop(0).removeprefix(_BRANCH))
+    if not suffixes:
+        return TableName(database, table, branch)
+    if suffixes == [READ_OPTIMIZED]:
+        return TableName(database, table, branch, READ_OPTIMIZED)
     raise Unsupported(
         f"system table `{text}` is not available in this version",
         hint="use the methods of the table itself, such as t.snapshots() and t.scan()",

@@ -76,4 +76,22 @@ def _runs(files: Sequence[DataFile], members: list[int], low: list[int], high: l
     return tuple(SortedRun(tuple(files[i] for i in run)) for run in runs)
 
 
-__all__ = ["Section", "SortedRun", "cut_sections", "key_bounds"]
+def overlapping_runs(
+    runs: Sequence[SortedRun], files: Sequence[DataFile], key_types: Sequence[DataType]
+) -> list[SortedRun]:
+    """What of the runs may share a key with the files, judging by their smallest and largest keys."""
+    candidates = [file for run in runs for file in run.files]
+    if not candidates or not files:
+        return []
+    low, high = key_bounds([*files, *candidates], key_types)
+    lowest, highest = min(low[: len(files)]), max(high[: len(files)])
+    bounds = iter(zip(low[len(files) :], high[len(files) :], strict=True))
+    kept = [tuple(file for file in run.files if _meets(next(bounds), lowest, highest)) for run in runs]
+    return [SortedRun(members) for members in kept if members]
+
+
+def _meets(bounds: tuple[int, int], lowest: int, highest: int) -> bool:
+    return bounds[0] <= highest and bounds[1] >= lowest
+
+
+__all__ = ["Section", "SortedRun", "cut_sections", "key_bounds", "overlapping_runs"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from lakebed.errors import InvalidData
+from lakebed.errors import InvalidData, InvalidOption
+from lakebed.merge.base import MergeSetup
 from lakebed.merge.folding import Folded, FoldingEngine, value_columns
 from lakebed.merge.segments import NO_ROW, Segments
-from lakebed.options import IGNORE_DELETE
+from lakebed.options import IGNORE_DELETE, SEQUENCE_FIELD
 
 
 class FirstRow(FoldingEngine):
@@ -16,13 +18,29 @@ class FirstRow(FoldingEngine):
 
     name = "first-row"
 
-    def fold(self, rows: pa.RecordBatch, segments: Segments) -> Folded:
-        """The oldest row of every segment that is no retract."""
-        if segments.has_retracts and not self.setup.options[IGNORE_DELETE]:
+    @classmethod
+    def check(cls, setup: MergeSetup, table: str) -> None:
+        """The first row is the one that came first: no column can say otherwise."""
+        if setup.options[SEQUENCE_FIELD]:
+            raise InvalidOption(
+                f"table `{table}`: merge engine `first-row` does not go with `sequence.field`",
+                hint="leave the option out, or use merge engine `deduplicate` with "
+                "`sequence.field.sort-order` = `descending` to keep the row with the smallest value",
+            )
+
+    @staticmethod
+    def refuse_retracts(retracts: npt.NDArray[np.bool_]) -> None:
+        """Raises if any row takes something away: a first row is never taken back."""
+        if np.any(retracts):
             raise InvalidData(
-                "a first-row table got a -U or -D row for a key that it holds",
+                "a first-row table takes no -U and -D rows",
                 hint="send inserts only, or set `ignore-delete` to true to drop such rows",
             )
+
+    def fold(self, rows: pa.RecordBatch, segments: Segments) -> Folded:
+        """The oldest row of every segment that is no retract."""
+        if not self.setup.options[IGNORE_DELETE]:
+            self.refuse_retracts(segments.retracts)
         first = segments.first(~segments.retracts)
         chosen = np.where(first == NO_ROW, segments.starts, first)
         names = value_columns(rows, self.setup.key)

@@ -19,8 +19,6 @@ MERGE_ENGINE = Option(
     "deduplicate",
     "What becomes of rows with the same key: keep the newest, update column by column, aggregate, keep the first.",
     choices=("deduplicate", "partial-update", "aggregation", "first-row"),
-    instead="first-row tables show rows only after a compaction, which is not available in this version",
-    honoured_choices=("deduplicate", "partial-update", "aggregation"),
     immutable=True,
     honoured=True,
     affects=READS_AND_WRITES,
@@ -70,8 +68,10 @@ SEQUENCE_AUTO_PADDING = Option(
     "sequence.auto-padding",
     Kind.TEXT,
     "false",
-    "Put deletes before inserts that have the same sequence value (`true` or `row-kind-flag`).",
-    instead="rows with equal sequence values are ordered by arrival; write deletes first",
+    "Put deletes before inserts of one commit that have the same sequence value (`true` or `row-kind-flag`).",
+    pattern=r"(?i)\s*(true|false|((row-kind-flag|second-to-micro|millis-to-micro)\s*,?\s*)*)\s*",
+    form="`true`, `false`, or names out of `row-kind-flag`, `second-to-micro` and `millis-to-micro`",
+    honoured=True,
     scope=ON_WRITE,
     paimon="differs: Paimon dropped it in 0.8 and never took a boolean",
 )
@@ -222,7 +222,7 @@ FIELD_DEFAULT_VALUE = FieldOption[str | None](
     Kind.TEXT,
     None,
     "What a read shows in place of null in this column; the stored value stays null.",
-    instead="replace nulls after reading, with `fill_null` in Arrow for example",
+    honoured=True,
     affects=READS,
     paimon="differs: Paimon dropped it in 1.3 for column defaults that are applied when writing",
 )
@@ -231,12 +231,12 @@ RECORD_LEVEL_EXPIRE_TIME = Option[int | None](
     Kind.DURATION,
     None,
     "Age at which compaction may drop a row.",
-    instead="delete old rows with a write of `-D` rows",
+    honoured=True,
 )
 RECORD_LEVEL_TIME_FIELD = Option[str | None](
     "record-level.time-field",
     Kind.TEXT,
     None,
     "Column that holds the time a row's age is counted from.",
-    instead="delete old rows with a write of `-D` rows",
+    honoured=True,
 )

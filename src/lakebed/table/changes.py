@@ -13,6 +13,7 @@ from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.schema import system_columns
 from lakebed.table.context import TableContext
 from lakebed.table.read import SplitReader
+from lakebed.table.shown_defaults import with_defaults
 from lakebed.table.splits import BucketFiles, SplitRules, append_splits
 from lakebed.types.arrow import to_arrow_schema
 from lakebed.types.key_value import VALUE_KIND
@@ -70,7 +71,7 @@ def _changes_of(context: TableContext, snapshot: Snapshot) -> Iterator[pa.Record
         files = BucketFiles(entry.partition, entry.bucket, entry.total_buckets, (entry.file,))
         for split in append_splits(files, unlimited):
             for batch in reader.read_stored(split):
-                yield _with_kind_first(batch, context.has_key)
+                yield _with_kind_first(with_defaults(batch, context.shown_defaults), context.has_key)
 
 
 def _with_kind_first(batch: pa.RecordBatch, has_key: bool) -> pa.RecordBatch:

@@ -25,16 +25,20 @@ from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter
 from lakebed.errors import CommitConflict, LakebedError
 from lakebed.fileio.base import FileIO
 from lakebed.lsm.compaction.full import last_full_ms, pick_full
+from lakebed.lsm.compaction.merging import FirstRowMerging, PlainMerging, SectionMerging
 from lakebed.lsm.compaction.plan import CompactionPlan, CompactionResult
 from lakebed.lsm.compaction.task import CompactionTask
 from lakebed.lsm.compaction.universal import UniversalPicker, UniversalSettings
 from lakebed.lsm.levels import Levels
 from lakebed.lsm.sections import Section, SortedRun, key_bounds
+from lakebed.merge.first_row import FirstRow
+from lakebed.merge.folding import folding_lone_rows
 from lakebed.metadata.data_file import DataFile, FileSource
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import (
+    AGGREGATION_REMOVE_RECORD_ON_DELETE,
     COMPACTION_FORCE_REWRITE_ALL_FILES,
     COMPACTION_FORCE_UP_LEVEL_0,
     COMPACTION_INCREMENTAL_SIZE_THRESHOLD,
@@ -46,15 +50,20 @@ from lakebed.options import (
     COMPACTION_SIZE_RATIO,
     COMPACTION_SMALL_FILE_RATIO,
     COMPACTION_TOTAL_SIZE_THRESHOLD,
-    NUM_LEVELS,
+    MERGE_ENGINE,
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
     Options,
 )
 from lakebed.schema import system_columns
-from lakebed.table.context import TableContext
+from lakebed.table.context import TableContext, num_levels
 from lakebed.table.read import SplitReader
+from lakebed.table.record_expiry import RecordExpiry
+from lakebed.table.scan import FileSieve
 from lakebed.table.splits import Split
 from lakebed.table.write_rules import committer_for, write_rules
+from lakebed.types.predicate_parse import to_predicate
 
 _log = logging.getLogger(__name__)
 
@@ -105,7 +114,7 @@ class Compactor:
     def _compacted(self, maker: _FileMaker) -> list[CommitMessage]:
         latest = self.context.stores.snapshots.latest()
         buckets = self._buckets(latest)
-        picked = [(key, plan) for key, files in buckets.items() if (plan := self._pick(files)) is not None]
+        picked = [(key, plan) for key, files in buckets.items() if (plan := self._pick(files, maker)) is not None]
         if not picked:
             return []
 
@@ -129,16 +138,23 @@ class Compactor:
                 found[entry.partition, entry.bucket, entry.total_buckets].append(entry.file)
         return found
 
-    def _pick(self, files: Sequence[DataFile]) -> CompactionPlan | None:
+    def _pick(self, files: Sequence[DataFile], maker: _FileMaker) -> CompactionPlan | None:
         options = self.context.options
         levels = Levels.of(files, self.context.key_types, num_levels(options))
         if self.full:
-            return pick_full(levels, force_rewrite=options[COMPACTION_FORCE_REWRITE_ALL_FILES])
+            return pick_full(
+                levels,
+                force_rewrite=options[COMPACTION_FORCE_REWRITE_ALL_FILES],
+                must_rewrite=maker.holds_expired_rows,
+            )
         picker = UniversalPicker(_settings(options))
         now_ms = self.context.clock.now_ms()
         plan = picker.pick(levels, now_ms=now_ms, last_full_ms=last_full_ms(levels))
-        if plan is None and options[COMPACTION_FORCE_UP_LEVEL_0]:
+        if plan is None and needs_empty_level_0(options):
             plan = picker.force_up_level_0(levels, now_ms=now_ms)
+        if plan is not None and not plan.is_full and removes_records(options) and _may_hold_retracts(plan.files):
+            # One row can not say "removed, then added again": as long as older rows stay behind, a removal must too.
+            return picker.everything(levels, "removed records")
         return plan
 
     def _commit(
@@ -185,6 +201,11 @@ class _FileMaker:
         self._layout = FileLayout(context.schema.id, context.schema.fields, context.key_fields)
         fields = (system_columns.SEQUENCE_NUMBER, system_columns.VALUE_KIND, *context.schema.fields)
         self._reader = SplitReader(context, fields, use_threads=False)
+        self._expiry = RecordExpiry.of(context.schema, context.options, context.clock.now_ms())
+        key_fields = (*context.key_fields, self._expiry.column) if self._expiry else context.key_fields
+        self._key_reader = SplitReader(context, tuple(dict.fromkeys(key_fields)), use_threads=False)
+        condition = self._expiry.condition if self._expiry else None
+        self._expired_files = FileSieve(context, to_predicate(condition, context.schema.arrow_schema))
         self._prefix = context.new_data_file_prefix()
         self._counter = itertools.count()
 
@@ -193,17 +214,36 @@ class _FileMaker:
         options = self._context.options
         return CompactionTask(
             self._context.key_types,
-            self._context.merge_order,
-            self._context.merge_engine,
-            lambda run: self._rows(partition, bucket, run),
+            self._merging(partition, bucket),
             lambda level: self._writer(partition, bucket, level),
             self._rules.target_size_bytes,
             options[COMPACTION_SMALL_FILE_RATIO],
             options[COMPACTION_FORCE_REWRITE_ALL_FILES],
+            self.holds_expired_rows,
         )
 
-    def _rows(self, partition: bytes, bucket: int, run: SortedRun) -> Iterator[pa.RecordBatch]:
-        return self._reader.read_stored(Split(partition, bucket, (Section((run,)),)))
+    def holds_expired_rows(self, file: DataFile) -> bool:
+        """Whether rows of the file have outlived the table's `record-level.expire-time`, as far as statistics tell."""
+        return self._expiry is not None and bool(self._expired_files.may_hold_matches([file])[0])
+
+    def _merging(self, partition: bytes, bucket: int) -> SectionMerging:
+        context = self._context
+        read_run = self._read_with(self._reader, partition, bucket)
+        if not context.is_first_row:
+            return PlainMerging(context.merge_order, context.merge_engine, read_run)
+        # Of a key that has expired the first row is gone: the next one may be the first again.
+        read_keys = self._read_with(self._key_reader, partition, bucket)
+        engine = folding_lone_rows(context.merge_engine)
+        return FirstRowMerging(context.merge_order, engine, read_run, read_keys, tuple(context.key_types))
+
+    def _read_with(
+        self, reader: SplitReader, partition: bytes, bucket: int
+    ) -> Callable[[SortedRun], Iterator[pa.RecordBatch]]:
+        def read(run: SortedRun) -> Iterator[pa.RecordBatch]:
+            batches = reader.read_stored(Split(partition, bucket, (Section((run,)),)))
+            return batches if self._expiry is None else map(self._expiry.without_expired, batches)
+
+        return read
 
     def _writer(self, partition: bytes, bucket: int, level: int) -> RollingWriter:
         return RollingWriter(
@@ -224,19 +264,32 @@ def in_buckets(buckets: Collection[Bucket]) -> Keep:
     return lambda entries: [entry for entry in entries if (entry.partition, entry.bucket) in wanted]
 
 
+def needs_empty_level_0(options: Options) -> bool:
+    """Whether new files must leave level 0 as soon as possible. First-row tables show nothing of it."""
+    return options[COMPACTION_FORCE_UP_LEVEL_0] or options[MERGE_ENGINE] == FirstRow.name
+
+
+def removes_records(options: Options) -> bool:
+    """Whether a `-D` row ends what was there of its key, so that later rows begin anew."""
+    return bool(
+        options[PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE]
+        or options[PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP]
+        or options[AGGREGATION_REMOVE_RECORD_ON_DELETE]
+    )
+
+
+def _may_hold_retracts(files: Sequence[DataFile]) -> bool:
+    return any(file.delete_row_count != 0 for file in files)
+
+
 def looks_for_more(options: Options) -> bool:
     """Whether something else than the number of runs can make a compaction due."""
     return (
-        options[COMPACTION_FORCE_UP_LEVEL_0]
+        needs_empty_level_0(options)
         or options[COMPACTION_OPTIMIZATION_INTERVAL] is not None
         or options[COMPACTION_TOTAL_SIZE_THRESHOLD] is not None
         or options[COMPACTION_INCREMENTAL_SIZE_THRESHOLD] is not None
     )
-
-
-def num_levels(options: Options) -> int:
-    """Levels of a bucket, level 0 included."""
-    return options[NUM_LEVELS] or options[NUM_SORTED_RUN_COMPACTION_TRIGGER] + 1
 
 
 def _settings(options: Options) -> UniversalSettings:

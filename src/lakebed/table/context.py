@@ -11,12 +11,15 @@ from lakebed.clock import Clock, IdSource
 from lakebed.fileio.base import FileIO
 from lakebed.merge import MERGE_ENGINES, MergeEngine
 from lakebed.merge.base import MergeOrder, MergeSetup
+from lakebed.merge.first_row import FirstRow
 from lakebed.metadata.paths import TablePaths, partition_path
 from lakebed.metadata.stores import MetadataStores
 from lakebed.options import (
     DATA_FILE_PREFIX,
     MANIFEST_COMPRESSION,
     MERGE_ENGINE,
+    NUM_LEVELS,
+    NUM_SORTED_RUN_COMPACTION_TRIGGER,
     PARTITION_DEFAULT_NAME,
     PARTITION_LEGACY_NAME,
     SEQUENCE_FIELD,
@@ -26,6 +29,7 @@ from lakebed.options import (
 from lakebed.schema.store import SchemaStore
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.bucket_state import BucketStates
+from lakebed.table.shown_defaults import shown_defaults
 from lakebed.types.binary_row import decode_row
 from lakebed.types.logical import DataField, DataType
 
@@ -42,6 +46,11 @@ def merge_setup(schema: TableSchema, options: Options) -> MergeSetup:
     return MergeSetup(schema.fields, schema.primary_keys, options)
 
 
+def num_levels(options: Options) -> int:
+    """Levels of a bucket, level 0 included."""
+    return options[NUM_LEVELS] or options[NUM_SORTED_RUN_COMPACTION_TRIGGER] + 1
+
+
 @dataclass(frozen=True)
 class TableContext:
     """One table under one schema. `options` are the stored ones with the overrides of this handle on top."""
@@ -54,6 +63,8 @@ class TableContext:
     options: Options
     clock: Clock
     ids: IdSource
+    is_read_optimized: bool = False
+    """Whether reads show the highest level only: no merge, and what is not fully compacted yet is left out."""
     memory: TableMemory = field(default_factory=TableMemory, compare=False)
 
     @cached_property
@@ -99,6 +110,23 @@ class TableContext:
     def merge_engine(self) -> MergeEngine:
         """The engine that folds rows of one key."""
         return MERGE_ENGINES[self.options[MERGE_ENGINE]](merge_setup(self.schema, self.options))
+
+    @cached_property
+    def shown_defaults(self) -> dict[str, pa.Scalar]:
+        """What reads show in place of null, by column."""
+        return shown_defaults(self.schema, self.options)
+
+    @property
+    def is_first_row(self) -> bool:
+        """Whether the first row of a key stays. Above level 0 every key is there once, so nothing is merged there."""
+        return self.has_key and self.options[MERGE_ENGINE] == FirstRow.name
+
+    @property
+    def lowest_visible_level(self) -> int:
+        """Files below this level are not shown by reads: which of their rows count is known after compaction only."""
+        if self.is_read_optimized and self.has_key:
+            return num_levels(self.options) - 1
+        return 1 if self.is_first_row else 0
 
     @cached_property
     def _directories(self) -> dict[bytes, str]:

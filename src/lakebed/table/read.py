@@ -18,6 +18,7 @@ from lakebed.metadata.data_file import DataFile
 from lakebed.options import READ_BATCH_SIZE
 from lakebed.schema import system_columns
 from lakebed.table.context import TableContext
+from lakebed.table.shown_defaults import stored_part, with_defaults
 from lakebed.table.splits import Split, needs_merge
 from lakebed.types import key_value
 from lakebed.types import predicate as predicates
@@ -64,7 +65,7 @@ class SplitReader:
         """Matching rows of a split; no empty batches."""
         for section in split.sections:
             for batch in self._section(split, section):
-                rows = self._filtered(batch)
+                rows = self._filtered(with_defaults(batch, self.context.shown_defaults))
                 if rows.num_rows:
                     yield rows.select(self.schema.names)
 
@@ -72,6 +73,11 @@ class SplitReader:
         """Rows of a split file by file as they are stored: unmerged, retracts included, unfiltered."""
         for file in split.files:
             yield from self._file(split, file, self.fields, None)
+
+    @cached_property
+    def _stored(self) -> Predicate | None:
+        """What the filter says of the values in files."""
+        return stored_part(self.predicate, self.context.schema, self.context.shown_defaults)
 
     @cached_property
     def _needed(self) -> tuple[DataField, ...]:
@@ -93,7 +99,7 @@ class SplitReader:
 
     def _section(self, split: Split, section: Section) -> Iterator[pa.RecordBatch]:
         if not self.context.has_key:
-            yield from self._run(split, section.runs[0], self._needed, self.predicate, self._batch_rows(KEPT_RAW_ROWS))
+            yield from self._run(split, section.runs[0], self._needed, self._stored, self._batch_rows(KEPT_RAW_ROWS))
         elif needs_merge(section):
             # Row groups may be skipped by key only: a skipped newer row would bring an older one back.
             key_part = self._key_part()
@@ -103,7 +109,7 @@ class SplitReader:
                 yield _visible(merged)
         else:
             fields = (system_columns.VALUE_KIND, *self._needed)
-            for batch in self._run(split, section.runs[0], fields, self.predicate, self._batch_rows(KEPT_RAW_ROWS)):
+            for batch in self._run(split, section.runs[0], fields, self._stored, self._batch_rows(KEPT_RAW_ROWS)):
                 yield _visible(batch)
 
     def _batch_rows(self, when_kept: int) -> int:

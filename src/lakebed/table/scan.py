@@ -28,6 +28,7 @@ from lakebed.options import (
 )
 from lakebed.schema.evolution import map_fields
 from lakebed.table.context import TableContext
+from lakebed.table.shown_defaults import stored_part
 from lakebed.table.splits import BucketFiles, Split, SplitRules, append_splits, keyed_splits, needs_merge
 from lakebed.types import predicate as predicates
 from lakebed.types.arrow import to_arrow_type
@@ -56,8 +57,10 @@ class ScanPlan:
 
 def plan_scan(context: TableContext, snapshot: Snapshot | None, predicate: Predicate | None = None) -> ScanPlan:
     """Files of the snapshot that may hold rows matching the predicate, cut into splits."""
-    sieve = FileSieve(context, predicate)
+    sieve = FileSieve(context, stored_part(predicate, context.schema, context.shown_defaults))
     entries = live_files(context.stores, snapshot, keep_metas=sieve.keep_metas, keep_entries=sieve.keep_entries)
+    lowest = context.lowest_visible_level
+    entries = [entry for entry in entries if entry.file.level >= lowest]
     return ScanPlan(snapshot, tuple(splits_of(context, sieve.keep_live(entries), sieve)))
 
 
@@ -70,7 +73,8 @@ def splits_of(context: TableContext, entries: Sequence[ManifestEntry], sieve: Fi
     splits: list[Split] = []
     for (partition, bucket, total), files in sorted(buckets.items()):
         group = BucketFiles(partition, bucket, total, tuple(files))
-        made = keyed_splits(group, context.key_types, rules) if context.has_key else append_splits(group, rules)
+        is_merged = context.has_key and not context.is_first_row
+        made = keyed_splits(group, context.key_types, rules) if is_merged else append_splits(group, rules)
         splits += sieve.keep_splits(made)
     return splits
 
@@ -110,7 +114,7 @@ class FileSieve:
             stats = _decoded([entry.file.key_stats for entry in entries], self._context.key_fields)
             entries = _filtered(entries, may_match(self._key_part, stats, _row_counts(entries)))
         if self._predicate is not None and not self._context.has_key:
-            kept = self._matching_by_values([entry.file for entry in entries])
+            kept = self.may_hold_matches([entry.file for entry in entries])
             entries = _filtered(entries, kept)
         return entries
 
@@ -124,9 +128,7 @@ class FileSieve:
             for section in split.sections
             if not needs_merge(section) and len(section.files) == 1
         ]
-        dropped = {
-            file.file_name for file, keep in zip(alone, self._matching_by_values(alone), strict=True) if not keep
-        }
+        dropped = {file.file_name for file, keep in zip(alone, self.may_hold_matches(alone), strict=True) if not keep}
         kept: list[Split] = []
         for split in splits:
             sections = tuple(
@@ -137,6 +139,19 @@ class FileSieve:
             if sections:
                 kept.append(Split(split.partition, split.bucket, sections))
         return kept
+
+    def may_hold_matches(self, files: Sequence[DataFile]) -> Mask:
+        """Which files may hold a matching row by their column statistics, each read under its own schema."""
+        assert self._predicate is not None
+        mask = np.ones(len(files), dtype=np.bool_)
+        groups: dict[tuple[int, tuple[str, ...] | None], list[int]] = defaultdict(list)
+        for i, file in enumerate(files):
+            groups[file.schema_id, file.value_stats_cols].append(i)
+        for (schema_id, columns), members in groups.items():
+            stats = self._value_stats(schema_id, columns, [files[i].value_stats for i in members])
+            counts = np.array([files[i].row_count for i in members], dtype=np.int64)
+            mask[members] = may_match(self._predicate, stats, counts)
+        return mask
 
     def _part(self, columns: Sequence[str]) -> Predicate | None:
         if self._predicate is None or not columns:
@@ -184,19 +199,6 @@ class FileSieve:
             possible = frozenset(numbers.tolist())
             self._buckets[entry.total_buckets] = possible
         return entry.bucket in possible
-
-    def _matching_by_values(self, files: Sequence[DataFile]) -> Mask:
-        """Which files may hold a matching row by their column statistics, each read under its own schema."""
-        assert self._predicate is not None
-        mask = np.ones(len(files), dtype=np.bool_)
-        groups: dict[tuple[int, tuple[str, ...] | None], list[int]] = defaultdict(list)
-        for i, file in enumerate(files):
-            groups[file.schema_id, file.value_stats_cols].append(i)
-        for (schema_id, columns), members in groups.items():
-            stats = self._value_stats(schema_id, columns, [files[i].value_stats for i in members])
-            counts = np.array([files[i].row_count for i in members], dtype=np.int64)
-            mask[members] = may_match(self._predicate, stats, counts)
-        return mask
 
     def _value_stats(
         self, schema_id: int, columns: tuple[str, ...] | None, stats: Sequence[SimpleStats]

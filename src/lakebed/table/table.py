@@ -27,6 +27,7 @@ from lakebed.table.arguments import (
     tag_argument,
 )
 from lakebed.table.changes import read_changes
+from lakebed.table.check import check_buckets
 from lakebed.table.compact import Compactor
 from lakebed.table.context import TableContext
 from lakebed.table.functions import stored_options
@@ -144,6 +145,15 @@ class Table:
     def scan(self, filter: Any = None) -> ScanPlan:  # noqa: A002
         """Which files a read with this filter would open."""
         return self._plan(None, filter)[1]
+
+    def check(self) -> list[str]:
+        """Whether the files keep the rules of their levels: one sentence for every broken one, none if all is well.
+
+        Only metadata is read. Tables without a primary key have no levels.
+        """
+        context = self._readable()
+        snapshot = self._pinned or context.stores.snapshots.latest()
+        return check_buckets(context, snapshot)
 
     def changes(self, since: int = 0, until: int | None = None) -> pa.Table:
         """Rows added after snapshot `since` up to `until`, in commit order, with a `rowkind` column in front."""
@@ -334,6 +344,10 @@ class Table:
         return context
 
     def _refuse_pinned(self) -> None:
+        if self._context.is_read_optimized:
+            raise InvalidArgument(
+                f"`{self.name}` is a read-only view", hint=f"open `{self.name.removesuffix('$ro')}` to change the table"
+            )
         if self._pinned is not None:
             raise InvalidArgument(
                 f"table `{self.name}` is opened at snapshot {self._pinned.id}, which is read only",

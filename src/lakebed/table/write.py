@@ -25,6 +25,7 @@ from lakebed.datafiles.restamp import restamp
 from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter
 from lakebed.errors import CommitConflict, InvalidArgument
 from lakebed.lsm.write_buffer import WriteBuffer
+from lakebed.merge.first_row import FirstRow
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
@@ -183,6 +184,8 @@ class TableWriter:
             drop |= is_retract(numbers)
         if options[IGNORE_UPDATE_BEFORE]:
             drop |= numbers == RowKind.UPDATE_BEFORE
+        if self._context.is_first_row:
+            FirstRow.refuse_retracts(is_retract(numbers) & ~drop)
         if np.any(drop):
             keep = pa.array(~drop)
             return rows.filter(keep), kinds.filter(keep)

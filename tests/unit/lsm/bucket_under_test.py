@@ -16,6 +16,7 @@ from lakebed.fileio.base import FileIO
 from lakebed.fileio.memory import MemoryFileIO
 from lakebed.formats import FORMATS
 from lakebed.formats.base import WriteSettings
+from lakebed.lsm.compaction.merging import PlainMerging
 from lakebed.lsm.compaction.plan import CompactionPlan, CompactionResult
 from lakebed.lsm.compaction.task import CompactionTask
 from lakebed.lsm.levels import Levels
@@ -117,9 +118,7 @@ class Bucket:
         self._next_sequence_number = 0
         self.task = CompactionTask(
             KEY_TYPES,
-            self.order,
-            self.engine,
-            self.read_run,
+            PlainMerging(self.order, self.engine, self.read_run),
             self.new_writer,
             target_size_bytes,
             force_rewrite=force_rewrite,

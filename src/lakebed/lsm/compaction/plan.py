@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lakebed.lsm.levels import Levels, files_of
+from lakebed.lsm.sections import SortedRun
 from lakebed.metadata.data_file import DataFile
 
 
@@ -24,6 +25,8 @@ class CompactionPlan:
     reason: str
     is_full: bool = False
     """The output level is the highest: afterwards all data lies there."""
+    older: tuple[SortedRun, ...] = ()
+    """Runs that stay behind. All of them lie above the output level, and all of their rows are older."""
     rewrites_each_file: bool = False
     """Every file is rewritten on its own: others that stay may lie between them."""
 
@@ -61,7 +64,8 @@ def plan_newest(
     if len(files) == 1 and files[0].level == output_level:
         return None
     is_oldest = output_level >= levels.highest_non_empty_level
-    return CompactionPlan(output_level, files, is_oldest or deletion_vectors, reason, is_full)
+    older = tuple(run.run for run in runs[run_count:])
+    return CompactionPlan(output_level, files, is_oldest or deletion_vectors, reason, is_full, older)
 
 
 def keep_as_it_is(file: DataFile) -> bool:

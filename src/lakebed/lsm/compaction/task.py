@@ -9,7 +9,7 @@ when anything fails, every file written is removed.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -17,10 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from lakebed.datafiles.rolling_writer import RollingWriter
+from lakebed.lsm.compaction.merging import SectionMerging
 from lakebed.lsm.compaction.plan import CompactionPlan, CompactionResult, keep_as_it_is
-from lakebed.lsm.merge_runs import merge_runs
 from lakebed.lsm.sections import Section, SortedRun, cut_sections
-from lakebed.merge.base import MergeEngine, MergeOrder
 from lakebed.metadata.data_file import DataFile
 from lakebed.types import key_value
 from lakebed.types.logical import DataType
@@ -50,15 +49,13 @@ class Rewrite:
 class CompactionTask:
     """How plans of one bucket are carried out.
 
-    `read_run` streams a run's rows in key-value shape, with all columns of the table in their order. `new_writer` opens
-    a writer for a level, whose files are marked as made by compaction. Both are called from up to `threads` threads.
-    `must_rewrite` names files that may not keep their content although nothing overlaps them.
+    `merging` streams a section's rows in key-value shape, with all columns of the table in their order. `new_writer`
+    opens a writer for a level, whose files are marked as made by compaction. Both are called from up to `threads`
+    threads. `must_rewrite` names files that may not keep their content although nothing overlaps them.
     """
 
     key_types: Sequence[DataType]
-    merge_order: MergeOrder
-    engine: MergeEngine
-    read_run: Callable[[SortedRun], Iterator[pa.RecordBatch]]
+    merging: SectionMerging
     new_writer: Callable[[int], RollingWriter]
     target_size_bytes: int
     small_file_ratio: float = 0.7
@@ -98,11 +95,6 @@ class CompactionTask:
         steps += self._together(together, plan)
         return steps
 
-    def merged(self, section: Section) -> Iterator[pa.RecordBatch]:
-        """Rows of a section in key order, one per key. Rows of a lone run are that already."""
-        runs = [self.read_run(run) for run in section.runs]
-        return runs[0] if len(runs) == 1 else merge_runs(runs, self.merge_order, self.engine)
-
     def _is_small(self, section: Section) -> bool:
         # Well below the target: files of compaction end a little short of it and should not be rewritten for that.
         limit_bytes = int(self.target_size_bytes * self.small_file_ratio)
@@ -116,9 +108,7 @@ class CompactionTask:
     def _unmerged(self, section: Section, plan: CompactionPlan) -> list[Move | Rewrite]:
         """A section of one file, which moves as it is if it may."""
         (file,) = section.files
-        # Readers take the highest level to be free of retracts; an unknown number may be any.
-        has_retracts = plan.is_full and file.delete_row_count != 0
-        if has_retracts or self.force_rewrite or self.must_rewrite(file):
+        if self.force_rewrite or self.must_rewrite(file) or not self.merging.may_move(file, plan):
             return [Rewrite((section,))]
         return [Move(file)] if file.level != plan.output_level else []
 
@@ -154,7 +144,7 @@ class _Rewriting:
             writer = self._task.new_writer(self._plan.output_level)
             self._writers.append(writer)
             for section in rewrite.sections:
-                for rows in self._task.merged(section):
+                for rows in self._task.merging.rows(section, self._plan):
                     if self._is_given_up.is_set():
                         return []  # the error of another thread is the one to tell
                     writer.write(_without_retracts(rows) if self._plan.drops_retracts else rows)

@@ -68,11 +68,11 @@ class UniversalPicker:
         new_bytes = sum(run.size_bytes for run in levels.runs if run.level < levels.max_level)
         new_limit_bytes = settings.incremental_size_threshold_bytes
         if interval_ms is not None and (last_full_ms is None or now_ms - last_full_ms > interval_ms):
-            return self._newest(levels, levels.number_of_runs, "optimization interval")
+            return self.everything(levels, "optimization interval")
         if total_bytes is not None and levels.size_bytes < total_bytes:
-            return self._newest(levels, levels.number_of_runs, "small bucket")
+            return self.everything(levels, "small bucket")
         if new_limit_bytes is not None and new_bytes > new_limit_bytes:
-            return self._newest(levels, levels.number_of_runs, "much new data")
+            return self.everything(levels, "much new data")
         return None
 
     def by_size_amplification(self, levels: Levels) -> CompactionPlan | None:
@@ -83,7 +83,7 @@ class UniversalPicker:
         newer_bytes = levels.size_bytes - oldest_bytes
         if 100 * newer_bytes <= self.settings.max_size_amplification_percent * oldest_bytes:
             return None
-        return self._newest(levels, levels.number_of_runs, "size amplification")
+        return self.everything(levels, "size amplification")
 
     def by_size_ratio(self, levels: Levels, *, now_ms: int) -> CompactionPlan | None:
         """The newest runs, as long as the next one is of about the size of those taken."""
@@ -105,6 +105,10 @@ class UniversalPicker:
         if not count:
             return None
         return self._newest(levels, self._extended(levels, count, now_ms, is_due=True), "level 0")
+
+    def everything(self, levels: Levels, reason: str) -> CompactionPlan | None:
+        """All runs, for a reason that the caller has."""
+        return self._newest(levels, levels.number_of_runs, reason)
 
     def _extended(self, levels: Levels, count: int, now_ms: int, *, is_due: bool) -> int:
         """How many runs to take, at least `count`.

@@ -15,6 +15,7 @@ from lakebed.errors import StorageError
 from lakebed.fileio.memory import MemoryFileIO
 from lakebed.lsm.checker import check_levels
 from lakebed.lsm.compaction.full import pick_full
+from lakebed.lsm.compaction.merging import PlainMerging
 from lakebed.lsm.compaction.plan import CompactionPlan, plan_newest
 from lakebed.lsm.compaction.task import CompactionTask, Move
 from lakebed.lsm.sections import SortedRun
@@ -300,7 +301,7 @@ def test_rewrites_run_at_the_same_time() -> None:
         both.wait()  # twelve runs: they meet here pair by pair
         yield from bucket.read_run(run)
 
-    replace(bucket.task, read_run=read).run(full(bucket))
+    replace(bucket.task, merging=PlainMerging(bucket.order, bucket.engine, read)).run(full(bucket))
     assert most == 2
 
 
@@ -350,7 +351,7 @@ def test_a_failing_merge_leaves_no_file() -> None:
         bucket = bucket_with_gaps(threads)
         before = bucket.on_disk()
         with pytest.raises(StorageError, match="no"):
-            replace(bucket.task, engine=Refusing()).run(full(bucket))
+            replace(bucket.task, merging=PlainMerging(bucket.order, Refusing(), bucket.read_run)).run(full(bucket))
         assert bucket.on_disk() == before
 
 
@@ -368,7 +369,7 @@ def test_an_interrupt_leaves_no_file() -> None:
         yield from bucket.read_run(run)
 
     with pytest.raises(KeyboardInterrupt):
-        replace(bucket.task, read_run=read).run(full(bucket))
+        replace(bucket.task, merging=PlainMerging(bucket.order, bucket.engine, read)).run(full(bucket))
     assert bucket.on_disk() == before
 
 
@@ -421,7 +422,7 @@ def compacted_in_small_batches(rows_per_run: int) -> tuple[WatchedEngine, Bucket
     engine = WatchedEngine()
     plan = full(bucket)
     at_rest = pa.total_allocated_bytes()
-    result = replace(bucket.task, engine=engine).run(plan)
+    result = replace(bucket.task, merging=PlainMerging(bucket.order, engine, bucket.read_run)).run(plan)
     bucket.files = result.applied_to(bucket.files)
     engine.most_bytes -= at_rest
     return engine, bucket
