@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+from tests.properties.admission import Admission
 
 import lakebed
 from lakebed.errors import InvalidData
-from lakebed.testing.model import KINDS, ModelSchema, ModelWriter, Record, Row, Value
+from lakebed.testing.model import KINDS, Deduplicate, ModelSchema, ModelWriter, Record, Row, Value, widened
 from lakebed.testing.model_arrow import (
     changes_from_arrow,
     from_arrow,
@@ -41,6 +42,11 @@ class OpenWriter:
     model: ModelWriter
     kinds: bool
 
+    @property
+    def records(self) -> list[Record]:
+        """What was written so far."""
+        return [Record(kind, cells, (1 << 40) + i) for i, (kind, cells) in enumerate(self.model.accepted)]
+
 
 @dataclass
 class SideBySide:
@@ -48,6 +54,10 @@ class SideBySide:
 
     definition: TableDefinition
     on_disk: bool = False
+    full_only: bool = False
+    """Whether compactions are always full ones; the table must be write-only then."""
+    judges: bool = False
+    """Whether rows whose outcome depends on compaction are left out."""
     writers: list[OpenWriter] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -58,11 +68,12 @@ class SideBySide:
         self.handles = [self.open(), self.open()]
         columns = {column.name: column.id for column in self.model.schema.columns}
         self._pools = {columns[name]: pool for name, pool in self.definition.pools.items()}
-        self._fixed = {columns[name] for name in (*self.definition.primary_key, *self.definition.partition_by)}
-        mentioned = self.definition.meaning.get("sequence.field", "").split(",")
-        self._mentioned = {columns[name] for name in mentioned if name}
+        self.fixed = {columns[name] for name in (*self.definition.primary_key, *self.definition.partition_by)}
+        self._mentioned = {columns[name] for name in _mentioned(self.definition)}
+        self._admission = Admission(self.definition, self.model, self.full_only)
         self._rowkind = columns[self.definition.rowkind_field] if self.definition.rowkind_field else None
         self.snapshots: list[int] = []
+        self.compacted: list[tuple[int, ModelSchema, list[Row]]] = []
         self._turn = 0
 
     def open(self) -> lakebed.Table:
@@ -102,12 +113,12 @@ class SideBySide:
         """Columns that may be dropped; never the last one."""
         if len(self.model.schema.columns) == 1:
             return []
-        bound = {*self._fixed, *self._mentioned, self._rowkind}
+        bound = {*self.fixed, *self._mentioned, self._rowkind}
         return [column.name for column in self.model.schema.columns if column.id not in bound]
 
     def retypable_columns(self) -> list[str]:
         """Columns that may be widened."""
-        bound = {*self._fixed, self._rowkind}
+        bound = {*self.fixed, self._rowkind}
         return [column.name for column in self.model.schema.columns if column.id not in bound]
 
     def renamable_columns(self) -> list[str]:
@@ -133,6 +144,12 @@ class SideBySide:
         if writer in self.writers:
             self.commit(writer)
 
+    def overwrite(self, rows: Sequence[Row]) -> None:
+        """Replaces the whole table."""
+        writer = self.open_writer(overwrite={} if self.definition.partition_by else True)
+        self.feed(writer, rows)
+        self.commit(writer)
+
     def open_writer(
         self, kinds: bool = False, overwrite: bool | Mapping[str, Value] | None = None, handle: int = 0
     ) -> OpenWriter:
@@ -148,6 +165,8 @@ class SideBySide:
 
     def feed(self, writer: OpenWriter, rows: Sequence[Row], kinds: Sequence[str] | None = None) -> None:
         """Gives rows to both; both take them, or both refuse (and the writer is given up)."""
+        if self.judges and not writer.model.is_overwrite:
+            rows, kinds = self._admitted(writer, rows, kinds)
         table = to_arrow_table(rows, types_of(writer.model.schema))
         if writer.kinds:
             table = table.append_column(OP, pa.array(kinds or [], pa.string()))
@@ -158,6 +177,16 @@ class SideBySide:
             self.writers.remove(writer)
             return
         writer.real.write(table)
+
+    def _admitted(
+        self, writer: OpenWriter, rows: Sequence[Row], kinds: Sequence[str] | None
+    ) -> tuple[list[Row], list[str] | None]:
+        given = kinds if writer.kinds and kinds is not None else ["+I"] * len(rows)
+        try:
+            places = self._admission.admitted(writer.model.schema, writer.records, rows, given)
+        except InvalidData:
+            return list(rows), None if kinds is None else list(kinds)  # both are about to refuse them
+        return [rows[i] for i in places], None if kinds is None else [kinds[i] for i in places]
 
     def _expect_refusal(self, writer: OpenWriter, table: pa.Table) -> None:
         try:
@@ -170,10 +199,29 @@ class SideBySide:
     def commit(self, writer: OpenWriter) -> None:
         """Publishes on both sides."""
         self.writers.remove(writer)
+        if self.judges and not writer.model.is_overwrite and not self._admission.admits(writer.records):
+            writer.real.abort()  # fit on its own, but not after what others have committed meanwhile
+            return
+        was_empty = not self.model.rows()
         snapshot, expected = writer.real.commit(), writer.model.commit()
+        if snapshot is None and writer.model.is_overwrite and was_empty and not writer.model.accepted:
+            # Rows that were there and are deleted may be gone for good, and then there is nothing to replace.
+            self.model.forget(expected)
+            expected = None
         assert (snapshot is None) == (expected is None), f"committed {snapshot}, the model {expected}"
         if snapshot is not None:
             self.snapshots.append(snapshot.id)
+        if self.definition.layout.get("write-only") != "true":
+            self.model.compact()
+        self.check_levels()
+
+    def compact(self, full: bool, handle: int = 0) -> None:
+        """Compacts the table; the model only shows what was hidden."""
+        snapshot = self.handles[handle % len(self.handles)].compact(full=full or self.full_only)
+        self.model.compact()
+        if snapshot is not None:
+            self.compacted.append((snapshot.id, self.model.schema, self.model.rows()))
+        self.check_levels()
 
     def abort(self, writer: OpenWriter) -> None:
         """Gives up on both sides."""
@@ -201,8 +249,11 @@ class SideBySide:
     def widen_column(self, name: str, data_type: AtomicType) -> None:
         """A wider type."""
         self.handles[0].alter(lakebed.UpdateColumnType(name, data_type))
+        before = self.model.schema.column(name).type
         self.model.widen_column(name, data_type)
-        self._pools.pop(self.model.schema.column(name).id, None)
+        after = self.model.schema.column(name)
+        if after.id in self._pools:
+            self._pools[after.id] = [widened(value, before, after.type) for value in self._pools[after.id]]
 
     # --- comparisons ---
 
@@ -219,6 +270,16 @@ class SideBySide:
         """Everything visible at the model's snapshot of that number."""
         past = self.handles[0].at(snapshot=self.snapshots[number - 1])
         self._check_rows(past.to_arrow(), self.model.rows(at=number), self.model.commits[number - 1].schema)
+
+    def check_compacted(self, number: int) -> None:
+        """What a compaction left, the n-th one."""
+        snapshot, schema, rows = self.compacted[number]
+        self._check_rows(self.handles[1].at(snapshot=snapshot).to_arrow(), rows, schema)
+
+    def check_levels(self) -> None:
+        """The files of every bucket keep the rules of the tree."""
+        if self.definition.primary_key:
+            assert self.handles[0].check() == []
 
     def check_filtered(self, condition: Filter, columns: Sequence[str], at: int | None = None) -> None:
         """A filtered and projected read, streamed and in one piece; and the plan opens no file that it need not."""
@@ -242,7 +303,8 @@ class SideBySide:
             told = changes_from_arrow(table.changes(real_id - 1, real_id))
             commit = self.model.commits[number - 1]
             arrived = [(record.kind, self.model.schema.row(record)) for record in commit.brought]
-            assert tally_changes(told) <= tally_changes(arrived), "a change that nobody wrote"
+            if isinstance(self.model.engine, Deduplicate):
+                assert tally_changes(told) <= tally_changes(arrived), "a change that nobody wrote"
             _same_tally(tally_changes(self.model.folded(told)), tally_changes(wanted), f"changes of commit {number}")
             together += told
         ends = [0 if number == 0 else self.snapshots[number - 1] for number in (since, until)]
@@ -255,6 +317,15 @@ class SideBySide:
         wanted = pa.schema([pa.field(n, to_arrow_type(t), nullable=t.nullable) for n, t in types.items()])
         assert found.schema.equals(wanted), f"{found.schema} instead of {wanted}"
         _same(from_arrow(found), expected, "the whole table")
+
+
+def _mentioned(definition: TableDefinition) -> set[str]:
+    """Columns that options name."""
+    texts = [text for option, text in definition.meaning.items() if option.startswith(("sequence", "partial"))]
+    for option, text in definition.meaning.items():
+        if option.startswith("fields."):
+            texts += [option.removeprefix("fields.").rpartition(".")[0], text]
+    return {name for text in texts for name in text.split(",") if name in definition.columns}
 
 
 def _same(found: Sequence[Row], expected: Sequence[Row], what: str) -> None:

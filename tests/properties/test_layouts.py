@@ -53,7 +53,8 @@ def test_layout_does_not_change_the_table(definition: TableDefinition, data: st.
     condition = data.draw(filters(definition.columns, definition.pools), "filter")
     seen: list[list[Counter[tuple[tuple[str, object], ...]]]] = []
     for layout in (definition.layout, *others):
-        both = SideBySide(with_layout(definition, layout))
+        # Without compaction: it drops deletes, after which a late row shows, and when it runs depends on the layout.
+        both = SideBySide(with_layout(definition, {**layout, "write-only": "true"}))
         try:
             for step in script:
                 step(both)
@@ -74,6 +75,7 @@ def test_many_rows_in_small_files(definition: TableDefinition, data: st.DataObje
     """Hundreds of rows over wide keys, cut into many files, runs and batches, read back as the model has them."""
     layout = {
         **definition.layout,
+        "write-only": "true",
         **data.draw(
             st.fixed_dictionaries(
                 {

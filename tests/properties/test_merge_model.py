@@ -135,15 +135,15 @@ def test_deduplicate_keeps_the_models_record(sample: Sample) -> None:
 def test_write_buffer_numbers_and_folds_like_the_model(sample: Sample, batch_rows: int) -> None:
     """Batches that go into a buffer come out as one sorted run, numbered by arrival, one row per key."""
     order = sample.engine_order
-    buffer = WriteBuffer(order, Deduplicate(), max_size_bytes=1 << 30, next_sequence_number=100)
+    buffer = WriteBuffer(order, Deduplicate(), next_sequence_number=100)
     for batch in _cut(sample.batch(sample.records), [batch_rows] * len(sample.records)):
         rows = batch.drop_columns([SEQUENCE_NUMBER, VALUE_KIND])
         buffer.add(rows, batch.column(VALUE_KIND))
     numbered = [Record(record.kind, record.cells, 100 + i) for i, record in enumerate(sample.records)]
-    drained = buffer.drain()
-    _same_in_order(from_arrow(drained) if drained is not None else [], sample.expected(numbered))
+    found = [record for run in buffer.runs() for batch in run for record in from_arrow(batch)]
+    _same_in_order(found, sample.expected(numbered))
     assert buffer.size_bytes == 0
-    assert buffer.drain() is None
+    assert list(buffer.runs()) == []
 
 
 # --- runs ----------------------------------------------------------------------------------------------------------

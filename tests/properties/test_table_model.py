@@ -42,7 +42,7 @@ class TableMachine(RuleBasedStateMachine):
 
     @initialize(definition=table_definitions(), on_disk=st.integers(0, 9))
     def create(self, definition: TableDefinition, on_disk: int) -> None:
-        self.both = SideBySide(definition, on_disk=on_disk == 9)
+        self.both = SideBySide(definition, on_disk=on_disk == 9, judges=True)
 
     def teardown(self) -> None:
         if hasattr(self, "both"):

@@ -44,6 +44,8 @@ class Commit:
     live: tuple[Record, ...]
     brought: tuple[Record, ...]
     is_overwrite: bool
+    hidden: frozenset[int]
+    """Numbers of records that readers of it do not see yet."""
 
 
 @dataclass
@@ -64,6 +66,10 @@ class ModelTable:
     ignore_update_before: bool = False
     rowkind_field: str | None = None
     dynamic_overwrite: bool = True
+    counted: Sequence[str] = ()
+    """Columns in which 1 is written for every value and 0 for null."""
+    hides_new: bool = False
+    """Whether records show only after `compact`, as in first-row tables."""
 
     def __post_init__(self) -> None:
         columns = [ModelColumn(i, name, data_type) for i, (name, data_type) in enumerate(self.types.items())]
@@ -73,7 +79,9 @@ class ModelTable:
         self._next_number = 0
         self._key = self._ids(self.primary_key)
         self._partition = self._ids(self.partition_by)
-        self._order = ModelOrder(self._ids(self.sequence_fields), self.descending)
+        self.order = ModelOrder(self._ids(self.sequence_fields), self.descending)
+        self.counted_ids = self._ids(self.counted)
+        self._hidden: frozenset[int] = frozenset()
         self._rowkind = None if self.rowkind_field is None else self.schema.column(self.rowkind_field).id
 
     # --- reading ---
@@ -92,6 +100,8 @@ class ModelTable:
         """Visible rows in key order: now, or as of a snapshot under the schema it had."""
         schema = self.schema if at is None else self._commit(at).schema
         live = self._live(self.latest if at is None else at)
+        hidden = self._hidden if at is None else self._commit(at).hidden
+        live = tuple(record for record in live if record.number not in hidden)
         visible = [schema.row(record) for record in self.merged(live, schema) if not record.is_retract]
         chosen = [row for row in visible if where is None or where(row) is True]
         return [{name: row[name] for name in columns or schema.names} for row in chosen]
@@ -119,13 +129,14 @@ class ModelTable:
         """One record per key, in key order."""
         by_key: dict[tuple[object, ...], list[Record]] = {}
         for record in records:
-            by_key.setdefault(self._key_of(record), []).append(record)
+            key = self.key_of(record.cells) if self._key else (record.number,)
+            by_key.setdefault(key, []).append(record)
         return [self._folded(by_key[key], schema) for key in sorted(by_key)]
 
     def _folded(self, records: list[Record], schema: ModelSchema) -> Record:
         if len(records) == 1:
             return records[0]
-        return self.engine.merge(self._order.oldest_first(records, schema.cell))
+        return self.engine.merge(self.order.oldest_first(records, schema.cell), schema)
 
     def _told(self, records: Iterable[Record]) -> list[Change]:
         return [(record.kind, self.schema.row(record)) for record in records]
@@ -166,7 +177,8 @@ class ModelTable:
             value = row[column.name]
             if value is None and not column.type.nullable:
                 raise InvalidData(f"column `{column.name}` is NOT NULL", hint="give it a value")
-            cells[column.id] = (column.type, column.default if value is None else value)
+            value = column.default if value is None else value
+            cells[column.id] = (column.type, int(value is not None) if column.id in self.counted_ids else value)
         if self._rowkind is not None:
             kind = str(cells[self._rowkind][1])
         if kind not in KINDS:
@@ -187,8 +199,20 @@ class ModelTable:
         if not brought and len(kept) == len(before):
             return None
         self._next_number += len(brought)
-        self.commits.append(Commit(self.schema, kept + brought, brought, writer.is_overwrite))
+        if self.hides_new:
+            self._hidden |= {record.number for record in brought}
+        self.commits.append(Commit(self.schema, kept + brought, brought, writer.is_overwrite, self._hidden))
         return self.latest
+
+    def forget(self, snapshot: int | None) -> None:
+        """Takes the newest commit back, for tables that saw no need to make it."""
+        if snapshot is not None:
+            assert snapshot == self.latest
+            self.commits.pop()
+
+    def compact(self) -> None:
+        """Shows what is there; nothing else changes, and earlier snapshots stay as they are."""
+        self._hidden = frozenset()
 
     def agrees(self, cells: Mapping[int, tuple[AtomicType, Value]], spec: Mapping[int, object]) -> bool:
         """Whether a record lies in a partition that a spec names."""
@@ -236,13 +260,17 @@ class ModelTable:
             raise NotFound(f"the model has no snapshot {snapshot}", hint=f"its snapshots are 1 to {self.latest}")
         return self.commits[snapshot - 1]
 
+    def history(self, cells: Mapping[int, tuple[AtomicType, Value]]) -> list[Record]:
+        """All live records of the key that these cells have, in order of arrival."""
+        key = self.key_of(cells)
+        return [record for record in self._live(self.latest) if self.key_of(record.cells) == key]
+
     def _live(self, snapshot: int) -> tuple[Record, ...]:
         return self._commit(snapshot).live if snapshot else ()
 
-    def _key_of(self, record: Record) -> tuple[object, ...]:
-        if not self._key:
-            return (record.number,)
-        return tuple(order_of(record.cells[column][1]) for column in self._key)
+    def key_of(self, cells: Mapping[int, tuple[AtomicType, Value]]) -> tuple[object, ...]:
+        """Which key a record belongs to."""
+        return tuple(order_of(cells[column][1]) for column in self._key)
 
     def _partition_of(self, record: Record) -> tuple[object, ...]:
         return tuple(order_of(record.cells[column][1]) for column in self._partition)
@@ -258,7 +286,7 @@ class ModelWriter:
     spec: Mapping[int, object] | None
 
     def __post_init__(self) -> None:
-        self._accepted: list[tuple[str, Cells]] = []
+        self.accepted: list[tuple[str, Cells]] = []
 
     def write(self, rows: Sequence[Row], kinds: Sequence[str] | None = None) -> None:
         """Takes rows, all of them or none."""
@@ -267,11 +295,11 @@ class ModelWriter:
         kept = [item for item in accepted if item is not None]
         if self.spec and not all(self.table.agrees(cells, self.spec) for _, cells in kept):
             raise InvalidData("a row lies outside of the partitions to overwrite", hint="leave it out")
-        self._accepted += kept
+        self.accepted += kept
 
     def commit(self) -> int | None:
         """Publishes the rows; the snapshot id, or None when nothing changes."""
-        return self.table.publish(self._accepted, self)
+        return self.table.publish(self.accepted, self)
 
 
 __all__ = [

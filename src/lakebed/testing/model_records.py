@@ -62,14 +62,17 @@ class ModelEngine(ABC):
     """Folds the records of one key into one. One class for each merge engine."""
 
     @abstractmethod
-    def merge(self, records: Sequence[Record]) -> Record:
-        """The key's record. `records` come oldest first and are two at least: a lone record is never touched."""
+    def merge(self, records: Sequence[Record], schema: ModelSchema) -> Record:
+        """The key's record. `records` come oldest first and are two at least: a lone record is never touched.
+
+        Values are taken as the schema has them. A record that retracts stands for a key that is not there.
+        """
 
 
 class Deduplicate(ModelEngine):
     """The newest record is the key's record, kind included."""
 
-    def merge(self, records: Sequence[Record]) -> Record:
+    def merge(self, records: Sequence[Record], schema: ModelSchema) -> Record:
         return records[-1]
 
 
@@ -153,11 +156,11 @@ def widened(value: Value, old: AtomicType, new: AtomicType) -> Value:
         if new.root in INTEGERS:
             return value
         if new.root in FLOATS:
-            return _as_float(float(value), new)
+            return as_float(float(value), new)
         if new.root is TypeRoot.DECIMAL:
             return Decimal(value)
     if isinstance(value, float) and new.root in FLOATS:
-        return _as_float(value, new)
+        return as_float(value, new)
     if isinstance(value, int) and old.root == new.root and old.root in TIMESTAMPS:
         return value * (ticks_per_second(new) // ticks_per_second(old))
     same_family = any({old.root, new.root} <= family for family in (STRINGS, BINARIES, {TypeRoot.DECIMAL}))
@@ -166,7 +169,8 @@ def widened(value: Value, old: AtomicType, new: AtomicType) -> Value:
     return value
 
 
-def _as_float(value: float, data_type: AtomicType) -> float:
+def as_float(value: float, data_type: AtomicType) -> float:
+    """A float in the precision of its column."""
     if data_type.root is TypeRoot.FLOAT:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     return value

@@ -22,6 +22,7 @@ from lakebed.table.table import Table
 from lakebed.testing import conditions
 from lakebed.testing.conditions import Filter
 from lakebed.testing.model import KINDS, ModelTable, Row, Value, order_of, ticks_per_second
+from lakebed.testing.model_engines import model_engine
 from lakebed.types import logical as lt
 from lakebed.types.logical import AtomicType, DataField, TypeRoot, with_nullable
 
@@ -177,6 +178,9 @@ class TableDefinition:
             ignore_update_before=self.meaning.get("ignore-update-before") == "true",
             rowkind_field=self.rowkind_field,
             dynamic_overwrite=self.meaning.get("dynamic-partition-overwrite") != "false",
+            engine=model_engine(self.meaning, list(self.columns), self.primary_key),
+            counted=[name for name in self.columns if self.meaning.get(f"fields.{name}.aggregate-function") == "count"],
+            hides_new=self.meaning.get("merge-engine") == "first-row",
         )
 
 
