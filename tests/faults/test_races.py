@@ -387,7 +387,7 @@ def test_writer_is_done_after_a_failure(disk: MemoryFileIO) -> None:
 
 def test_rows_are_lost_while_writing(disk: MemoryFileIO) -> None:
     """The same when the error comes in the middle of writing and the caller goes on regardless."""
-    make(disk, **{"write-buffer-size": "1 b"})
+    make(disk, **{"write-buffer-size": "1 b", "write-buffer-spillable": "false"})
     writer = opened(FaultyFileIO(disk, fail_at=2, only={"open_output"})).writer()
     writer.write(data([(1, 1, 1)]))
     with pytest.raises(StorageError):

@@ -196,6 +196,7 @@ class _OpenFile:
         self.name = name
         self.row_count = 0
         self.delete_row_count = 0
+        self._arrow_bytes = 0
         self.first_key: list[pa.Scalar] = []
         self.last_key: list[pa.Scalar] = []
         self._layout = layout
@@ -216,10 +217,13 @@ class _OpenFile:
             self.delete_row_count += int(np.count_nonzero(is_retract(key_value.kinds(rows))))
         self._writer.write(pa.RecordBatch.from_arrays([*key, *rows.columns], schema=schema))
         self.row_count += rows.num_rows
+        self._arrow_bytes += rows.nbytes
 
     def is_full(self) -> bool:
         if self._rules.target_row_count is not None and self.row_count >= self._rules.target_row_count:
             return True
+        if self._arrow_bytes < self._rules.target_size_bytes:
+            return False  # files are smaller than their rows in memory; an exact answer may cost a sample
         return self._writer.bytes_written() >= self._rules.target_size_bytes
 
     def finish(self) -> tuple[FileStats, int]:

@@ -1,43 +1,88 @@
-"""Collects rows of one bucket in memory, numbers them in order of arrival, and hands them over sorted and folded."""
+"""Collects rows of one bucket, numbers them in order of arrival, and hands them over as sorted runs, one row per key.
+
+What does not fit into memory goes to local disk as sorted runs, which are merged with the rest at the end: a commit
+leaves one run of files in a bucket, whatever its size. Nothing here knows how much memory there is, nor where the rows
+go: whoever owns several buffers shares out the memory among them.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterator
+
 import pyarrow as pa
 
+from lakebed.lsm.delete_barrier import split_at_deletes
+from lakebed.lsm.growing_rows import GrowingRows
+from lakebed.lsm.sorted_rows import SortedRows
+from lakebed.lsm.spill import Run, Spill, SpilledRun
 from lakebed.merge.base import MergeEngine, MergeOrder
-from lakebed.types.key_value import with_system_columns
+from lakebed.types.key_value import KIND_FIELD
 
 
 class WriteBuffer:
-    """Rows of one bucket that are not in a file yet."""
+    """Rows of one bucket that are not in a file of the table yet.
 
-    def __init__(self, order: MergeOrder, engine: MergeEngine, max_size_bytes: int, next_sequence_number: int) -> None:
+    `deletes_are_barriers` is for engines that forget what was before a -D row: see `delete_barrier`.
+    """
+
+    def __init__(
+        self,
+        order: MergeOrder,
+        engine: MergeEngine,
+        next_sequence_number: int,
+        *,
+        deletes_are_barriers: bool = False,
+    ) -> None:
         self._order = order
         self._engine = engine
-        self._max_size_bytes = max_size_bytes
+        self._deletes_are_barriers = deletes_are_barriers
         self._next_sequence_number = next_sequence_number
-        self._batches: list[pa.RecordBatch] = []
-        self.size_bytes = 0
+        self._memory = GrowingRows()
+        self._spilled: list[SpilledRun] = []
 
     @property
-    def is_full(self) -> bool:
-        """Whether it is time to write the rows to a file."""
-        return self.size_bytes >= self._max_size_bytes
+    def size_bytes(self) -> int:
+        """Memory that the rows take; those on disk take none."""
+        return self._memory.size_bytes
+
+    @property
+    def may_spill(self) -> bool:
+        """Whether rows may go to disk: a run there has one row per key, so it can not hold both sides of a barrier."""
+        return not self._deletes_are_barriers
 
     def add(self, rows: pa.RecordBatch, kinds: pa.Array) -> None:
         """Takes rows in arrival order, with their kinds."""
-        numbers = np.arange(self._next_sequence_number, self._next_sequence_number + rows.num_rows, dtype=np.int64)
-        self._next_sequence_number += rows.num_rows
-        batch = with_system_columns(rows, pa.array(numbers), kinds)
-        self._batches.append(batch)
-        self.size_bytes += batch.nbytes
+        schema = pa.schema([KIND_FIELD, *rows.schema])
+        self._memory.add(pa.RecordBatch.from_arrays([kinds, *rows.columns], schema=schema))
 
-    def drain(self) -> pa.RecordBatch | None:
-        """All rows in key order, one per key; the buffer is empty afterwards."""
-        if not self._batches:
-            return None
-        rows = self._batches[0] if len(self._batches) == 1 else pa.concat_batches(self._batches)
-        self._batches = []
-        self.size_bytes = 0
-        return self._engine.merge(rows, self._order.group(rows))
+    def spill(self, spill: Spill) -> None:
+        """Moves the rows in memory to disk. They stay in memory if that fails."""
+        assert self.may_spill
+        if not self._memory.row_count:
+            return
+        (run,) = self._runs_in_memory()
+        self._spilled.append(spill.write(run))
+        self._forget_memory()
+
+    def runs(self, spill: Spill | None = None) -> Iterator[Run]:
+        """Sorted runs with all rows, oldest first; nearly always one. The buffer is empty once all were read."""
+        in_memory = self._runs_in_memory()
+        if self._spilled:
+            assert spill is not None
+            yield spill.merge(self._spilled, in_memory, self._order, self._engine)
+            self._spilled = []
+        else:
+            yield from in_memory
+        self._forget_memory()
+
+    def _runs_in_memory(self) -> list[Run]:
+        if not self._memory.row_count:
+            return []
+        rows = SortedRows.of(self._memory.joined(), self._order)
+        if self._deletes_are_barriers:
+            return split_at_deletes(rows, self._engine, self._next_sequence_number)
+        return [rows.merged(self._engine, self._next_sequence_number)]
+
+    def _forget_memory(self) -> None:
+        self._next_sequence_number += self._memory.row_count
+        self._memory = GrowingRows()

@@ -8,7 +8,7 @@ from lakebed.options.option import ON_WRITE, Kind, Option
 from lakebed.units import KIB, LONG_MAX, MIB
 
 _MEMORY: Final = "Arrow manages memory here; use `write-buffer-size` to bound what a writer holds"
-_SPILL: Final = "writers do not spill to disk in this version; use `write-buffer-size` to bound what a writer holds"
+_SPILL: Final = "only write buffers of tables with a key go to disk; use `write-buffer-size` to bound what they hold"
 _ROLLING: Final = "set `target-file-size` and choose when to commit"
 _MERGE_SCHEMA: Final = "change the schema first, then write"
 
@@ -34,16 +34,16 @@ WRITE_BUFFER_SPILLABLE = Option(
     "write-buffer-spillable",
     Kind.BOOLEAN,
     True,
-    "Let a full buffer go to local disk before it becomes a file of the table.",
-    instead=_SPILL,
+    "Let full buffers of tables with a key go to local disk (`TMPDIR` says where), so that a commit makes fewer files.",
+    honoured=True,
     scope=ON_WRITE,
 )
 WRITE_BUFFER_SPILL_MAX_DISK_SIZE = Option(
     "write-buffer-spill.max-disk-size",
     Kind.SIZE,
     LONG_MAX,
-    "Local disk that spilled buffers may take.",
-    instead=_SPILL,
+    "Local disk that spilled buffers may take; beyond it they become files of the table.",
+    honoured=True,
     scope=ON_WRITE,
 )
 WRITE_BUFFER_FOR_APPEND = Option(
@@ -111,24 +111,29 @@ SORT_ENGINE = Option(
 )
 SPILL_COMPRESSION = Option(
     "spill-compression",
-    Kind.TEXT,
+    Kind.CHOICE,
     "zstd",
     "Compression of spilled rows.",
-    instead=_SPILL,
+    choices=("zstd", "lz4", "lzo", "none"),
+    honoured_choices=("zstd", "lz4", "none"),
+    honoured=True,
 )
 SPILL_COMPRESSION_ZSTD_LEVEL = Option(
     "spill-compression.zstd-level",
     Kind.INTEGER,
     1,
     "Level of that compression when it is zstd.",
-    instead=_SPILL,
+    minimum=1,
+    maximum=22,
+    honoured=True,
 )
 LOCAL_SORT_MAX_NUM_FILE_HANDLES = Option(
     "local-sort.max-num-file-handles",
     Kind.INTEGER,
     128,
     "Files an external sort may have open at a time.",
-    instead=_SPILL,
+    minimum=2,
+    honoured=True,
 )
 PAGE_SIZE = Option("page-size", Kind.SIZE, 64 * KIB, "Size of a memory page of the writer.", instead=_MEMORY)
 CACHE_PAGE_SIZE = Option("cache-page-size", Kind.SIZE, 64 * KIB, "Size of a memory page of caches.", instead=_MEMORY)

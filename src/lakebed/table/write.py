@@ -24,7 +24,6 @@ from lakebed.commit.written_files import WrittenFiles
 from lakebed.datafiles.restamp import restamp
 from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter
 from lakebed.errors import CommitConflict, InvalidArgument
-from lakebed.lsm.write_buffer import WriteBuffer
 from lakebed.merge.first_row import FirstRow
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.entries import live_files
@@ -40,20 +39,18 @@ from lakebed.options import (
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
     ROWKIND_FIELD,
     SNAPSHOT_IGNORE_EMPTY_COMMIT,
-    WRITE_BUFFER_SIZE,
     WRITE_ONLY,
 )
 from lakebed.schema.store import SchemaStore
 from lakebed.table.bucket_state import BucketStates
+from lakebed.table.bucket_writers import Bucket, BucketWriters
 from lakebed.table.compact import Compactor, in_buckets, looks_for_more
 from lakebed.table.conform import Conformer, to_batches
 from lakebed.table.context import TableContext
 from lakebed.table.overwrite import Overwrite
-from lakebed.table.routing import RoutedRows, Router
+from lakebed.table.routing import Router
 from lakebed.table.write_rules import committer_for, write_rules
 from lakebed.types.row_kind import RowKind, is_retract, kinds_from_text
-
-Bucket = tuple[bytes, int]
 
 
 class TableWriter:
@@ -80,9 +77,7 @@ class TableWriter:
         self._layout = FileLayout(context.schema.id, context.schema.fields, key)
         self._committer: Committer = committer_for(context)
         self._states: BucketStates | None = None
-        self._buffers: dict[Bucket, WriteBuffer] = {}
-        self._writers: dict[Bucket, RollingWriter] = {}
-        self._files: dict[Bucket, list[DataFile]] = {}
+        self._buckets = BucketWriters(context, self._new_writer, self._next_sequence_number)
         self._fileio, self._written = WrittenFiles.watch(context.fileio)
         self._counter = itertools.count()
         self._prefix = context.new_data_file_prefix()
@@ -101,7 +96,7 @@ class TableWriter:
                     self._overwrite.check(routed.partition)
             try:
                 for routed in groups:
-                    self._take(routed)
+                    self._buckets.take(routed)
             except BaseException:
                 self.abort()  # some rows are taken, others are not: nothing good can come of a commit now
                 raise
@@ -128,8 +123,7 @@ class TableWriter:
         if not self._is_open:
             return
         self._is_open = False
-        for writer in self._writers.values():
-            writer.abort()
+        self._buckets.abort()
         if not self._progress.may_be_visible:
             self._written.take_back()
 
@@ -191,28 +185,6 @@ class TableWriter:
             return rows.filter(keep), kinds.filter(keep)
         return rows, kinds
 
-    def _take(self, routed: RoutedRows) -> None:
-        bucket = (routed.partition, routed.bucket)
-        if not self._context.has_key:
-            self._writer(bucket).write(routed.rows)
-            return
-        buffer = self._buffers.get(bucket)
-        if buffer is None:
-            buffer = WriteBuffer(
-                self._context.merge_order,
-                self._context.merge_engine,
-                self._context.options[WRITE_BUFFER_SIZE],
-                self._next_sequence_number(bucket),
-            )
-            self._buffers[bucket] = buffer
-        buffer.add(routed.rows, routed.kinds)
-        if buffer.is_full:
-            self._flush(bucket, buffer)
-        elif sum(other.size_bytes for other in self._buffers.values()) > self._context.options[WRITE_BUFFER_SIZE]:
-            # Many buckets share one budget: the largest buffer goes first.
-            largest = max(self._buffers, key=lambda key: self._buffers[key].size_bytes)
-            self._flush(largest, self._buffers[largest])
-
     def _next_sequence_number(self, bucket: Bucket) -> int:
         if self._overwrite is not None or self._router.total_buckets < 0:
             return 0
@@ -236,41 +208,23 @@ class TableWriter:
     def _path_in(self, bucket: Bucket) -> Callable[[str], str]:
         return lambda name: self._context.data_file_path(*bucket, name)
 
-    def _writer(self, bucket: Bucket) -> RollingWriter:
-        writer = self._writers.get(bucket)
-        if writer is None:
-            writer = RollingWriter(
-                self._fileio,
-                self._path_in(bucket),
-                self._new_file_name,
-                self._layout,
-                self._rules,
-                self._context.clock,
-                first_sequence_number=0 if self._context.has_key else self._next_sequence_number(bucket),
-            )
-            self._writers[bucket] = writer
-        return writer
-
-    def _flush(self, bucket: Bucket, buffer: WriteBuffer) -> None:
-        """Each flush makes files of its own: a later flush may repeat a key."""
-        rows = buffer.drain()
-        if rows is None:
-            return
-        self._writer(bucket).write(rows)
-        self._close_writer(bucket)
-
-    def _close_writer(self, bucket: Bucket) -> None:
-        self._files.setdefault(bucket, []).extend(self._writers.pop(bucket).close())
+    def _new_writer(self, bucket: Bucket) -> RollingWriter:
+        return RollingWriter(
+            self._fileio,
+            self._path_in(bucket),
+            self._new_file_name,
+            self._layout,
+            self._rules,
+            self._context.clock,
+            first_sequence_number=0 if self._context.has_key else self._next_sequence_number(bucket),
+        )
 
     def _finish_files(self) -> list[CommitMessage]:
-        for bucket, buffer in self._buffers.items():
-            self._flush(bucket, buffer)
-        for bucket in list(self._writers):
-            self._close_writer(bucket)
+        written = self._buckets.finish()
         base = self._states.snapshot_id if self._states else 0
         return [
             CommitMessage(partition, bucket, self._router.total_buckets, base, tuple(files))
-            for (partition, bucket), files in self._files.items()
+            for (partition, bucket), files in written.items()
             if files
         ]
 

@@ -132,7 +132,7 @@ class Bucket:
     def flush(self, changes: Sequence[Change], *, level: int = 0) -> list[DataFile]:
         """Writes changes through a buffer, as one flush; other levels than 0 stand for an earlier compaction."""
         source = FileSource.APPEND if level == 0 else FileSource.COMPACT
-        buffer = WriteBuffer(self.order, self.engine, 1 << 30, self._next_sequence_number)
+        buffer = WriteBuffer(self.order, self.engine, self._next_sequence_number)
         kinds = pa.array([TEXTS.index(change[0]) for change in changes], pa.int8())
         rows = pa.RecordBatch.from_arrays(
             [pa.array(list(column), kind.type) for column, kind in zip(_columns(changes), _ARROW, strict=True)],
@@ -140,7 +140,8 @@ class Bucket:
         )
         buffer.add(rows, kinds)
         self._next_sequence_number += len(changes)
-        return self.add(buffer.drain(), level, source)
+        (run,) = buffer.runs()
+        return self.add(pa.concat_batches(run), level, source)
 
     def add(self, rows: pa.RecordBatch, level: int = 0, source: FileSource = FileSource.APPEND) -> list[DataFile]:
         """Writes rows in key-value shape to files of their own."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pytest
+from tests.unit.lsm.bucket_under_test import described
 
-from lakebed.lsm.merge_runs import merge_runs
+from lakebed.lsm.merge_runs import came_one_after_the_other, merge_runs, read_runs
+from lakebed.lsm.sections import Section, SortedRun
 from lakebed.merge.base import MergeOrder
 from lakebed.merge.deduplicate import Deduplicate
-from lakebed.types.key_value import with_system_columns
+from lakebed.types.key_value import KIND_FIELD, SEQUENCE_NUMBER, with_system_columns
 
 ORDER = MergeOrder(("k",))
 
@@ -63,3 +66,32 @@ def test_runs_are_read_only_as_far_as_needed() -> None:
     assert pulled == []
     next(stream)
     assert pulled == ["a", "b"]
+
+
+def test_readers_see_the_columns_they_asked_for_without_retracts() -> None:
+    """Keys come window by window; numbers may be missing where the order of runs says the same."""
+    older = [batch([1, 2, 3], 0), batch([4, 5], 3)]
+    newer = [batch([2, 4], 5).set_column(1, KIND_FIELD, pa.array([3, 0], pa.int8()))]
+    for drop in ([], [SEQUENCE_NUMBER]):
+        runs = [iter([rows.drop_columns(drop) for rows in run]) for run in (older, newer)]
+        found = [rows.to_pydict() for rows in read_runs(runs, ORDER, Deduplicate(), ["k"])]
+        assert found == [{"k": [1, 3]}, {"k": [4]}, {"k": [5]}]
+
+
+@pytest.mark.parametrize(
+    ("ranges", "expected"),
+    [
+        ([[(0, 9)], [(10, 19)]], True),
+        ([[(0, 4), (5, 9)], [(10, 19)], [(30, 30)]], True),
+        ([[(0, 9)], [(9, 19)]], False),
+        ([[(0, 4), (12, 14)], [(10, 19)]], False),
+        ([[(10, 19)], [(0, 9)]], False),
+    ],
+)
+def test_runs_came_one_after_the_other(ranges: list[list[tuple[int, int]]], expected: bool) -> None:
+    """Only if every number of a run is larger than all numbers before."""
+    runs = [
+        SortedRun(tuple(described(0, min_sequence_number=low, max_sequence_number=high) for low, high in run))
+        for run in ranges
+    ]
+    assert came_one_after_the_other(Section(tuple(runs))) is expected
