@@ -1,20 +1,17 @@
-"""Worked examples of partial-update and aggregation tables, through real tables, one commit for each row.
+"""Worked examples of partial-update tables, through real tables, one commit for each row.
 
-Every example runs twice: with the files as they come, and fully compacted after each commit. Both show the same.
+Every example runs without compaction, fully compacted after each commit, and compacted as it comes due: all show the
+same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-from uuid import uuid4
-
 import pyarrow as pa
 import pytest
+from tests.unit.table.worked_tables import MODES, Example, N, create, play, shown, write
 
 import lakebed
 
-N = None
 GROUPS = {"fields.g_1.sequence-group": "a,b", "fields.g_2.sequence-group": "c,d"}
 WIDE = "k a b g_1 c d g_2"
 
@@ -23,17 +20,9 @@ def _partial(**options: str) -> dict[str, str]:
     return {"merge-engine": "partial-update", **options}
 
 
-def _sums(*columns: str, **more: str) -> dict[str, str]:
-    return {
-        "merge-engine": "aggregation",
-        **{f"fields.{column}.aggregate-function": "sum" for column in columns},
-        **more,
-    }
-
-
-# name: columns (INT unless given), options, (row, visible row afterwards) pairs; a kind may stand in front of the row
-EXAMPLES: dict[str, tuple[str, dict[str, str], Sequence[tuple[Any, Any]]]] = {
-    "M-10": (
+# columns, options, (row, visible row afterwards) pairs; a kind may stand in front of the row
+EXAMPLES: dict[str, Example] = {
+    "M-10 and N-39": (
         "k a:DOUBLE b c:STRING",
         _partial(),
         [
@@ -42,7 +31,7 @@ EXAMPLES: dict[str, tuple[str, dict[str, str], Sequence[tuple[Any, Any]]]] = {
             ([1, 25.2, N, N], [1, 25.2, 10, "This is a book"]),
         ],
     ),
-    "M-11 and M-12": (
+    "M-11 (N-42) and M-12": (
         WIDE,
         _partial(**GROUPS),
         [
@@ -158,128 +147,150 @@ EXAMPLES: dict[str, tuple[str, dict[str, str], Sequence[tuple[Any, Any]]]] = {
             ([1, N, "c"], [1, N, "c"]),
         ],
     ),
-    "M-30 (N-45)": (
-        "k price:DOUBLE sales:BIGINT",
-        {**_sums("sales"), "fields.price.aggregate-function": "max"},
-        [([1, 23.0, 15], [1, 23.0, 15]), ([1, 30.2, 20], [1, 30.2, 35])],
+}
+
+
+def _group(function: str | None = None) -> dict[str, str]:
+    """Column v protected by s, with an aggregate function if one is given."""
+    functions = {} if function is None else {"fields.v.aggregate-function": function}
+    return _partial(**{"fields.s.sequence-group": "v"}, **functions)
+
+
+LATE_AFTER_RETRACT: dict[str, Example] = {
+    "last_non_null_value": (
+        "k s v:STRING",
+        _group("last_non_null_value"),
+        [([1, 2, "a"], [1, 2, "a"]), (("-D", [1, 3, "a"]), [1, 3, N]), ([1, 1, "b"], [1, 3, "b"])],
     ),
-    "M-31": (
-        "k n",
-        _sums("n"),
+    "merge_map": (
+        "k s v:MAP<INT,STRING>",
+        _group("merge_map"),
         [
-            ([1, 10], [1, 10]),
-            ([1, 5], [1, 15]),
-            (("-U", [1, 5]), [1, 10]),
-            (("+U", [1, 7]), [1, 17]),
-            (("-D", [1, 7]), [1, 10]),
+            ([1, 2, [(1, "a")]], [1, 2, [(1, "a")]]),
+            (("-D", [1, 3, [(1, "a")]]), [1, 3, []]),
+            ([1, 1, [(1, "b")]], [1, 3, [(1, "b")]]),
         ],
     ),
-    "M-34": ("k n", _sums("n"), [([1, N], [1, N]), ([1, 5], [1, 5]), ([1, N], [1, 5])]),
-    "M-35": (
-        "k n",
-        {"merge-engine": "aggregation", "fields.n.aggregate-function": "product"},
-        [([1, 6], [1, 6]), ([1, 4], [1, 24]), (("-U", [1, 4]), [1, 6])],
-    ),
-    "M-37": (
-        "k a:STRING b:STRING",
-        {"merge-engine": "aggregation", "fields.b.aggregate-function": "last_value"},
-        [([1, "a", "x"], [1, "a", "x"]), ([1, N, N], [1, "a", N])],
-    ),
-    "M-38": (
-        "k a:STRING",
-        {"merge-engine": "aggregation"},
-        [([1, "a"], [1, "a"]), (("-U", [1, "a"]), [1, N])],
-    ),
-    "M-41": (
-        "k a:BOOLEAN b:BOOLEAN",
-        {
-            "merge-engine": "aggregation",
-            "fields.a.aggregate-function": "bool_and",
-            "fields.b.aggregate-function": "bool_or",
-        },
+    "collect": (
+        "k s v:ARRAY<INT>",
+        _group("collect"),
         [
-            ([1, True, False], [1, True, False]),
-            ([1, N, N], [1, True, False]),
-            ([1, False, True], [1, False, True]),
+            ([1, 2, [1]], [1, 2, [1]]),
+            (("-U", [1, 3, [1]]), [1, 3, []]),
+            ([1, 1, [2]], [1, 3, [2]]),
+            (("-U", [1, 3, [2]]), [1, 3, []]),
+            ([1, 1, [3]], [1, 3, [3]]),
         ],
     ),
-    "M-44": (
-        "k n",
-        {
-            "merge-engine": "aggregation",
-            "fields.n.aggregate-function": "max",
-            "fields.n.ignore-retract": "true",
-        },
-        [([1, 9], [1, 9]), (("-D", [1, 9]), [1, 9])],
+}
+RETRACT_FIRST: dict[str, Example] = {
+    "no sequence": (
+        "k s v e",
+        _group(),
+        [(("-D", [1, N, 5, 7]), N), ([1, N, N, N], [1, N, 5, 7])],
     ),
-    "M-49": (
-        "k n",
-        {"merge-engine": "aggregation", "aggregation.remove-record-on-delete": "true"},
-        [
-            ([2, 2], [2, 2]),
-            (("-U", [2, 2]), [2, N]),
-            (("+U", [2, 3]), [2, 3]),
-            (("-D", [2, 3]), N),
-            ([2, 2], [2, 2]),
-        ],
+    "late add": (
+        "k s v e",
+        _group(),
+        [(("-D", [1, 2, 5, 7]), N), ([1, 1, 9, N], [1, 2, N, 7])],
+    ),
+    "sum": (
+        "k s v e",
+        _group("sum"),
+        [(("-D", [1, 2, 5, 7]), N), ([1, 3, 8, N], [1, 3, 8, 7])],
+    ),
+    "two and a sum": (
+        "k s v e",
+        _group("sum"),
+        [(("-D", [1, 2, 5, 7]), N), (("-D", [1, 3, 6, 7]), N), ([1, 4, 8, N], [1, 4, 2, 7])],
     ),
 }
 
 
-def _create(columns: str, options: Mapping[str, str]) -> lakebed.Table:
-    kinds = dict((*name.split(":"), "INT")[:2] for name in columns.split())
-    key = next(iter(kinds))
-    lake = lakebed.connect(f"memory://{uuid4()}")
-    return lake.create_table(
-        "t", {**kinds, key: "INT NOT NULL"}, primary_key=[key], options={"bucket": "1", "write-only": "true", **options}
-    )
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("function", LATE_AFTER_RETRACT)
+def test_2_3_late_add_after_a_retract(function: str, mode: str) -> None:
+    """2.3 rule 4: what was taken back before a late add came does not take the late value back."""
+    play(LATE_AFTER_RETRACT[function], mode)
 
 
-def _write(table: lakebed.Table, change: Any) -> None:
-    kind, row = change if isinstance(change, tuple) else ("+I", change)
-    columns = [pa.array([value], field.type) for value, field in zip(row, table.arrow_schema, strict=True)]
-    rows = pa.Table.from_arrays(columns, schema=table.arrow_schema)
-    table.write(rows.append_column("op", pa.array([kind])), row_kind="op")
+@pytest.mark.parametrize("example", RETRACT_FIRST)
+def test_2_3_a_retract_first_primes_the_row(example: str) -> None:
+    """2.3: a first record that takes away gives the row its values first; a full compaction drops it instead (5.7)."""
+    play(RETRACT_FIRST[example], "as-written")
 
 
-@pytest.mark.parametrize("compacts", [False, True], ids=["as-written", "compacted"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_example(example: str, compacts: bool) -> None:
+def test_example(example: str, mode: str) -> None:
     """After each commit the table shows the row that the example says."""
-    columns, options, steps = EXAMPLES[example]
-    table = _create(columns, options)
-    for change, visible in steps:
-        _write(table, change)
-        if compacts:
-            table.compact(full=True)
-        shown = [list(row.values()) for row in table.to_arrow().to_pylist()]
-        assert shown == ([] if visible is None else [visible])
+    play(EXAMPLES[example], mode)
 
 
-def test_m45_max_can_not_take_back() -> None:
-    """M-45: a retract that the function can not do is an error that names the way out, when the rows meet."""
-    table = _create("k n", {"merge-engine": "aggregation", "fields.n.aggregate-function": "max"})
-    _write(table, [1, 9])
-    _write(table, ("-D", [1, 9]))
-    with pytest.raises(lakebed.errors.InvalidData, match="ignore-retract"):
-        table.to_arrow()
+def test_m_22_a_delete_is_a_barrier_in_one_merge_too() -> None:
+    """M-22: rows before and after the delete that come in one commit give what separate commits give."""
+    table = create("k a:STRING b:STRING", _partial(**{"partial-update.remove-record-on-delete": "true"}))
+    write(table, [[1, "a", "b"], ("-D", [1, "a", "b"]), [1, N, "c"]])
+    assert shown(table) == [[1, N, "c"]]
 
 
-def test_partial_update_says_what_to_do_with_deletes() -> None:
+def test_n_40_changes_are_the_partial_rows() -> None:
+    """N-40: without a changelog, whoever follows the table gets the rows as written, nulls included, not merged."""
+    table = create("k a:STRING b:STRING", _partial())
+    write(table, [1, "a", N])
+    write(table, [1, N, "b"])
+    assert [list(row.values()) for row in table.changes().to_pylist()] == [["+I", 1, "a", N], ["+I", 1, N, "b"]]
+    assert shown(table) == [[1, "a", "b"]]
+
+
+def test_n_41_partial_update_says_what_to_do_with_deletes() -> None:
     """N-41: without an option for them, deletes are refused when they meet a row, and the options are named."""
-    table = _create("k n", _partial())
-    _write(table, [1, 9])
-    _write(table, ("-D", [1, 9]))
+    table = create("k n", _partial())
+    write(table, [1, 9])
+    write(table, ("-D", [1, 9]))
     with pytest.raises(lakebed.errors.InvalidData, match=r"ignore-delete.*remove-record-on-delete"):
         table.to_arrow()
 
 
-def test_m32_and_m33_retracts_first() -> None:
-    """M-32, M-33: a lone retract is passed on untouched and shows nothing; with a second record it counts."""
-    table = _create("k n", _sums("n"))
-    _write(table, ("-D", [1, 5]))
-    assert table.to_arrow().num_rows == 0
-    _write(table, [1, 8])
-    _write(table, ("-D", [2, 5]))
-    _write(table, ("-D", [2, 3]))
-    assert table.to_arrow().sort_by("k").to_pylist() == [{"k": 1, "n": 3}, {"k": 2, "n": -8}]
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("key", ["ignore-delete", "partial-update.ignore-delete"])
+def test_n_41_deletes_may_be_ignored(key: str, mode: str) -> None:
+    """N-41: both names of the option drop retracts before they are stored."""
+    steps = [
+        ([1, 9, N], [1, 9, N]),
+        (("-D", [1, 9, N]), [1, 9, N]),
+        (("-U", [1, 9, N]), [1, 9, N]),
+        ([1, N, 2], [1, 9, 2]),
+    ]
+    play(("k a b", _partial(**{key: "true"}), steps), mode)
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "high"),
+    [
+        ("TINYINT", 1, 2),
+        ("BIGINT", 1, 2),
+        ("DOUBLE", 1.0, 1.5),
+        ("DECIMAL(5,2)", "1.00", "1.50"),
+        ("DATE", "2024-01-01", "2024-01-02"),
+        ("TIMESTAMP(6)", "2024-01-01 00:00:00", "2024-01-01 00:00:01"),
+        ("STRING", "a", "b"),
+    ],
+)
+def test_n_42_types_that_order_a_group(kind: str, low: object, high: object) -> None:
+    """N-42: numbers, times and texts order a sequence group; the smaller one does not update."""
+    table = create({"k": "INT", "s": kind, "v": "STRING"}, _partial(**{"fields.s.sequence-group": "v"}))
+    names = table.arrow_schema.names
+    for ordering, value in ((high, "new"), (low, "old")):
+        data = pa.table(
+            [pa.array([1], pa.int32()), pa.array([ordering]).cast(table.arrow_schema.field("s").type), [value]], names
+        )
+        table.write(data)
+    assert shown(table, columns=["k", "v"]) == [[1, "new"]]
+
+
+def test_n_43_functions_need_a_group() -> None:
+    """N-43: a column outside every sequence group takes no function but `last_non_null_value`."""
+    create("k a b", _partial(**{"fields.a.aggregate-function": "last_non_null_value"}))
+    with pytest.raises(lakebed.errors.InvalidOption, match=r"`a`.*sequence group"):
+        create("k a b", _partial(**{"fields.a.aggregate-function": "sum"}))
