@@ -3,8 +3,8 @@
     python -m benchmarks.merge_read [--case deduplicate ...] [--repeats 3] [--plain] [--small] [--json]
 
 2 M rows, then 5 upserts of 200 k rows, never compacted. Each measurement is the second read of a process of its own;
-the median counts, in wall time and in CPU time. `ratio` is the peer's time divided by ours. The plain Python reader of
-pypaimon takes minutes: it is measured with `--plain` only.
+the median counts, in wall time and in CPU time. What the readers find is compared once, value by value. `ratio` is the
+peer's time divided by ours. The plain Python reader of pypaimon takes minutes: it is measured with `--plain` only.
 """
 
 from __future__ import annotations
@@ -24,25 +24,40 @@ import lakebed
 from benchmarks.peers import peer_python
 
 MEASURE = """
-import json, sys, time
+import hashlib, json, sys, time
+import pyarrow as pa
+def digest(batches):  # of all rows in key order, so that two readers can be compared
+    table = pa.Table.from_batches(batches)
+    keys = [(name, "ascending") for name in table.column_names if name.startswith("k")]
+    table = table.sort_by(keys).combine_chunks()
+    found = hashlib.sha256()
+    for column in table.columns:
+        for chunk in column.chunks:
+            assert chunk.null_count == 0 and chunk.offset == 0
+            found.update(str(chunk.type).encode())
+            for buffer in chunk.buffers()[1:]:
+                found.update(buffer)
+    return found.hexdigest()
 def timed(action):
     action()  # the first read of a process also imports modules and fills memory pools
     wall, cpu = time.perf_counter(), time.process_time()
-    rows = action()
-    print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu, rows]))
+    batches = action()
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    rows = sum(batch.num_rows for batch in batches)
+    print(json.dumps([wall, cpu, rows, digest(batches) if sys.argv[2] == "check" else None]))
 """
 READERS = {
     "lakebed": """
 import lakebed
 table = lakebed.connect(sys.argv[1]).table("t")
-timed(lambda: table.to_arrow().num_rows)
+timed(lambda: table.to_arrow().to_batches())
 """,
     "rust": """
 from pypaimon_rust.datafusion import PaimonCatalog
 table = PaimonCatalog({"warehouse": sys.argv[1]}).get_table(("default", "t"))
 def read():
     builder = table.new_read_builder()
-    return sum(batch.num_rows for batch in builder.new_read().read(builder.new_scan().plan().splits()))
+    return builder.new_read().read(builder.new_scan().plan().splits())
 timed(read)
 """,
     "pypaimon": """
@@ -50,7 +65,7 @@ from pypaimon import CatalogFactory
 table = CatalogFactory.create({"warehouse": sys.argv[1]}).get_table("default.t")
 def read():
     builder = table.new_read_builder()
-    return builder.new_read().to_arrow(builder.new_scan().plan().splits()).num_rows
+    return builder.new_read().to_arrow(builder.new_scan().plan().splits()).to_batches()
 timed(read)
 """,
 }
@@ -123,17 +138,20 @@ def fill(warehouse: str, case: Case, rows: int) -> None:
         table.write(make_rows(case.key, rng.choice(rows, rows // 10, replace=False), 10 + seed))
 
 
-def measure(reader: str, warehouse: str, rows: int) -> tuple[float, float]:
-    """Wall and CPU seconds of one read in a fresh process."""
+def measure(reader: str, warehouse: str, rows: int, *, check: bool) -> tuple[float, float, str | None]:
+    """Wall and CPU seconds of one read in a fresh process, and with `check` a digest of what it read."""
     python = sys.executable if reader == "lakebed" else peer_python(reader)
     done = subprocess.run(
-        [python, "-c", MEASURE + READERS[reader], warehouse], capture_output=True, text=True, check=False
+        [python, "-c", MEASURE + READERS[reader], warehouse, "check" if check else ""],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         raise SystemExit(done.stderr)
-    wall, cpu, found = json.loads(done.stdout.splitlines()[-1])
+    wall, cpu, found, digest = json.loads(done.stdout.splitlines()[-1])
     assert found == rows, f"{reader} found {found} rows instead of {rows}"
-    return wall, cpu
+    return wall, cpu, digest
 
 
 def main() -> None:
@@ -150,11 +168,15 @@ def main() -> None:
     for name in arguments.case or CASES:
         with tempfile.TemporaryDirectory() as warehouse:
             fill(warehouse, CASES[name], rows)
-            runs: dict[str, list[tuple[float, float]]] = {reader: [] for reader in readers}
-            for _ in range(1 if arguments.small else arguments.repeats):
+            runs: dict[str, list[tuple[float, float, str | None]]] = {reader: [] for reader in readers}
+            for repeat in range(1 if arguments.small else arguments.repeats):
                 for reader in readers:
-                    runs[reader].append(measure(reader, warehouse, rows))
-        times = {reader: [statistics.median(run[n] for run in found) for n in (0, 1)] for reader, found in runs.items()}
+                    runs[reader].append(measure(reader, warehouse, rows, check=repeat == 0))
+        assert len({found[0][2] for found in runs.values()}) == 1, "the readers found different rows"
+        times = {
+            reader: [statistics.median(times) for times in list(zip(*found, strict=True))[:2]]
+            for reader, found in runs.items()
+        }
         if arguments.json:
             print(json.dumps({"benchmark": "merge_read", "case": name, "rows": rows, "wall_cpu_s": times}))
             continue

@@ -42,6 +42,8 @@ _CODECS = {
 }
 _FINE_TIMESTAMPS = (pa.timestamp("ns"), pa.timestamp("ns", tz="UTC"))
 _AT_HAND = (pa.OSFile, pa.MemoryMappedFile, pa.BufferReader)
+_READ_BYTES = 256 * 1024
+"""Of a file at hand this much of each column is read at a time; of others, whole columns of a row group."""
 _FOOTER_BOUND_BYTES = 4096
 """Parquet's C++ writer leaves longer values out of a row group's statistics."""
 
@@ -224,11 +226,13 @@ class ParquetReader:
         self._int96 = int96_columns(self._file)
 
     def _open(self, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
+        is_at_hand = isinstance(self._source, _AT_HAND)
         return pq.ParquetFile(
             self._source,
             metadata=footer,
             # Reading ahead saves round trips to a store; of a file at hand it only makes a second copy.
-            pre_buffer=not isinstance(self._source, _AT_HAND),
+            pre_buffer=not is_at_hand,
+            buffer_size=_READ_BYTES if is_at_hand else 0,
             page_checksum_verification=True,
             arrow_extensions_enabled=False,
         )

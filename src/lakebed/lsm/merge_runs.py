@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import pyarrow as pa
 
-from lakebed.merge.base import ChoosingEngine, MergeEngine, MergeOrder
+from lakebed.lsm.sections import Section
+from lakebed.merge.base import MergeEngine, MergeOrder
+from lakebed.merge.parts import merged_rows, visible_rows
 from lakebed.types import ordering
-from lakebed.types.key_value import SEQUENCE_NUMBER, VALUE_KIND
 
 
 class _Cursor:
@@ -53,39 +53,42 @@ class _Cursor:
 
 
 def merge_runs(
-    runs: Sequence[Iterator[pa.RecordBatch]], order: MergeOrder, engine: MergeEngine, *, in_key_order: bool = True
+    runs: Sequence[Iterator[pa.RecordBatch]], order: MergeOrder, engine: MergeEngine
 ) -> Iterator[pa.RecordBatch]:
-    """Merged rows, one per key, in key-value shape.
-
-    With `in_key_order=False` keys still come window by window, but within a window in any order, which may be cheaper.
+    """Merged rows in key order, one per key, in key-value shape.
 
     REQUIRES: every run yields batches in key-value shape with ascending, unique keys; runs come oldest first.
     """
+    for parts in _windows(runs, order):
+        yield merged_rows(parts, order, engine)
+
+
+def read_runs(
+    runs: Sequence[Iterator[pa.RecordBatch]], order: MergeOrder, engine: MergeEngine, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """What a reader sees of the merged rows: these columns, without retracts.
+
+    Keys come window by window, but within a window in any order, which is much cheaper.
+
+    REQUIRES: as `merge_runs`. Batches may lack `_SEQUENCE_NUMBER` if all rows of a run are newer than those before.
+    """
+    for parts in _windows(runs, order):
+        yield from visible_rows(parts, order, engine, columns)
+
+
+def _windows(runs: Sequence[Iterator[pa.RecordBatch]], order: MergeOrder) -> Iterator[list[pa.RecordBatch]]:
+    """All rows of some keys at a time, run by run; runs without any are left out."""
     cursors = [_Cursor(run, order.key) for run in runs]
     while cursors := [cursor for cursor in cursors if cursor.fill()]:
         cut = min(cursor.last_key() for cursor in cursors)
-        parts = [part for part in (cursor.take_up_to(cut) for cursor in cursors) if part.num_rows]
-        if isinstance(engine, ChoosingEngine) and not in_key_order:
-            yield from _survivors(parts, order, engine)
-        else:
-            window = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
-            yield engine.merge(window, order.group(window))
+        yield [part for part in (cursor.take_up_to(cut) for cursor in cursors) if part.num_rows]
 
 
-def _survivors(parts: Sequence[pa.RecordBatch], order: MergeOrder, engine: ChoosingEngine) -> Iterator[pa.RecordBatch]:
-    """The rows that win their key, run by run: only the columns that decide are brought together."""
-    if len(parts) == 1:
-        yield parts[0]  # keys of one run are unique
-        return
-    deciding = [SEQUENCE_NUMBER, VALUE_KIND, *dict.fromkeys((*order.key, *order.sequence_fields))]
-    window = pa.concat_batches([part.select(deciding) for part in parts])
-    survives = np.zeros(window.num_rows, dtype=np.bool_)
-    survives[engine.choose(window, order.group(window))] = True
-    start = 0
-    for part in parts:
-        mask = survives[start : start + part.num_rows]
-        start += part.num_rows
-        if mask.all():
-            yield part
-        elif mask.any():
-            yield part.filter(pa.array(mask))
+def came_one_after_the_other(section: Section) -> bool:
+    """Whether every row of a run has a larger sequence number than all rows of the runs before it."""
+    last = -1
+    for run in section.runs:
+        if min(file.min_sequence_number for file in run.files) <= last:
+            return False
+        last = max(file.max_sequence_number for file in run.files)
+    return True

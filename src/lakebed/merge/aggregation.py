@@ -44,14 +44,24 @@ class Aggregation(FoldingEngine):
             )
         return functions
 
+    @cached_property
+    def newest_columns(self) -> frozenset[str]:
+        """Those whose function says so."""
+        return frozenset(name for name, aggregate in self.aggregates.items() if aggregate.takes_newest)
+
     def fold(self, rows: pa.RecordBatch, segments: Segments) -> Folded:
         """See `FoldingEngine.fold`."""
-        counts = np.ones(len(segments.order), dtype=np.bool_)
         is_removed = np.zeros(len(segments), dtype=np.bool_)
-        if segments.has_retracts and self.setup.options[IGNORE_DELETE]:
+        if not segments.has_retracts:
+            names = value_columns(rows, self.setup.key)
+            return Folded(
+                {name: self.aggregates[name].reduce(rows.column(name), segments) for name in names}, is_removed
+            )
+        counts = np.ones(len(segments.order), dtype=np.bool_)
+        if self.setup.options[IGNORE_DELETE]:
             counts = ~segments.retracts
             is_removed = ~segments.any(counts)
-        elif segments.has_retracts and self.setup.options[AGGREGATION_REMOVE_RECORD_ON_DELETE]:
+        elif self.setup.options[AGGREGATION_REMOVE_RECORD_ON_DELETE]:
             is_delete = np.asarray(rows.column(VALUE_KIND))[segments.order] == RowKind.DELETE
             # What came before a -D is forgotten; a -D that nothing follows is the key's row.
             counts = np.arange(len(is_delete)) > segments.last(is_delete)[segments.segment_of]

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from lakebed.options import Options
 from lakebed.types import key_value, ordering
+from lakebed.types.key_value import SEQUENCE_NUMBER
 from lakebed.types.logical import DataField
 from lakebed.types.row_kind import is_retract
 
@@ -35,6 +36,19 @@ class Groups:
     def __len__(self) -> int:
         return len(self.starts)
 
+    @staticmethod
+    def of_sorted(order: Indices, keys: Sequence[ordering.Codes]) -> Groups:
+        """Groups of rows in this order, in which their keys are these."""
+        starts = np.flatnonzero(ordering.changes(keys))
+        return Groups(order, starts, np.append(starts, len(order))[1:])
+
+    def only_several(self) -> Groups:
+        """Without the groups of one row."""
+        sizes = self.ends - self.starts
+        several = sizes > 1
+        ends = np.cumsum(sizes[several])
+        return Groups(self.order[np.repeat(several, sizes)], ends - sizes[several], ends)
+
     @property
     def last(self) -> Indices:
         """Row index of each group's newest row."""
@@ -50,29 +64,66 @@ class MergeOrder:
     descending: bool = False
 
     def group(self, rows: pa.RecordBatch) -> Groups:
-        """Sorts and groups a batch in key-value shape."""
-        keys = ordering.key_codes([rows.column(name) for name in self.key])
-        sequence = key_value.sequence_numbers(rows)
+        """Sorts and groups a batch in key-value shape; rows without `_SEQUENCE_NUMBER` came in this very order."""
+        return self._grouped(rows, self._key_codes(rows))
+
+    def newest(self, rows: pa.RecordBatch) -> Indices:
+        """The index of each key's newest row, in key order."""
+        if self.sequence_fields:
+            return self.group(rows).last
+        keys = self._key_codes(rows)
+        slots = self._slots(rows, keys)
+        return self._grouped(rows, keys).last if slots is None else slots.last_places()
+
+    def newest_and_shared(self, rows: pa.RecordBatch) -> tuple[Indices, Groups]:
+        """The index of each key's newest row, in key order, and the groups of the keys that have several rows."""
+        keys = self._key_codes(rows)
+        slots = self._slots(rows, keys)
+        if slots is None:
+            groups = self.group(rows) if self.sequence_fields else self._grouped(rows, keys)
+            return groups.last, groups.only_several()
+        newest = slots.last_places()
+        is_older = np.ones(rows.num_rows, dtype=np.bool_)
+        is_older[newest] = False
+        shared = slots.shared_with(is_older)
+        order = shared[ordering.argsort([keys[0][shared]])]
+        return newest, Groups.of_sorted(order, [keys[0][order]])
+
+    def _key_codes(self, rows: pa.RecordBatch) -> list[ordering.Codes]:
+        return ordering.key_codes([rows.column(name) for name in self.key])
+
+    def _slots(self, rows: pa.RecordBatch, keys: Sequence[ordering.Codes]) -> ordering.Slots | None:
+        """Slots for keys, where they are cheaper than sorting and the order of rows says what is newest."""
+        if self.sequence_fields or SEQUENCE_NUMBER in rows.schema.names or len(keys) > 1:
+            return None
+        slots = ordering.Slots(keys[0])
+        return slots if slots.are_few else None
+
+    def _grouped(self, rows: pa.RecordBatch, keys: Sequence[ordering.Codes]) -> Groups:
         if self.sequence_fields:
             user = [ordering.sort_codes(rows.column(name), descending=self.descending) for name in self.sequence_fields]
-            order = ordering.argsort([*keys, *user, sequence, *self._kind_codes(rows)])
+            order = ordering.argsort([*keys, *user, *self._arrival_codes(rows)])
         else:
-            order = self._order_by_arrival(rows, keys, sequence)
-        starts = np.flatnonzero(ordering.changes([codes[order] for codes in keys]))
-        return Groups(order, starts, np.append(starts, rows.num_rows)[1:])
+            order = self._order_by_arrival(rows, keys)
+        return Groups.of_sorted(order, [codes[order] for codes in keys])
 
-    def _order_by_arrival(self, rows: pa.RecordBatch, keys: Sequence[ordering.Codes], sequence: Indices) -> Indices:
+    def _order_by_arrival(self, rows: pa.RecordBatch, keys: Sequence[ordering.Codes]) -> Indices:
         # Runs are handed over oldest first, so a stable sort by key alone is nearly always right already; only when
         # some key's sequence numbers do not ascend does the full sort have to run.
         order = ordering.argsort(keys)
-        new_key = ordering.changes([codes[order] for codes in keys])
-        if np.all(new_key[1:] | (np.diff(sequence[order]) > 0)):
+        if SEQUENCE_NUMBER not in rows.schema.names:
             return order
-        return ordering.argsort([*keys, sequence, *self._kind_codes(rows)])
+        new_key = ordering.changes([codes[order] for codes in keys])
+        if np.all(new_key[1:] | (np.diff(key_value.sequence_numbers(rows)[order]) > 0)):
+            return order
+        return ordering.argsort([*keys, *self._arrival_codes(rows)])
 
     @staticmethod
-    def _kind_codes(rows: pa.RecordBatch) -> list[ordering.Codes]:
-        return [(~is_retract(key_value.kinds(rows))).astype(np.int64)]
+    def _arrival_codes(rows: pa.RecordBatch) -> list[ordering.Codes]:
+        if SEQUENCE_NUMBER not in rows.schema.names:
+            return []
+        adds = (~is_retract(key_value.kinds(rows))).astype(np.int64)
+        return [key_value.sequence_numbers(rows), adds]
 
 
 @dataclass(frozen=True)
@@ -100,6 +151,11 @@ class MergeEngine(ABC):
         """Columns beyond key and sequence that must be read to merge the wanted ones; may include these themselves."""
         return wanted
 
+    @property
+    def passes_lone_rows(self) -> bool:
+        """Whether a key's only row is always passed on as it is."""
+        return False
+
     @abstractmethod
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """One row per group, in key-value shape, in group order; kinds as merged (retracts are not dropped here)."""
@@ -110,6 +166,15 @@ class ChoosingEngine(MergeEngine):
 
     Readers that do not mind the order of rows can drop the others in place, which is much cheaper than gathering.
     """
+
+    @property
+    def passes_lone_rows(self) -> bool:
+        """See `MergeEngine.passes_lone_rows`."""
+        return True
+
+    @abstractmethod
+    def chooses_newest(self, rows: pa.RecordBatch) -> bool:
+        """Whether the row of every key is its newest: then there is no need to group."""
 
     @abstractmethod
     def choose(self, rows: pa.RecordBatch, groups: Groups) -> Indices:

@@ -17,6 +17,10 @@ class Deduplicate(ChoosingEngine):
 
     name = "deduplicate"
 
+    def chooses_newest(self, rows: pa.RecordBatch) -> bool:
+        """Only a retract that is ignored gives way to an older row."""
+        return not self.setup.options[IGNORE_DELETE] or not np.any(is_retract(key_value.kinds(rows)))
+
     def choose(self, rows: pa.RecordBatch, groups: Groups) -> Indices:
         """The newest row of every group."""
         chosen = groups.last

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lakebed.merge.base import Groups, MergeEngine
@@ -23,10 +24,20 @@ from lakebed.types.row_kind import RowKind, is_retract
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """One row per segment: its columns, and whether it stands for a removed key."""
+    """One row per segment: its columns, and whether it stands for a key that is not there.
+
+    Such a row also removes older rows that it meets later, unless `removes` says that it only takes back what it names.
+    """
 
     columns: Mapping[str, pa.Array]
     is_removed: Mask
+    removes: Mask | None = None
+
+    @property
+    def kinds(self) -> npt.NDArray[np.int8]:
+        """The kind of each row."""
+        gone = RowKind.DELETE if self.removes is None else np.where(self.removes, RowKind.DELETE, RowKind.UPDATE_BEFORE)
+        return np.where(self.is_removed, gone, RowKind.INSERT).astype(np.int8)
 
 
 class FoldingEngine(MergeEngine):
@@ -35,6 +46,14 @@ class FoldingEngine(MergeEngine):
     folds_single_rows = False
     """Set where a lone row must go through the function too: in compactions that look up older rows."""
 
+    sees_everything = False
+    """Set where nothing older of a key can exist: in reads, and in compactions that leave nothing behind."""
+
+    @property
+    def passes_lone_rows(self) -> bool:
+        """See `MergeEngine.passes_lone_rows`."""
+        return not self.folds_single_rows
+
     @cached_property
     def newest_columns(self) -> frozenset[str]:
         """Columns that hold the newest row's value, as long as no row is a retract and none of the values is null."""
@@ -42,11 +61,11 @@ class FoldingEngine(MergeEngine):
 
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """See `MergeEngine.merge`."""
-        several = self.folded_groups(groups)
         newest = groups.last
+        several = np.ones(len(groups), dtype=np.bool_) if self.folds_single_rows else groups.ends - groups.starts > 1
         if not np.any(several):
             return rows.take(pa.array(newest))
-        segments = segments_of(rows, groups, several)
+        segments = segments_of(rows, groups if np.all(several) else groups.only_several())
         folded = self.fold_needed(rows, segments)
         sources = newest.copy()
         sources[several] = rows.num_rows + np.arange(len(segments))
@@ -54,17 +73,13 @@ class FoldingEngine(MergeEngine):
         for name, column in zip(rows.schema.names, rows.columns, strict=True):
             if name == VALUE_KIND:
                 kinds = key_value.kinds(rows)[newest]
-                kinds[several] = np.where(folded.is_removed, RowKind.DELETE, RowKind.INSERT)
+                kinds[several] = folded.kinds
                 columns.append(pa.array(kinds))
             elif name in folded.columns:
                 columns.append(pa.concat_arrays([column, folded.columns[name]]).take(pa.array(sources)))
             else:
                 columns.append(column.take(pa.array(newest)))
         return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
-
-    def folded_groups(self, groups: Groups) -> Mask:
-        """Which groups go through `fold`."""
-        return np.ones(len(groups), dtype=np.bool_) if self.folds_single_rows else groups.ends - groups.starts > 1
 
     def fold_needed(self, rows: pa.RecordBatch, segments: Segments) -> Folded:
         """As `fold`, without the columns in which the newest row has the answer."""
@@ -89,20 +104,27 @@ class FoldingEngine(MergeEngine):
 
 
 def folding_lone_rows(engine: MergeEngine) -> MergeEngine:
-    """The same engine for compactions in which a key's only row goes through the function too."""
+    """The same engine for compactions that look up older rows: all of a key is there, and lone rows are folded too."""
     if not isinstance(engine, FoldingEngine):
         return engine  # what chooses among rows has no choice with one
     same = type(engine)(engine.setup)
     same.folds_single_rows = True
+    same.sees_everything = True
     return same
 
 
-def segments_of(rows: pa.RecordBatch, groups: Groups, several: Mask) -> Segments:
-    """The rows of some of the groups."""
-    sizes = groups.ends - groups.starts
-    order = groups.order[np.repeat(several, sizes)]
-    ends = np.cumsum(sizes[several])
-    return Segments(order, ends - sizes[several], ends, is_retract(key_value.kinds(rows)[order]))
+def seeing_everything(engine: MergeEngine) -> MergeEngine:
+    """The same engine for merges that see all there is of a key."""
+    if not isinstance(engine, FoldingEngine):
+        return engine
+    same = type(engine)(engine.setup)
+    same.sees_everything = True
+    return same
+
+
+def segments_of(rows: pa.RecordBatch, groups: Groups) -> Segments:
+    """The rows of all groups."""
+    return Segments(groups.order, groups.starts, groups.ends, is_retract(key_value.kinds(rows)[groups.order]))
 
 
 def value_columns(rows: pa.RecordBatch, key: tuple[str, ...]) -> list[str]:

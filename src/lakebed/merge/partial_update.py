@@ -8,7 +8,7 @@ than the stored ones. Several streams can so fill one wide row, each in its own 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -61,6 +61,11 @@ class PartialUpdate(FoldingEngine):
         )
 
     @cached_property
+    def newest_columns(self) -> frozenset[str]:
+        """All but those that a sequence group orders in its own way."""
+        return frozenset(field.name for field in self.setup.fields if field.name not in self._group_of)
+
+    @cached_property
     def _group_of(self) -> Mapping[str, SequenceGroup]:
         return {name: group for group in self.groups for name in group.columns}
 
@@ -91,20 +96,21 @@ class PartialUpdate(FoldingEngine):
         if self.groups:
             return self._fold_groups(rows, segments)
         participates = ~segments.retracts
-        is_removed = np.zeros(len(segments), dtype=np.bool_)
+        is_removed = removes = np.zeros(len(segments), dtype=np.bool_)
         if segments.has_retracts:
             self._check_retracts()
+            is_delete = np.asarray(rows.column(VALUE_KIND))[segments.order] == RowKind.DELETE
             if self.setup.options[PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE]:
-                is_delete = np.asarray(rows.column(VALUE_KIND))[segments.order] == RowKind.DELETE
                 removed_at = segments.last(is_delete)
                 participates &= np.arange(len(participates)) > removed_at[segments.segment_of]
             is_removed = ~segments.any(participates)
+            removes = segments.any(is_delete)
         columns = {}
         for name in value_columns(rows, self.setup.key):
             column = rows.column(name)
             last = segments.last(participates & segments.valid(column))
             columns[name] = segments.pick(column, np.where(is_removed, segments.ends - 1, last))
-        return Folded(columns, is_removed)
+        return Folded(columns, is_removed, removes)
 
     def _check_retracts(self) -> None:
         options = self.setup.options
@@ -120,13 +126,24 @@ class PartialUpdate(FoldingEngine):
         if self.setup.options[IGNORE_DELETE]:
             counts = ~segments.retracts
         orders = self._orders(rows, segments, counts)
-        alive = self._after_removal(rows, segments, orders)
+        alive, removal = self._after_removal(rows, segments, orders)
         if not np.all(alive):
             counts &= alive
             orders = self._orders(rows, segments, counts)
+        # A key that no add has reached, or none since its removal, is not there.
+        is_removed = ~segments.any(counts & ~segments.retracts)
+        # What removed it must be told as it was: merged with older rows later, it has to remove them too.
+        shows_removal = is_removed & (removal != NO_ROW)
+        remover = segments.order[removal]
+        only_retracts = is_removed & (removal == NO_ROW)
+        if np.any(only_retracts):
+            # Folded as if they were added, they give one retract that takes back what all of them do.
+            segments = replace(segments, retracts=segments.retracts & ~only_retracts[segments.segment_of])
+        primed = _Primed.of(segments, counts) if self.sees_everything else None
+        if primed is not None:
+            segments, counts = primed.segments, primed.counts
+            orders = self._orders(rows, segments, counts)
         adds = counts & ~segments.retracts
-        # A key that no add has reached, or none since its removal, is not there; it shows its last record's values.
-        is_removed = ~segments.any(adds)
         columns = {}
         for name in value_columns(rows, self.setup.key):
             column = rows.column(name)
@@ -134,11 +151,12 @@ class PartialUpdate(FoldingEngine):
             if group is None:
                 folded = segments.pick(column, segments.last(adds & segments.valid(column)))
             else:
-                folded = self._fold_protected(name, column, segments, orders[group], counts)
-            if np.any(is_removed):
-                folded = pc.if_else(pa.array(is_removed), segments.pick(column, segments.ends - 1), folded)
+                folded = self._fold_protected(name, column, segments, orders[group], counts, primed)
+            if np.any(shows_removal):
+                folded = pc.if_else(pa.array(shows_removal), column.take(pa.array(remover)), folded)
             columns[name] = folded
-        return Folded(columns, is_removed)
+        may_remove = any(group.removes_record for group in self.groups)
+        return Folded(columns, is_removed, shows_removal if may_remove else None)
 
     def _orders(self, rows: pa.RecordBatch, segments: Segments, counts: Mask) -> dict[SequenceGroup, _GroupOrder]:
         """The order of each group whose columns were read."""
@@ -146,32 +164,49 @@ class PartialUpdate(FoldingEngine):
         return {group: _GroupOrder.of(group, rows, segments, counts) for group in read}
 
     def _fold_protected(
-        self, name: str, column: pa.Array, segments: Segments, order: _GroupOrder, counts: Mask
+        self,
+        name: str,
+        column: pa.Array,
+        segments: Segments,
+        order: _GroupOrder,
+        counts: Mask,
+        primed: _Primed | None,
     ) -> pa.Array:
         considered = counts & ~order.is_empty
         aggregate = self._aggregates.get(name)
         if aggregate is None:
             winner = segments.greatest(order.codes, considered)
+            # What no record speaks of stays as the first one primed it.
+            silent = np.full(len(segments), NO_ROW) if primed is None else primed.positions
             if name in order.group.protected:
                 # The newest record took the columns back: the ordering columns move on, the others are cleared.
                 taken_back = (winner != NO_ROW) & segments.retracts[winner]
+                silent = np.where(taken_back, NO_ROW, silent)
                 winner = np.where(taken_back, NO_ROW, winner)
-            return segments.pick(column, winner)
+            return segments.pick(column, np.where(winner == NO_ROW, silent, winner))
+        if primed is not None:
+            considered = considered | primed.is_primer
         kept, remaining = segments.only(considered)
         if not len(kept):
             return pa.nulls(len(segments), column.type)
-        if not aggregate.keeps_arrival_order:
-            kept = kept.reordered(order.ranks(kept, considered))
-        return segments.spread(aggregate.reduce(column, kept), remaining)
+        if aggregate.keeps_arrival_order:
+            folded = aggregate.reduce(column, kept)
+        else:
+            folded = _reduce_with_late_adds(aggregate, column, kept, order.is_late[considered] & ~kept.retracts)
+        return segments.spread(folded, remaining)
 
     def _after_removal(
         self, rows: pa.RecordBatch, segments: Segments, orders: Mapping[SequenceGroup, _GroupOrder]
-    ) -> Mask:
-        """Positions after the last -D that removed its whole row: what came before is forgotten."""
+    ) -> tuple[Mask, Indices]:
+        """Positions after the last -D that removed its whole row: what came before is forgotten. And such a -D per key.
+
+        Of several it is the one with the greatest place in its group: it must also remove what it meets later.
+        """
         alive = np.ones(len(segments.order), dtype=np.bool_)
+        remover = np.full(len(segments), NO_ROW, dtype=np.int64)
         removing = [order for group, order in orders.items() if group.removes_record]
         if not removing or not segments.has_retracts:
-            return alive
+            return alive, remover
         is_delete = np.asarray(rows.column(VALUE_KIND))[segments.order] == RowKind.DELETE
         while True:
             # A removal resets what later records are compared with, so each round finds every key's next one.
@@ -181,7 +216,11 @@ class PartialUpdate(FoldingEngine):
                 removes |= alive & is_delete & ~order.is_empty & (order.codes >= stored)
             first = segments.first(removes)
             if np.all(first == NO_ROW):
-                return alive
+                return alive, remover
+            # Places in several groups do not compare: the later removal counts then.
+            codes = removing[0].codes if len(removing) == 1 else np.arange(len(alive), dtype=np.int64)
+            is_greater = (first != NO_ROW) & ((remover == NO_ROW) | (codes[first] >= codes[remover]))
+            remover = np.where(is_greater, first, remover)
             alive &= np.arange(len(alive)) > first[segments.segment_of]
 
     # --- checking ------------------------------------------------------------------------------------------------
@@ -272,8 +311,84 @@ class _GroupOrder:
         is_late = considered & (codes < segments.running_greatest(np.where(considered, codes, 0)))
         return _GroupOrder(group, codes, is_empty, is_late)
 
-    def ranks(self, kept: Segments, considered: Mask) -> Indices:
-        """Late records go in front of all earlier ones, the latest of them first; the rest keep their order."""
-        late = self.is_late[considered] & ~kept.retracts
-        positions = np.arange(len(late), dtype=np.int64)
-        return np.where(late, -positions - 1, positions)
+
+@dataclass(frozen=True)
+class _Primed:
+    """Segments in which keys whose first record takes away begin with an add of the same values.
+
+    Such a record first gives the row its values and then takes back what it speaks of.
+    """
+
+    segments: Segments
+    counts: Mask
+    is_primer: Mask
+    positions: Indices
+    """Where each segment's primer stands, or NO_ROW."""
+
+    @staticmethod
+    def of(segments: Segments, counts: Mask) -> _Primed | None:
+        """None if no key needs one."""
+        if not segments.has_retracts:
+            return None
+        first = segments.first(counts)
+        needs = (first != NO_ROW) & segments.retracts[first]
+        if not np.any(needs):
+            return None
+        at = first[needs]
+        order = np.insert(segments.order, at, segments.order[at])
+        shift = np.cumsum(needs)
+        starts, ends = segments.starts + shift - needs, segments.ends + shift
+        is_primer = np.insert(np.zeros(len(counts), dtype=np.bool_), at, True)
+        positions = np.full(len(segments), NO_ROW, dtype=np.int64)
+        positions[needs] = np.flatnonzero(is_primer)
+        made = Segments(order, starts, ends, np.insert(segments.retracts, at, False))
+        return _Primed(made, np.insert(counts, at, True), is_primer, positions)
+
+
+def _reduce_with_late_adds(aggregate: Aggregate, column: pa.Array, kept: Segments, is_late: Mask) -> pa.Array:
+    """One value per segment. A late add goes in front of all that came before it, the latest of them first.
+
+    What was taken back before a late add came does not take the late value back: such keys are reduced in rounds, each
+    of which begins with the result of the one before.
+    """
+    epoch = _epochs(kept, is_late)
+    if not np.any(epoch):
+        return aggregate.reduce(column, kept.reordered(_ranks(is_late)))
+    result = pa.nulls(len(kept), column.type)
+    for number in range(int(epoch.max()) + 1):
+        part, members = kept.only(epoch == number)
+        rows = pa.concat_arrays([column, result])
+        late = is_late[epoch == number]
+        if number:
+            # The result so far stands in front, as a value that was added.
+            order = np.insert(part.order, part.starts, len(column) + members)
+            retracts = np.insert(part.retracts, part.starts, False)
+            late = np.insert(late, part.starts, False)
+            shift = np.arange(len(part))
+            part = Segments(order, part.starts + shift, part.ends + shift + 1, retracts)
+        reduced = aggregate.reduce(rows, part.reordered(_ranks(late)))
+        source = np.arange(len(kept), dtype=np.int64)
+        source[members] = len(kept) + np.arange(len(members))
+        result = pa.concat_arrays([result, reduced]).take(pa.array(source))
+    return result
+
+
+def _epochs(kept: Segments, is_late: Mask) -> Indices:
+    """For each position its round: a new one begins with every late add that follows something taken back."""
+    if not np.any(is_late) or not kept.has_retracts:
+        return np.zeros(len(is_late), dtype=np.int64)
+    positions = np.arange(len(is_late), dtype=np.int64)
+    lift = kept.starts[kept.segment_of]
+    last_retract = np.maximum.accumulate(np.where(kept.retracts, positions, -1))
+    last_late = np.maximum.accumulate(np.where(is_late, positions, -1))
+    before = np.concatenate([[-1], last_late[:-1]])
+    # A late add begins a round if something was taken back since the late add before it, or since the key began.
+    begins = is_late & (last_retract >= lift) & (last_retract > before)
+    total = np.cumsum(begins)
+    return total - (total - begins)[kept.starts][kept.segment_of]
+
+
+def _ranks(is_late: Mask) -> Indices:
+    """Late records go in front of all earlier ones, the latest of them first; the rest keep their order."""
+    positions = np.arange(len(is_late), dtype=np.int64)
+    return np.where(is_late, -positions - 1, positions)

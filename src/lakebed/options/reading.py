@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from lakebed.options.option import ON_READ, READS, Kind, Option
+from lakebed.options.option import ON_READ, ON_WRITE, READS, Kind, Option
 from lakebed.units import LONG_MAX, MIB
 
 _CHANGES: Final = "read changes with `t.changes(since=..., until=...)`"
@@ -304,6 +304,16 @@ READ_BATCH_SIZE = Option(
     honoured=True,
     scope=ON_READ,
     paimon="differs: the default there is 1024",
+)
+LAKEBED_PARALLELISM = Option[int | None](
+    "lakebed.parallelism",
+    Kind.INTEGER,
+    None,
+    "Threads that a read or a compaction uses; as many as there are cores by default. The result is the same.",
+    minimum=1,
+    honoured=True,
+    scope=ON_READ | ON_WRITE,
+    paimon="ours",
 )
 READ_CHANGELOG = Option(
     "read.changelog",

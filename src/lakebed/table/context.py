@@ -12,6 +12,7 @@ from lakebed.fileio.base import FileIO
 from lakebed.merge import MERGE_ENGINES, MergeEngine
 from lakebed.merge.base import MergeOrder, MergeSetup
 from lakebed.merge.first_row import FirstRow
+from lakebed.merge.folding import seeing_everything
 from lakebed.metadata.paths import TablePaths, partition_path
 from lakebed.metadata.stores import MetadataStores
 from lakebed.options import (
@@ -110,6 +111,11 @@ class TableContext:
     def merge_engine(self) -> MergeEngine:
         """The engine that folds rows of one key."""
         return MERGE_ENGINES[self.options[MERGE_ENGINE]](merge_setup(self.schema, self.options))
+
+    @cached_property
+    def reading_engine(self) -> MergeEngine:
+        """The same engine for reads, which see all there is of a key."""
+        return seeing_everything(self.merge_engine)
 
     @cached_property
     def shown_defaults(self) -> dict[str, pa.Scalar]:

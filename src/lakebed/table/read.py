@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,10 +14,10 @@ import pyarrow as pa
 from lakebed.datafiles.read_file import FileReader
 from lakebed.errors import InvalidArgument
 from lakebed.formats.base import DEFAULT_ROW_GROUP_ROWS
-from lakebed.lsm.merge_runs import merge_runs
+from lakebed.lsm.merge_runs import came_one_after_the_other, read_runs
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.metadata.data_file import DataFile
-from lakebed.options import READ_BATCH_SIZE
+from lakebed.options import LAKEBED_PARALLELISM, READ_BATCH_SIZE, Options
 from lakebed.schema import system_columns
 from lakebed.table.context import TableContext
 from lakebed.table.shown_defaults import stored_part, with_defaults
@@ -69,6 +71,17 @@ class SplitReader:
                 if rows.num_rows:
                     yield rows.select(self.schema.names)
 
+    def read_all(self, splits: Sequence[Split]) -> list[pa.RecordBatch]:
+        """Matching rows of splits, in their order, read by as many threads as the table's options allow."""
+        pieces = [piece for split in splits for piece in _pieces(split)]
+        threads = parallelism(self.context.options)
+        if min(threads, len(pieces)) <= 1:
+            return [batch for piece in pieces for batch in self.read(piece)]
+        # With enough pieces for all threads, reading the columns of one in parallel would only cost.
+        reader = self if len(pieces) < threads else replace(self, use_threads=False)
+        with ThreadPoolExecutor(min(threads, len(pieces)), thread_name_prefix="lakebed-read") as pool:
+            return [batch for batches in pool.map(lambda piece: list(reader.read(piece)), pieces) for batch in batches]
+
     def read_stored(self, split: Split) -> Iterator[pa.RecordBatch]:
         """Rows of a split file by file as they are stored: unmerged, retracts included, unfiltered."""
         for file in split.files:
@@ -104,9 +117,12 @@ class SplitReader:
             # Row groups may be skipped by key only: a skipped newer row would bring an older one back.
             key_part = self._key_part()
             rows = self._batch_rows(KEPT_MERGE_ROWS)
-            runs = [self._run(split, run, self._merge_fields, key_part, rows) for run in section.runs]
-            for merged in merge_runs(runs, self.context.merge_order, self.context.merge_engine, in_key_order=False):
-                yield _visible(merged)
+            fields = self._merge_fields
+            if came_one_after_the_other(section):
+                fields = tuple(field for field in fields if field is not system_columns.SEQUENCE_NUMBER)
+            runs = [self._run(split, run, fields, key_part, rows) for run in section.runs]
+            columns = [field.name for field in self._needed]
+            yield from read_runs(runs, self.context.merge_order, self.context.reading_engine, columns)
         else:
             fields = (system_columns.VALUE_KIND, *self._needed)
             for batch in self._run(split, section.runs[0], fields, self._stored, self._batch_rows(KEPT_RAW_ROWS)):
@@ -148,7 +164,8 @@ class SplitReader:
             fields,
             frozenset(context.schema.partition_keys),
             batch_rows or context.options[READ_BATCH_SIZE],
-            self.use_threads,
+            # Arrow has a thread for each core, or none.
+            self.use_threads and parallelism(context.options) >= pa.cpu_count(),
         )
         path = file.external_path or context.data_file_path(split.partition, split.bucket, file.file_name)
         values = context.partition_values(split.partition)
@@ -159,6 +176,21 @@ class SplitReader:
         if self.predicate is None or batch.num_rows == 0:
             return batch
         return batch.filter(evaluate(self.predicate, batch))
+
+
+def parallelism(options: Options) -> int:
+    """How many threads work for one table at a time."""
+    return options[LAKEBED_PARALLELISM] or os.cpu_count() or 1
+
+
+def _pieces(split: Split) -> list[Split]:
+    """Parts of a split that share no key, each as a split of its own."""
+    pieces = []
+    for section in split.sections:
+        alone = section.runs[0].files if not needs_merge(section) else ()
+        sections = [Section((SortedRun((file,)),)) for file in alone] or [section]
+        pieces += [Split(split.partition, split.bucket, (piece,)) for piece in sections]
+    return pieces
 
 
 def _visible(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -116,13 +114,7 @@ class Table:
         """
         reader, plan = self._plan(columns, filter)
         reader = replace(reader, keeps_everything=reader.predicate is None)
-        if len(plan.splits) <= 1:
-            batches = [batch for split in plan.splits for batch in reader.read(split)]
-        else:
-            with ThreadPoolExecutor(min(len(plan.splits), os.cpu_count() or 1)) as pool:
-                parts = pool.map(lambda split: list(reader.read(split)), plan.splits)
-                batches = [batch for part in parts for batch in part]
-        return pa.Table.from_batches(batches, schema=reader.schema)
+        return pa.Table.from_batches(reader.read_all(plan.splits), schema=reader.schema)
 
     def to_batches(self, columns: Sequence[str] | None = None, filter: Any = None) -> Iterator[pa.RecordBatch]:  # noqa: A002
         """Matching rows batch by batch; memory does not grow with the table."""

@@ -8,6 +8,7 @@ dense ranks. `sort_value` gives one row's key in a form that Python compares the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,9 @@ Codes = npt.NDArray[np.int64]
 
 _MOST_WORDS = 4
 """Texts longer than this many times eight bytes are ranked instead."""
+
+_SLOTS_PER_ROW = 8
+"""Up to this many slots are filled instead of sorting: beyond, looking through them costs more."""
 
 
 def sort_codes(column: pa.Array, *, descending: bool = False) -> Codes:
@@ -87,6 +91,8 @@ def packed(columns: Sequence[Codes]) -> list[Codes]:
     for codes in columns:
         low, high = (int(codes.min()), int(codes.max())) if len(codes) else (0, 0)
         bits = (high - low).bit_length()
+        if bits == 0 and len(columns) > 1:
+            continue  # the same everywhere: it orders nothing
         if result and bits <= room:
             result[-1] = (result[-1] << bits) | (codes - low)
             room -= bits
@@ -96,7 +102,7 @@ def packed(columns: Sequence[Codes]) -> list[Codes]:
         else:
             result.append(codes)
             room = 0
-    return result
+    return result or [columns[0]]
 
 
 def _word_codes(column: pa.Array) -> list[Codes] | None:
@@ -111,12 +117,18 @@ def _word_codes(column: pa.Array) -> list[Codes] | None:
     length = int(offsets[1] - offsets[0])
     if not 0 < length <= _MOST_WORDS * 8 or np.any(np.diff(offsets) != length):
         return None
-    data = np.frombuffer(column.buffers()[2], np.uint8)[offsets[0] : offsets[-1]].reshape(len(column), length)
-    words = -(-length // 8)
-    padded = np.zeros((len(column), words * 8), np.uint8)
-    padded[:, :length] = data
-    unsigned = padded.view(">u8").astype(np.uint64)
-    return [(unsigned[:, word] ^ np.uint64(1 << 63)).view(np.int64) for word in range(words)]
+    data = np.frombuffer(column.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
+    if length < 8:
+        padded = np.zeros((len(column), 8), np.uint8)
+        padded[:, :length] = data.reshape(len(column), length)
+        data, length = padded.reshape(-1), 8
+    # The last word may overlap the one before: it only counts where that one is the same.
+    starts = [*range(0, length - 8, 8), length - 8]
+    texts = data.view({"names": [f"at {i}" for i in starts], "formats": [">u8"] * len(starts), "offsets": starts})
+    words = [texts[f"at {i}"].astype(np.uint64) for i in starts]
+    for word in words:
+        word ^= np.uint64(1 << 63)
+    return [word.view(np.int64) for word in words]
 
 
 def argsort(columns: Sequence[Codes]) -> npt.NDArray[np.int64]:
@@ -124,6 +136,40 @@ def argsort(columns: Sequence[Codes]) -> npt.NDArray[np.int64]:
     if len(columns) == 1:
         return np.argsort(columns[0], kind="stable")
     return np.lexsort(tuple(reversed(columns)))
+
+
+class Slots:
+    """A slot for every number that occurs among codes, and for those in between.
+
+    Where most numbers of a range occur, filling slots takes a fraction of the time of a sort.
+    """
+
+    def __init__(self, codes: Codes) -> None:
+        self._low = int(codes.min()) if len(codes) else 0
+        self._count = int(codes.max()) - self._low + 1 if len(codes) else 0
+        self._codes = codes
+
+    @property
+    def are_few(self) -> bool:
+        """Whether looking through the slots is cheaper than sorting."""
+        return self._count <= _SLOTS_PER_ROW * len(self._codes)
+
+    def last_places(self) -> npt.NDArray[np.int64]:
+        """The last place of every code, in ascending order of codes."""
+        slots = np.full(self._count, -1, dtype=np.int32)
+        # Where several places write to one slot, the one that comes last stays.
+        slots[self._places] = np.arange(len(self._codes), dtype=np.int32)
+        return slots[slots >= 0].astype(np.int64)
+
+    def shared_with(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """All places whose code is also that of a chosen place."""
+        slots = np.zeros(self._count, dtype=np.bool_)
+        slots[self._places[chosen]] = True
+        return np.flatnonzero(slots[self._places])
+
+    @cached_property
+    def _places(self) -> npt.NDArray[np.int64]:
+        return self._codes - self._low if self._low else self._codes
 
 
 def changes(columns: Sequence[Codes]) -> npt.NDArray[np.bool_]:

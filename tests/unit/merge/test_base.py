@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
 from lakebed.merge.base import MergeOrder
-from lakebed.types.key_value import with_system_columns
+from lakebed.types.key_value import SEQUENCE_NUMBER, with_system_columns
 
 
 def rows(keys: list[int | None], numbers: list[int], kinds: list[int], **columns: list[object]) -> pa.RecordBatch:
@@ -55,3 +56,26 @@ def test_composite_keys_are_told_apart_by_every_column() -> None:
     batch = rows([1, 1, 2, 1], [0, 1, 2, 3], [0] * 4, j=pa.array(["b", "a", "a", "b"]))
     assert groups(batch, MergeOrder(("k", "j"))) == [[1], [0, 3], [2]]
     assert groups(batch, MergeOrder(("j", "k"))) == [[1], [2], [0, 3]]
+
+
+@pytest.mark.parametrize("spread", [1, 10**12])
+def test_newest_rows_and_keys_with_several_are_those_of_the_groups(spread: int) -> None:
+    """Whether keys lie close together or far apart, and whether or not there are numbers."""
+    batch = rows([key * spread for key in (3, 1, 2, 1, 5, 3, 1)], list(range(7)), [0] * 7)
+    order = MergeOrder(("k",))
+    for given in (batch, batch.drop_columns([SEQUENCE_NUMBER])):
+        assert order.newest(given).tolist() == [6, 2, 5, 4]
+        newest, shared = order.newest_and_shared(given)
+        assert newest.tolist() == [6, 2, 5, 4]
+        assert [shared.order[start:end].tolist() for start, end in zip(shared.starts, shared.ends, strict=True)] == [
+            [1, 3, 6],
+            [0, 5],
+        ]
+
+
+def test_rows_without_numbers_are_in_order_of_arrival() -> None:
+    """The place of a row stands in for its number, also behind sequence fields."""
+    batch = rows([1, 1, 1], [9, 8, 7], [0] * 3, s=pa.array([5, 3, 5], pa.int32())).drop_columns([SEQUENCE_NUMBER])
+    assert groups(batch, MergeOrder(("k",))) == [[0, 1, 2]]
+    assert groups(batch, MergeOrder(("k",), ("s",))) == [[1, 0, 2]]
+    assert MergeOrder(("k",), ("s",)).newest(batch).tolist() == [2]

@@ -130,3 +130,39 @@ def _check_key_codes(columns: list[pa.Array]) -> None:
     assert ordering.argsort(codes).tolist() == ordering.argsort(plain).tolist()
     order = ordering.argsort(plain)
     assert ordering.changes([c[order] for c in codes]).tolist() == ordering.changes([c[order] for c in plain]).tolist()
+
+
+@given(st.integers(1, 32).flatmap(lambda length: st.lists(st.binary(min_size=length, max_size=length), max_size=12)))
+def test_key_codes_of_bytes_of_any_one_length(values: list[bytes]) -> None:
+    """Words that overlap, because the length is no multiple of eight, order like the bytes."""
+    codes = ordering.key_codes([pa.array(values, pa.binary())])
+    assert [values[place] for place in ordering.argsort(codes)] == sorted(values)
+
+
+def test_columns_that_never_change_do_not_order() -> None:
+    """Packing leaves them out, unless nothing else is left."""
+    same, other = np.array([7, 7, 7]), np.array([1, 0, 2])
+    (codes,) = ordering.packed([same, other])
+    assert ordering.argsort([codes]).tolist() == [1, 0, 2]
+    assert len(ordering.packed([same, same])) == 1
+    assert len(ordering.packed([np.array([], np.int64)] * 2)) == 1
+
+
+@given(st.lists(st.integers(-20, 20), max_size=30), st.sampled_from([0, -(1 << 63) + 30, (1 << 63) - 30]), st.data())
+def test_slots_say_what_sorting_says(values: list[int], shift: int, data: st.DataObject) -> None:
+    """The last place of every code in the order of codes, and the places that share a code with chosen ones."""
+    codes = np.array([value + shift for value in values], dtype=np.int64)
+    slots = ordering.Slots(codes)
+    last = {code: place for place, code in enumerate(codes.tolist())}
+    assert slots.last_places().tolist() == [last[code] for code in sorted(last)]
+    chosen = np.array(data.draw(st.lists(st.booleans(), min_size=len(values), max_size=len(values))), dtype=np.bool_)
+    wanted = set(codes[chosen].tolist())
+    assert slots.shared_with(chosen).tolist() == [place for place, code in enumerate(codes.tolist()) if code in wanted]
+
+
+def test_slots_are_few_where_most_numbers_occur() -> None:
+    """A few rows far apart are sorted instead: slots would take more memory than the rows."""
+    assert ordering.Slots(np.arange(100) * 5).are_few
+    assert not ordering.Slots(np.array([0, 1 << 40])).are_few
+    assert not ordering.Slots(np.array([-(1 << 63), (1 << 63) - 1])).are_few
+    assert ordering.Slots(np.array([], np.int64)).are_few

@@ -17,6 +17,7 @@ from lakebed.lsm.compaction.stored_keys import StoredKeys
 from lakebed.lsm.merge_runs import merge_runs
 from lakebed.lsm.sections import Section, SortedRun, overlapping_runs
 from lakebed.merge.base import MergeEngine, MergeOrder
+from lakebed.merge.folding import seeing_everything
 from lakebed.metadata.data_file import DataFile
 from lakebed.types.logical import DataType
 
@@ -47,7 +48,8 @@ class PlainMerging(SectionMerging):
     def rows(self, section: Section, plan: CompactionPlan) -> Iterator[pa.RecordBatch]:
         """See `SectionMerging.rows`."""
         runs = [self.read_run(run) for run in section.runs]
-        return runs[0] if len(runs) == 1 else merge_runs(runs, self.order, self.engine)
+        engine = seeing_everything(self.engine) if plan.drops_retracts else self.engine
+        return runs[0] if len(runs) == 1 else merge_runs(runs, self.order, engine)
 
 
 @dataclass(frozen=True)

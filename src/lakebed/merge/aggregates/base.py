@@ -38,6 +38,8 @@ class Aggregate(ABC):
     takes: ClassVar[str]
     """The types it takes, in words, for error messages and the reference page."""
     can_retract: ClassVar[bool] = False
+    takes_newest: ClassVar[bool] = False
+    """Whether the result is the newest value, as long as no row is a retract and no value null."""
     keeps_arrival_order: ClassVar[bool] = False
     """Whether late rows of a sequence group stay behind earlier ones for it (only `collect`)."""
 

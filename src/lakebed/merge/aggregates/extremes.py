@@ -30,7 +30,7 @@ class _Extreme(Aggregate):
         if pa.types.is_integer(column.type) or pa.types.is_temporal(column.type):
             return _of_integers(column, segments, descending=self.descending)
         if pa.types.is_floating(column.type) or pa.types.is_boolean(column.type):
-            codes = ordering.sort_codes(column, descending=self.descending)[segments.order]
+            codes = ordering.sort_codes(segments.sorted(column), descending=self.descending)
             return segments.pick(column, segments.greatest(codes, segments.valid(column)))
         kept, remaining = segments.only(segments.valid(column))
         if not len(kept):

@@ -23,6 +23,7 @@ class LastValue(_AnyType):
 
     name = "last_value"
     can_retract = True
+    takes_newest = True
 
     def fold(self, column: pa.Array, segments: Segments) -> pa.Array:
         last = segments.ends - 1
@@ -34,6 +35,7 @@ class LastNonNullValue(_AnyType):
 
     name = "last_non_null_value"
     can_retract = True
+    takes_newest = True
 
     def fold(self, column: pa.Array, segments: Segments) -> pa.Array:
         # A retract of null changes nothing; a retract of a value clears, whatever value stood there.
