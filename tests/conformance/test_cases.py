@@ -26,39 +26,6 @@ CASES = {
     for case in map(json.loads, file.read_text(encoding="utf-8").splitlines())
 }
 REFUSED = {
-    "changelog-producer": (
-        "changelog files are not written in this version",
-        [
-            "aggregation/collect-retract-changelog-full-compaction",
-            "aggregation/collect-retract-null-input",
-            "aggregation/collect-retract-partial-update-full-compaction",
-            "aggregation/first-value-follows-sequence-field",
-            "aggregation/first-value-variants-merge-read",
-            "aggregation/first-value-variants-one-commit",
-            "aggregation/merge-map-retract-null-input",
-            "aggregation/sum-retraction-changelog",
-            "first-row/ignore-delete",
-            "first-row/insert-only-changelog",
-            "nullable-pk/changelog-full-compaction",
-            "partial-update/ignore-delete-lookup-changelog",
-            "partial-update/ignore-delete-lookup-changelog-local-merge",
-            "partial-update/input-changelog-returns-raw-input",
-            "partial-update/remove-record-on-delete-lookup-changelog",
-        ],
-    ),
-    "local-merge-buffer-size": (
-        "rows of a commit meet in the write buffer; there is no task before it to merge them in",
-        [
-            "aggregation/sum-local-merge",
-            "aggregation/sum-merge-read-value-filter",
-            "first-row/local-merge-partitioned",
-            "partial-update/local-merge-partitioned",
-        ],
-    ),
-    "force-lookup": (
-        "compactions look nothing up in this version",
-        ["first-row/second-value-ignored-across-commits", "partial-update/force-lookup-compacts-each-commit"],
-    ),
     "sequence.snapshot-ordering": (
         "rows are numbered in order of arrival only",
         [

@@ -18,6 +18,7 @@ LAYERS = {
     "formats": 2,
     "metadata": 3,
     "merge": 4,
+    "changelog": 4,
     "bucket": 4,
     "datafiles": 4,
     "lsm": 5,

@@ -17,7 +17,6 @@ from lakebed.errors import InvalidOption
 from lakebed.options import (
     BUCKET,
     BUCKET_KEY,
-    CHANGELOG_PRODUCER,
     COMMIT_TIMEOUT,
     COMPACTION_SMALL_FILE_RATIO,
     DELETION_VECTORS_ENABLED,
@@ -394,7 +393,7 @@ def test_options_that_are_not_honoured_are_refused(key: str, value: str) -> None
 
 @pytest.mark.parametrize(
     ("option", "choice"),
-    [(CHANGELOG_PRODUCER, "lookup"), (SCAN_MODE, "compacted-full")],
+    [(SCAN_MODE, "compacted-full")],
 )
 def test_choices_that_are_not_honoured_are_refused(option: Option[str], choice: str) -> None:
     """Of an option with choices, those that do not work are refused with those that do."""
@@ -476,7 +475,6 @@ def test_stored_options_that_would_make_reads_wrong() -> None:
 def test_stored_options_that_would_make_writes_wrong() -> None:
     """Options of others that a write would have to follow are named; those that only reads need are not."""
     raw = {
-        "changelog-producer": "input",
         "row-tracking.enabled": "true",
         "file-index.bloom-filter.columns": "a",
         "sequence.snapshot-ordering": "true",
@@ -487,7 +485,6 @@ def test_stored_options_that_would_make_writes_wrong() -> None:
         "write-only": "true",
     }
     assert keys(unhonoured_for_write(raw)) == [
-        "changelog-producer",
         "row-tracking.enabled",
         "file-index.bloom-filter.columns",
         "sequence.snapshot-ordering",

@@ -59,7 +59,7 @@ def merge_runs(
 
     REQUIRES: every run yields batches in key-value shape with ascending, unique keys; runs come oldest first.
     """
-    for parts in _windows(runs, order):
+    for parts in windows(runs, order):
         yield merged_rows(parts, order, engine)
 
 
@@ -72,11 +72,11 @@ def read_runs(
 
     REQUIRES: as `merge_runs`. Batches may lack `_SEQUENCE_NUMBER` if all rows of a run are newer than those before.
     """
-    for parts in _windows(runs, order):
+    for parts in windows(runs, order):
         yield from visible_rows(parts, order, engine, columns)
 
 
-def _windows(runs: Sequence[Iterator[pa.RecordBatch]], order: MergeOrder) -> Iterator[list[pa.RecordBatch]]:
+def windows(runs: Sequence[Iterator[pa.RecordBatch]], order: MergeOrder) -> Iterator[list[pa.RecordBatch]]:
     """All rows of some keys at a time, run by run; runs without any are left out."""
     cursors = [_Cursor(run, order.key) for run in runs]
     while cursors := [cursor for cursor in cursors if cursor.fill()]:

@@ -66,6 +66,12 @@ class SortedRows:
         for start in range(0, len(chosen), step):
             yield _window(gather, chosen[start : start + step], first_number)
 
+    def unmerged(self, first_number: int) -> Iterator[pa.RecordBatch]:
+        """All rows by key and age, in the same shape."""
+        gather, step = Gather(self.rows), self._window_rows
+        for start in range(0, len(self.positions), step):
+            yield _window(gather, self.positions[start : start + step], first_number)
+
     def _folded(self, engine: MergeEngine, first_number: int) -> Iterator[pa.RecordBatch]:
         groups, gather = self.groups, Gather(self.rows)
         # Each window ends with the last row of a key.

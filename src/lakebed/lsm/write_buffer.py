@@ -7,7 +7,7 @@ go: whoever owns several buffers shares out the memory among them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
@@ -22,7 +22,8 @@ from lakebed.types.key_value import KIND_FIELD
 class WriteBuffer:
     """Rows of one bucket that are not in a file of the table yet.
 
-    `deletes_are_barriers` is for engines that forget what was before a -D row: see `delete_barrier`.
+    `deletes_are_barriers` is for engines that forget what was before a -D row: see `delete_barrier`. `record` is told
+    every row as it came, by key and age, each time the memory is emptied.
     """
 
     def __init__(
@@ -32,10 +33,12 @@ class WriteBuffer:
         next_sequence_number: int,
         *,
         deletes_are_barriers: bool = False,
+        record: Callable[[Run], None] | None = None,
     ) -> None:
         self._order = order
         self._engine = engine
         self._deletes_are_barriers = deletes_are_barriers
+        self._record = record
         self._next_sequence_number = next_sequence_number
         self._memory = GrowingRows()
         self._spilled: list[SpilledRun] = []
@@ -60,29 +63,36 @@ class WriteBuffer:
         assert self.may_spill
         if not self._memory.row_count:
             return
-        (run,) = self._runs_in_memory()
+        rows = self._sorted()
+        (run,) = self._runs_of(rows)
         self._spilled.append(spill.write(run))
-        self._forget_memory()
+        self._forget_memory(rows)
 
     def runs(self, spill: Spill | None = None) -> Iterator[Run]:
         """Sorted runs with all rows, oldest first; nearly always one. The buffer is empty once all were read."""
-        in_memory = self._runs_in_memory()
+        rows = self._sorted()
+        in_memory = self._runs_of(rows)
         if self._spilled:
             assert spill is not None
             yield spill.merge(self._spilled, in_memory, self._order, self._engine)
             self._spilled = []
         else:
             yield from in_memory
-        self._forget_memory()
+        self._forget_memory(rows)
 
-    def _runs_in_memory(self) -> list[Run]:
-        if not self._memory.row_count:
+    def _sorted(self) -> SortedRows | None:
+        return SortedRows.of(self._memory.joined(), self._order) if self._memory.row_count else None
+
+    def _runs_of(self, rows: SortedRows | None) -> list[Run]:
+        if rows is None:
             return []
-        rows = SortedRows.of(self._memory.joined(), self._order)
         if self._deletes_are_barriers:
             return split_at_deletes(rows, self._engine, self._next_sequence_number)
         return [rows.merged(self._engine, self._next_sequence_number)]
 
-    def _forget_memory(self) -> None:
+    def _forget_memory(self, rows: SortedRows | None) -> None:
+        # Recorded when they are safe elsewhere: rows whose spilling failed come here a second time.
+        if self._record is not None and rows is not None:
+            self._record(rows.unmerged(self._next_sequence_number))
         self._next_sequence_number += self._memory.row_count
         self._memory = GrowingRows()

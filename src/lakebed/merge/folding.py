@@ -115,7 +115,7 @@ def folding_lone_rows(engine: MergeEngine) -> MergeEngine:
 
 def seeing_everything(engine: MergeEngine) -> MergeEngine:
     """The same engine for merges that see all there is of a key."""
-    if not isinstance(engine, FoldingEngine):
+    if not isinstance(engine, FoldingEngine) or engine.sees_everything:
         return engine
     same = type(engine)(engine.setup)
     same.sees_everything = True

@@ -72,6 +72,13 @@ def live_files(
     return live_entries(read_manifests(stores, metas, keep_entries))
 
 
+def changelog_entries(
+    stores: MetadataStores, snapshot: Snapshot, keep_entries: EntryFilter | None = None
+) -> list[ManifestEntry]:
+    """The changelog files that the snapshot brought."""
+    return read_manifests(stores, changelog_metas(stores, snapshot), keep_entries)
+
+
 def delta_entries(
     stores: MetadataStores, snapshot: Snapshot, keep_entries: EntryFilter | None = None
 ) -> list[ManifestEntry]:

@@ -16,8 +16,6 @@ CHANGELOG_PRODUCER = Option(
     "none",
     "What writes changelog files: nothing, a copy of the input, full compactions, or compactions that look up.",
     choices=("none", "input", "full-compaction", "lookup"),
-    honoured_choices=("none",),
-    instead="read changes with `t.changes()`",
     honoured=True,
     affects=WRITES,
 )
@@ -26,14 +24,14 @@ CHANGELOG_PRODUCER_ROW_DEDUPLICATE = Option(
     Kind.BOOLEAN,
     False,
     "Record no `-U`, `+U` pair for a row that did not change.",
-    instead=_PRODUCERS,
+    honoured=True,
 )
 CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS = Option[Names](
     "changelog-producer.row-deduplicate-ignore-fields",
     Kind.LIST,
     (),
     "Columns that do not count when two rows are compared for a change.",
-    instead=_PRODUCERS,
+    honoured=True,
 )
 CHANGELOG_PRODUCER_INPUT_NORMALIZE = Option(
     "changelog-producer.input.normalize",
@@ -48,7 +46,7 @@ CHANGELOG_PRODUCER_IGNORE_DELETE = Option(
     Kind.BOOLEAN,
     False,
     "Leave deletes out of the changelog; the table itself still loses the rows.",
-    instead="to keep deletes out of the table as well, set `ignore-delete`",
+    honoured=True,
     paimon="ours",
 )
 FULL_COMPACTION_DELTA_COMMITS = Option[int | None](
@@ -73,7 +71,7 @@ FORCE_LOOKUP = Option(
     False,
     "Compact with lookups even if nothing else asks for it.",
     immutable=True,
-    instead=_LOOKUP,
+    honoured=True,
 )
 LOOKUP_COMPACT = Option(
     "lookup-compact",
@@ -95,14 +93,14 @@ LOOKUP_CACHE_FILE_RETENTION = Option(
     Kind.DURATION,
     HOUR_MS,
     "How long a local lookup file is kept after its last use.",
-    instead=_LOOKUP,
+    honoured=True,
 )
 LOOKUP_CACHE_MAX_DISK_SIZE = Option(
     "lookup.cache-max-disk-size",
     Kind.SIZE,
     LONG_MAX,
     "Disk space that local lookup files may take.",
-    instead=_LOOKUP,
+    honoured=True,
 )
 LOOKUP_CACHE_MAX_MEMORY_SIZE = Option(
     "lookup.cache-max-memory-size",
@@ -131,14 +129,14 @@ CHANGELOG_FILE_FORMAT = Option[str | None](
     None,
     "Format of changelog files; without it, that of data files.",
     choices=("parquet", "orc", "avro"),
-    instead=_PRODUCERS,
+    honoured=True,
 )
 CHANGELOG_FILE_COMPRESSION = Option[str | None](
     "changelog-file.compression",
     Kind.TEXT,
     None,
     "Compression of changelog files; without it, that of data files.",
-    instead=_PRODUCERS,
+    honoured=True,
 )
 CHANGELOG_FILE_STATS_MODE = Option[str | None](
     "changelog-file.stats-mode",
@@ -147,14 +145,14 @@ CHANGELOG_FILE_STATS_MODE = Option[str | None](
     "Statistics kept about changelog files; without it, those of data files.",
     pattern=r"none|counts|full|truncate\([0-9]+\)",
     form="`none`, `counts`, `full` or `truncate(n)`",
-    instead=_PRODUCERS,
+    honoured=True,
 )
 CHANGELOG_FILE_PREFIX = Option(
     "changelog-file.prefix",
     Kind.TEXT,
     "changelog-",
     "First part of the names of changelog files.",
-    instead=_PRODUCERS,
+    honoured=True,
 )
 CHANGELOG_NUM_RETAINED_MIN = Option[int | None](
     "changelog.num-retained.min",

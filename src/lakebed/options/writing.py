@@ -83,8 +83,8 @@ LOCAL_MERGE_BUFFER_SIZE = Option[int | None](
     "local-merge-buffer-size",
     Kind.SIZE,
     None,
-    "Memory for merging rows before they are sent to the task of their bucket.",
-    instead="rows are merged in the write buffer only; leave the option out",
+    "Memory for merging rows before they are sent to the task of their bucket; here the write buffer does it.",
+    honoured=True,
     scope=ON_WRITE,
 )
 SORT_SPILL_THRESHOLD = Option[int | None](

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 
 import pyarrow as pa
 
@@ -20,6 +21,7 @@ from lakebed.lsm.write_buffer import WriteBuffer
 from lakebed.merge.base import MergeOrder
 from lakebed.metadata.data_file import DataFile
 from lakebed.options import (
+    CHANGELOG_PRODUCER_IGNORE_DELETE,
     LOCAL_SORT_MAX_NUM_FILE_HANDLES,
     SEQUENCE_AUTO_PADDING,
     SPILL_COMPRESSION,
@@ -31,7 +33,10 @@ from lakebed.options import (
 )
 from lakebed.table.compact import removes_records
 from lakebed.table.context import TableContext
+from lakebed.table.producers import INPUT, producer
 from lakebed.table.routing import RoutedRows
+from lakebed.types import key_value
+from lakebed.types.row_kind import RowKind
 
 _log = logging.getLogger(__name__)
 
@@ -45,18 +50,31 @@ _MERGE_SHARE_BYTES = 4 << 20
 """Memory to set aside for each run on disk that is merged: a batch of it, compressed, plain and in two windows."""
 
 
+@dataclass(frozen=True, slots=True)
+class BucketFiles:
+    """New files of one bucket: with its rows, and with the rows as they came if the table keeps those."""
+
+    data: tuple[DataFile, ...]
+    changelog: tuple[DataFile, ...] = ()
+
+
 class BucketWriters:
-    """All buckets of one commit. `new_writer` opens a writer of files; `first_number` says where numbers start."""
+    """All buckets of one commit. `new_writer` opens a writer of files; `first_number` says where numbers start.
+
+    `new_changelog_writer` opens one for the rows as they came, for tables that keep them.
+    """
 
     def __init__(
         self,
         context: TableContext,
         new_writer: Callable[[Bucket], RollingWriter],
         first_number: Callable[[Bucket], int],
+        new_changelog_writer: Callable[[Bucket], RollingWriter],
     ) -> None:
         self._context = context
         self._new_writer = new_writer
         self._first_number = first_number
+        self._new_changelog_writer = new_changelog_writer
         self._budget_bytes = context.options[WRITE_BUFFER_SIZE]
         self._spill = Spill(_spill_rules(context.options)) if context.options[WRITE_BUFFER_SPILLABLE] else None
         self._may_spill = self._spill is not None
@@ -65,6 +83,7 @@ class BucketWriters:
         self._buffered_bytes = 0
         self._writers: dict[Bucket, RollingWriter] = {}
         self._files: dict[Bucket, list[DataFile]] = {}
+        self._changelogs: dict[Bucket, list[DataFile]] = {}
 
     def take(self, routed: RoutedRows) -> None:
         """Adds rows of one bucket."""
@@ -84,14 +103,18 @@ class BucketWriters:
             while self._buffered_bytes > self._budget_bytes:
                 self._empty(max(self._buffers, key=lambda key: self._buffers[key].size_bytes))
 
-    def finish(self) -> dict[Bucket, list[DataFile]]:
-        """Writes everything to files, and returns those of each bucket."""
+    def finish(self) -> dict[Bucket, BucketFiles]:
+        """Writes everything to files, and returns those of each bucket that has any."""
         for bucket in self._buffers:
             self._flush(bucket)
         for bucket in list(self._writers):
             self._close_writer(bucket)
         self._let_go()
-        return self._files
+        return {
+            bucket: BucketFiles(tuple(files), tuple(self._changelogs.get(bucket, ())))
+            for bucket, files in self._files.items()
+            if files
+        }
 
     def abort(self) -> None:
         """Gives up open files and what is on local disk. Finished files are the caller's to remove."""
@@ -110,7 +133,16 @@ class BucketWriters:
             self._context.merge_engine,
             self._first_number(bucket),
             deletes_are_barriers=self._removes_records,
+            record=partial(self._record, bucket) if producer(self._context.options) == INPUT else None,
         )
+
+    def _record(self, bucket: Bucket, rows: Iterator[pa.RecordBatch]) -> None:
+        """Keeps rows as they came, in changelog files of their own."""
+        writer = self._new_changelog_writer(bucket)
+        skips_deletes = self._context.options[CHANGELOG_PRODUCER_IGNORE_DELETE]
+        for batch in rows:
+            writer.write(_without_deletes(batch) if skips_deletes else batch)
+        self._changelogs.setdefault(bucket, []).extend(writer.close())
 
     def _empty(self, bucket: Bucket) -> None:
         """Frees the memory of one buffer."""
@@ -146,6 +178,10 @@ class BucketWriters:
 
     def _close_writer(self, bucket: Bucket) -> None:
         self._files.setdefault(bucket, []).extend(self._writers.pop(bucket).close())
+
+
+def _without_deletes(rows: pa.RecordBatch) -> pa.RecordBatch:
+    return rows.filter(pa.array(key_value.kinds(rows) != RowKind.DELETE))
 
 
 def _pieces(routed: RoutedRows, piece_bytes: int) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from lakebed.errors import InvalidArgument, NotFound
-from lakebed.metadata.entries import delta_entries
-from lakebed.metadata.manifest import EntryKind
+from lakebed.metadata.entries import changelog_entries, delta_entries
+from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.schema import system_columns
 from lakebed.table.context import TableContext
+from lakebed.table.producers import NONE, producer
 from lakebed.table.read import SplitReader
 from lakebed.table.shown_defaults import with_defaults
 from lakebed.table.splits import BucketFiles, SplitRules, append_splits
@@ -60,18 +61,23 @@ def _between(context: TableContext, since: int, until: int | None) -> Iterator[S
 
 
 def _changes_of(context: TableContext, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
-    if snapshot.commit_kind != CommitKind.APPEND:
-        return
     fields = (system_columns.VALUE_KIND, *context.schema.fields) if context.has_key else context.schema.fields
     reader = SplitReader(context, fields)
     unlimited = SplitRules(1 << 62, 0)
-    for entry in delta_entries(context.stores, snapshot):
-        if entry.kind != EntryKind.ADD:
-            continue
+    for entry in _entries(context, snapshot):
         files = BucketFiles(entry.partition, entry.bucket, entry.total_buckets, (entry.file,))
         for split in append_splits(files, unlimited):
             for batch in reader.read_stored(split):
                 yield _with_kind_first(with_defaults(batch, context.shown_defaults), context.has_key)
+
+
+def _entries(context: TableContext, snapshot: Snapshot) -> list[ManifestEntry]:
+    """Files that hold the changes of a snapshot: its changelog, or the rows it added if the table has none."""
+    if producer(context.options) != NONE:
+        return changelog_entries(context.stores, snapshot)
+    if snapshot.commit_kind != CommitKind.APPEND:
+        return []
+    return [entry for entry in delta_entries(context.stores, snapshot) if entry.kind == EntryKind.ADD]
 
 
 def _with_kind_first(batch: pa.RecordBatch, has_key: bool) -> pa.RecordBatch:

@@ -6,34 +6,26 @@ the same files wins or loses as a whole; appends never get in the way.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import os
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-
-import pyarrow as pa
 
 from lakebed.commit.committer import Changes, Progress
 from lakebed.commit.conflict import check_conflicts
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity
 from lakebed.commit.written_files import WrittenFiles
-from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter
 from lakebed.errors import CommitConflict, LakebedError
-from lakebed.fileio.base import FileIO
 from lakebed.lsm.compaction.full import last_full_ms, pick_full
-from lakebed.lsm.compaction.merging import FirstRowMerging, PlainMerging, SectionMerging
 from lakebed.lsm.compaction.plan import CompactionPlan, CompactionResult
-from lakebed.lsm.compaction.task import CompactionTask
 from lakebed.lsm.compaction.universal import UniversalPicker, UniversalSettings
 from lakebed.lsm.levels import Levels
-from lakebed.lsm.sections import Section, SortedRun, key_bounds
+from lakebed.lsm.sections import key_bounds
 from lakebed.merge.first_row import FirstRow
-from lakebed.merge.folding import folding_lone_rows
-from lakebed.metadata.data_file import DataFile, FileSource
+from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
@@ -48,7 +40,6 @@ from lakebed.options import (
     COMPACTION_OFFPEAK_START_HOUR,
     COMPACTION_OPTIMIZATION_INTERVAL,
     COMPACTION_SIZE_RATIO,
-    COMPACTION_SMALL_FILE_RATIO,
     COMPACTION_TOTAL_SIZE_THRESHOLD,
     MERGE_ENGINE,
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
@@ -56,14 +47,10 @@ from lakebed.options import (
     PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
     Options,
 )
-from lakebed.schema import system_columns
+from lakebed.table.compaction_files import CompactionFiles
 from lakebed.table.context import TableContext, num_levels
-from lakebed.table.read import SplitReader
-from lakebed.table.record_expiry import RecordExpiry
-from lakebed.table.scan import FileSieve
-from lakebed.table.splits import Split
-from lakebed.table.write_rules import committer_for, write_rules
-from lakebed.types.predicate_parse import to_predicate
+from lakebed.table.producers import looks_up
+from lakebed.table.write_rules import committer_for
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +71,7 @@ class Compactor:
         fileio, written = WrittenFiles.watch(self.context.fileio)
         progress = Progress()
         try:
-            messages = self._compacted(_FileMaker(self.context, fileio))
+            messages = self._compacted(CompactionFiles(self.context, fileio))
             if not messages:
                 return None
             snapshot = self._commit(messages, identity, progress)
@@ -95,7 +82,7 @@ class Compactor:
         made = {
             self.context.data_file_path(message.partition, message.bucket, file.file_name)
             for message in messages
-            for file in message.compact_after
+            for file in (*message.compact_after, *message.compact_changelog)
         }
         written.take_back(keep=made if snapshot is not None else set())
         return snapshot
@@ -111,7 +98,7 @@ class Compactor:
 
     # --- inside --------------------------------------------------------------------------------------------------
 
-    def _compacted(self, maker: _FileMaker) -> list[CommitMessage]:
+    def _compacted(self, maker: CompactionFiles) -> list[CommitMessage]:
         latest = self.context.stores.snapshots.latest()
         buckets = self._buckets(latest)
         picked = [(key, plan) for key, files in buckets.items() if (plan := self._pick(files, maker)) is not None]
@@ -125,7 +112,13 @@ class Compactor:
                 return None
             base = latest.id if latest else 0
             return CommitMessage(
-                partition, bucket, total, base, compact_before=result.before, compact_after=result.after
+                partition,
+                bucket,
+                total,
+                base,
+                compact_before=result.before,
+                compact_after=result.after,
+                compact_changelog=result.changelog,
             )
 
         with ThreadPoolExecutor(min(len(picked), os.cpu_count() or 1)) as pool:
@@ -138,7 +131,7 @@ class Compactor:
                 found[entry.partition, entry.bucket, entry.total_buckets].append(entry.file)
         return found
 
-    def _pick(self, files: Sequence[DataFile], maker: _FileMaker) -> CompactionPlan | None:
+    def _pick(self, files: Sequence[DataFile], maker: CompactionFiles) -> CompactionPlan | None:
         options = self.context.options
         levels = Levels.of(files, self.context.key_types, num_levels(options))
         if self.full:
@@ -170,6 +163,10 @@ class Compactor:
             )
         ]
 
+        changelog = [
+            entry for message in messages for entry in message.entries(EntryKind.ADD, message.compact_changelog)
+        ]
+
         def prepare(latest: Snapshot | None) -> Changes:
             live = live_files(self.context.stores, latest, keep_entries=in_buckets(touched))
             check_conflicts(
@@ -179,7 +176,7 @@ class Compactor:
                 key_bounds=lambda files: key_bounds(files, self.context.key_types),
                 may_change_bucket_count=False,
             )
-            return Changes(delta)
+            return Changes(delta, changelog)
 
         return committer_for(self.context).commit(
             CommitKind.COMPACT,
@@ -191,73 +188,6 @@ class Compactor:
         )
 
 
-class _FileMaker:
-    """Reads runs and writes files for compactions of one table; used from several threads."""
-
-    def __init__(self, context: TableContext, fileio: FileIO) -> None:
-        self._context = context
-        self._fileio = fileio
-        self._rules = write_rules(context)
-        self._layout = FileLayout(context.schema.id, context.schema.fields, context.key_fields)
-        fields = (system_columns.SEQUENCE_NUMBER, system_columns.VALUE_KIND, *context.schema.fields)
-        self._reader = SplitReader(context, fields, use_threads=False)
-        self._expiry = RecordExpiry.of(context.schema, context.options, context.clock.now_ms())
-        key_fields = (*context.key_fields, self._expiry.column) if self._expiry else context.key_fields
-        self._key_reader = SplitReader(context, tuple(dict.fromkeys(key_fields)), use_threads=False)
-        condition = self._expiry.condition if self._expiry else None
-        self._expired_files = FileSieve(context, to_predicate(condition, context.schema.arrow_schema))
-        self._prefix = context.new_data_file_prefix()
-        self._counter = itertools.count()
-
-    def task(self, partition: bytes, bucket: int) -> CompactionTask:
-        """The task for one bucket."""
-        options = self._context.options
-        return CompactionTask(
-            self._context.key_types,
-            self._merging(partition, bucket),
-            lambda level: self._writer(partition, bucket, level),
-            self._rules.target_size_bytes,
-            options[COMPACTION_SMALL_FILE_RATIO],
-            options[COMPACTION_FORCE_REWRITE_ALL_FILES],
-            self.holds_expired_rows,
-        )
-
-    def holds_expired_rows(self, file: DataFile) -> bool:
-        """Whether rows of the file have outlived the table's `record-level.expire-time`, as far as statistics tell."""
-        return self._expiry is not None and bool(self._expired_files.may_hold_matches([file])[0])
-
-    def _merging(self, partition: bytes, bucket: int) -> SectionMerging:
-        context = self._context
-        read_run = self._read_with(self._reader, partition, bucket)
-        if not context.is_first_row:
-            return PlainMerging(context.merge_order, context.merge_engine, read_run)
-        # Of a key that has expired the first row is gone: the next one may be the first again.
-        read_keys = self._read_with(self._key_reader, partition, bucket)
-        engine = folding_lone_rows(context.merge_engine)
-        return FirstRowMerging(context.merge_order, engine, read_run, read_keys, tuple(context.key_types))
-
-    def _read_with(
-        self, reader: SplitReader, partition: bytes, bucket: int
-    ) -> Callable[[SortedRun], Iterator[pa.RecordBatch]]:
-        def read(run: SortedRun) -> Iterator[pa.RecordBatch]:
-            batches = reader.read_stored(Split(partition, bucket, (Section((run,)),)))
-            return batches if self._expiry is None else map(self._expiry.without_expired, batches)
-
-        return read
-
-    def _writer(self, partition: bytes, bucket: int, level: int) -> RollingWriter:
-        return RollingWriter(
-            self._fileio,
-            lambda name: self._context.data_file_path(partition, bucket, name),
-            lambda: f"{self._prefix}-{next(self._counter)}.{self._rules.format.name}",
-            self._layout,
-            self._rules,
-            self._context.clock,
-            level=level,
-            source=FileSource.COMPACT,
-        )
-
-
 def in_buckets(buckets: Collection[Bucket]) -> Keep:
     """Keeps the entries of these (partition, bucket) pairs."""
     wanted = frozenset(buckets)
@@ -265,8 +195,11 @@ def in_buckets(buckets: Collection[Bucket]) -> Keep:
 
 
 def needs_empty_level_0(options: Options) -> bool:
-    """Whether new files must leave level 0 as soon as possible. First-row tables show nothing of it."""
-    return options[COMPACTION_FORCE_UP_LEVEL_0] or options[MERGE_ENGINE] == FirstRow.name
+    """Whether new files must leave level 0 as soon as possible.
+
+    First-row tables show nothing of it, and where compaction looks up old rows, others wait to hear of the changes.
+    """
+    return options[COMPACTION_FORCE_UP_LEVEL_0] or options[MERGE_ENGINE] == FirstRow.name or looks_up(options)
 
 
 def removes_records(options: Options) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 
 from lakebed.clock import Clock, IdSource
 from lakebed.fileio.base import FileIO
+from lakebed.lsm.lookup.store import LookupStore
 from lakebed.merge import MERGE_ENGINES, MergeEngine
 from lakebed.merge.base import MergeOrder, MergeSetup
 from lakebed.merge.first_row import FirstRow
@@ -16,6 +18,7 @@ from lakebed.merge.folding import seeing_everything
 from lakebed.metadata.paths import TablePaths, partition_path
 from lakebed.metadata.stores import MetadataStores
 from lakebed.options import (
+    CHANGELOG_FILE_PREFIX,
     DATA_FILE_PREFIX,
     MANIFEST_COMPRESSION,
     MERGE_ENGINE,
@@ -40,6 +43,8 @@ class TableMemory:
     """What a handle remembers from one call to the next, so that the next need not read it again. Only hints."""
 
     bucket_states: BucketStates | None = None
+    lookup_store: LookupStore | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 def merge_setup(schema: TableSchema, options: Options) -> MergeSetup:
@@ -167,6 +172,10 @@ class TableContext:
     def new_data_file_prefix(self) -> str:
         """Start of the names one writer gives its files; a counter follows."""
         return f"{self.options[DATA_FILE_PREFIX]}{self.ids.new_id()}"
+
+    def new_changelog_file_prefix(self) -> str:
+        """As `new_data_file_prefix`, for changelog files."""
+        return f"{self.options[CHANGELOG_FILE_PREFIX]}{self.ids.new_id()}"
 
     def with_schema(self, schema: TableSchema, options: Options) -> TableContext:
         """The same table under another schema version."""

@@ -14,12 +14,16 @@ import pyarrow as pa
 from lakebed.datafiles.read_file import FileReader
 from lakebed.errors import InvalidArgument
 from lakebed.formats.base import DEFAULT_ROW_GROUP_ROWS
+from lakebed.lsm.merge_levels import merge_levels
 from lakebed.lsm.merge_runs import came_one_after_the_other, read_runs
 from lakebed.lsm.sections import Section, SortedRun
+from lakebed.merge.base import ChoosingEngine
+from lakebed.merge.levels import with_level
 from lakebed.metadata.data_file import DataFile
 from lakebed.options import LAKEBED_PARALLELISM, READ_BATCH_SIZE, Options
 from lakebed.schema import system_columns
 from lakebed.table.context import TableContext
+from lakebed.table.producers import looks_up
 from lakebed.table.shown_defaults import stored_part, with_defaults
 from lakebed.table.splits import Split, needs_merge
 from lakebed.types import key_value
@@ -117,6 +121,10 @@ class SplitReader:
             # Row groups may be skipped by key only: a skipped newer row would bring an older one back.
             key_part = self._key_part()
             rows = self._batch_rows(KEPT_MERGE_ROWS)
+            if self._lowest_level_counts:
+                levelled = [self._levelled(split, run, key_part, rows) for run in section.runs]
+                yield from map(_visible, merge_levels(levelled, self.context.merge_order, self.context.reading_engine))
+                return
             fields = self._merge_fields
             if came_one_after_the_other(section):
                 fields = tuple(field for field in fields if field is not system_columns.SEQUENCE_NUMBER)
@@ -127,6 +135,18 @@ class SplitReader:
             fields = (system_columns.VALUE_KIND, *self._needed)
             for batch in self._run(split, section.runs[0], fields, self._stored, self._batch_rows(KEPT_RAW_ROWS)):
                 yield _visible(batch)
+
+    @cached_property
+    def _lowest_level_counts(self) -> bool:
+        return looks_up(self.context.options) and not isinstance(self.context.merge_engine, ChoosingEngine)
+
+    def _levelled(
+        self, split: Split, run: SortedRun, predicate: Predicate | None, batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of a run with the levels of their files."""
+        for file in run.files:
+            for batch in self._file(split, file, self._merge_fields, predicate, batch_rows):
+                yield with_level(batch, file.level)
 
     def _batch_rows(self, when_kept: int) -> int:
         """Rows to read at a time: what the table's options say, or more if the caller keeps all of them anyway."""

@@ -54,6 +54,7 @@ from lakebed.options import (
 )
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.context import merge_setup
+from lakebed.table.producers import check_producer
 from lakebed.table.record_expiry import check_record_expiry
 from lakebed.table.shown_defaults import check_shown_defaults
 from lakebed.types.logical import BINARIES, STRINGS, is_nested, is_root, walk_fields
@@ -73,6 +74,7 @@ def validate_table(schema: TableSchema, options: Options, table: str) -> None:
     _check_compaction_options(schema, options, table)
     check_shown_defaults(schema, options, table)
     check_record_expiry(schema, options, table)
+    check_producer(schema, options, table)
     if options[FILE_FORMAT] not in FORMATS:
         raise InvalidOption(
             f"table `{table}`: `file.format` is `{options[FILE_FORMAT]}`",

@@ -32,7 +32,6 @@ from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import (
     COMMIT_FORCE_COMPACT,
     COMMIT_FORCE_CREATE_SNAPSHOT,
-    FULL_COMPACTION_DELTA_COMMITS,
     IGNORE_DELETE,
     IGNORE_UPDATE_BEFORE,
     LAKEBED_COUNT_FIELDS,
@@ -48,8 +47,9 @@ from lakebed.table.compact import Compactor, in_buckets, looks_for_more
 from lakebed.table.conform import Conformer, to_batches
 from lakebed.table.context import TableContext
 from lakebed.table.overwrite import Overwrite
+from lakebed.table.producers import event_rules, full_compaction_every
 from lakebed.table.routing import Router
-from lakebed.table.write_rules import committer_for, write_rules
+from lakebed.table.write_rules import changelog_write_rules, committer_for, write_rules
 from lakebed.types.row_kind import RowKind, is_retract, kinds_from_text
 
 
@@ -77,10 +77,12 @@ class TableWriter:
         self._layout = FileLayout(context.schema.id, context.schema.fields, key)
         self._committer: Committer = committer_for(context)
         self._states: BucketStates | None = None
-        self._buckets = BucketWriters(context, self._new_writer, self._next_sequence_number)
+        self._buckets = BucketWriters(context, self._new_writer, self._next_sequence_number, self._new_changelog_writer)
         self._fileio, self._written = WrittenFiles.watch(context.fileio)
         self._counter = itertools.count()
         self._prefix = context.new_data_file_prefix()
+        self._changelog_prefix = context.new_changelog_file_prefix()
+        self._changelog_rules = changelog_write_rules(context)
         self._progress = Progress()
         self._is_open = True
 
@@ -107,6 +109,7 @@ class TableWriter:
         try:
             if self._committer.is_committed(self._identity):
                 self.abort()
+                self._catch_up()
                 return None
             messages = self._finish_files()
             snapshot = self._commit(messages)
@@ -219,13 +222,22 @@ class TableWriter:
             first_sequence_number=0 if self._context.has_key else self._next_sequence_number(bucket),
         )
 
+    def _new_changelog_writer(self, bucket: Bucket) -> RollingWriter:
+        return RollingWriter(
+            self._fileio,
+            self._path_in(bucket),
+            lambda: f"{self._changelog_prefix}-{next(self._counter)}.{self._changelog_rules.format.name}",
+            self._layout,
+            self._changelog_rules,
+            self._context.clock,
+        )
+
     def _finish_files(self) -> list[CommitMessage]:
         written = self._buckets.finish()
         base = self._states.snapshot_id if self._states else 0
         return [
-            CommitMessage(partition, bucket, self._router.total_buckets, base, tuple(files))
+            CommitMessage(partition, bucket, self._router.total_buckets, base, files.data, files.changelog)
             for (partition, bucket), files in written.items()
-            if files
         ]
 
     # --- committing ----------------------------------------------------------------------------------------------
@@ -243,7 +255,7 @@ class TableWriter:
             if not messages and not self._wants_empty_snapshot():
                 return None
             final = [self._rebased(message, latest) for message in final]
-            return Changes(_added(final))
+            return Changes(_added(final), _recorded(final))
 
         snapshot = self._committer.commit(
             kind,
@@ -255,8 +267,13 @@ class TableWriter:
         )
         self._context.memory.bucket_states = self._states
         committed = final if snapshot is not None else []
+        kept_changelogs = self._overwrite is None
         self._written.take_back(
-            keep={self._path_in((m.partition, m.bucket))(file.file_name) for m in committed for file in m.new_files}
+            keep={
+                self._path_in((message.partition, message.bucket))(file.file_name)
+                for message in committed
+                for file in (*message.new_files, *(message.changelog_files if kept_changelogs else ()))
+            }
         )
         return snapshot
 
@@ -265,8 +282,7 @@ class TableWriter:
         options = self._context.options
         if not self._context.has_key or options[WRITE_ONLY]:
             return
-        every = options[FULL_COMPACTION_DELTA_COMMITS]
-        is_full = every is not None and (not self._identity.is_replayable or self._identity.identifier % every == 0)
+        is_full = self._is_full_due()
         if is_full:
             keep = None  # also buckets that earlier commits wrote to: they wait for this one
         elif options[COMMIT_FORCE_COMPACT] or looks_for_more(options):
@@ -276,8 +292,21 @@ class TableWriter:
             if not due:
                 return
             keep = in_buckets(due)
-        identity = CommitIdentity(self._identity.user, self._identity.identifier)
-        Compactor(self._context, is_full, keep).run_quietly(identity)
+        Compactor(self._context, is_full, keep).run_quietly(self._compaction_identity)
+
+    def _catch_up(self) -> None:
+        """Of a commit that is in already, the compaction that tells its changes may still be missing."""
+        options = self._context.options
+        if event_rules(options) is not None and not options[WRITE_ONLY]:
+            Compactor(self._context, self._is_full_due()).run_quietly(self._compaction_identity)
+
+    def _is_full_due(self) -> bool:
+        every = full_compaction_every(self._context.options)
+        return every is not None and (not self._identity.is_replayable or self._identity.identifier % every == 0)
+
+    @property
+    def _compaction_identity(self) -> CommitIdentity:
+        return CommitIdentity(self._identity.user, self._identity.identifier)
 
     def _has_many_runs(self, message: CommitMessage) -> bool:
         before = self._states.run_count(message.partition, message.bucket) if self._states else 0
@@ -337,3 +366,7 @@ class TableWriter:
 
 def _added(messages: list[CommitMessage]) -> list[ManifestEntry]:
     return [entry for message in messages for entry in message.entries(EntryKind.ADD, message.new_files)]
+
+
+def _recorded(messages: list[CommitMessage]) -> list[ManifestEntry]:
+    return [entry for message in messages for entry in message.entries(EntryKind.ADD, message.changelog_files)]

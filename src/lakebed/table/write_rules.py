@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lakebed.commit.committer import CommitRules, Committer
 from lakebed.commit.manifest_merge import ManifestMergeRules
 from lakebed.datafiles.rolling_writer import WriteRules
 from lakebed.formats import FORMATS
 from lakebed.formats.base import DEFAULT_ROW_GROUP_BYTES, WriteSettings
 from lakebed.options import (
+    CHANGELOG_FILE_COMPRESSION,
+    CHANGELOG_FILE_FORMAT,
+    CHANGELOG_FILE_STATS_MODE,
     COMMIT_MAX_RETRIES,
     COMMIT_MAX_RETRY_WAIT,
     COMMIT_MIN_RETRY_WAIT,
@@ -49,6 +54,18 @@ def write_rules(context: TableContext) -> WriteRules:
         options[TARGET_FILE_ROW_NUM],
         lambda column: options.field(FIELD_STATS_MODE, column) or table_mode,
         options[METADATA_STATS_DENSE_STORE],
+    )
+
+
+def changelog_write_rules(context: TableContext) -> WriteRules:
+    """The same for changelog files: as data files, where nothing else is said."""
+    options, rules = context.options, write_rules(context)
+    mode = options[CHANGELOG_FILE_STATS_MODE]
+    return replace(
+        rules,
+        format=FORMATS[options[CHANGELOG_FILE_FORMAT] or options[FILE_FORMAT]],
+        settings=replace(rules.settings, compression=options[CHANGELOG_FILE_COMPRESSION] or options[FILE_COMPRESSION]),
+        stats_mode_of=rules.stats_mode_of if mode is None else lambda _: mode,
     )
 
 

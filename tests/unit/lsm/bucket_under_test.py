@@ -120,6 +120,7 @@ class Bucket:
             KEY_TYPES,
             PlainMerging(self.order, self.engine, self.read_run),
             self.new_writer,
+            self.new_writer,
             target_size_bytes,
             force_rewrite=force_rewrite,
             threads=threads,

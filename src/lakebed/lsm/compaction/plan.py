@@ -37,6 +37,8 @@ class CompactionResult:
 
     before: tuple[DataFile, ...]
     after: tuple[DataFile, ...]
+    changelog: tuple[DataFile, ...] = ()
+    """Files of events that tell what the rows taken in have changed."""
 
     def applied_to(self, files: Iterable[DataFile]) -> list[DataFile]:
         """The bucket's files once this result counts."""

@@ -28,9 +28,10 @@ from lakebed.types.row_kind import is_retract
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A file changes its level and nothing else."""
+    """A file changes its level and nothing else; `tells_changes` if readers of the changelog must hear of its rows."""
 
     file: DataFile
+    tells_changes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +46,23 @@ class Rewrite:
         return [file for section in self.sections for file in section.files]
 
 
+_Made = tuple[list[DataFile], list[DataFile]]
+
+
 @dataclass(frozen=True)
 class CompactionTask:
     """How plans of one bucket are carried out.
 
     `merging` streams a section's rows in key-value shape, with all columns of the table in their order. `new_writer`
-    opens a writer for a level, whose files are marked as made by compaction. Both are called from up to `threads`
-    threads. `must_rewrite` names files that may not keep their content although nothing overlaps them.
+    opens a writer for a level, whose files are marked as made by compaction, `new_changelog_writer` one for events. All
+    are called from up to `threads` threads. `must_rewrite` names files that may not keep their content although nothing
+    overlaps them.
     """
 
     key_types: Sequence[DataType]
     merging: SectionMerging
     new_writer: Callable[[int], RollingWriter]
+    new_changelog_writer: Callable[[int], RollingWriter]
     target_size_bytes: int
     small_file_ratio: float = 0.7
     force_rewrite: bool = False
@@ -66,17 +72,18 @@ class CompactionTask:
     def run(self, plan: CompactionPlan) -> CompactionResult:
         """Does what the plan says. Which files come out does not depend on the number of threads."""
         steps = self.steps(plan)
-        written = iter(_Rewriting(self, plan).run([step for step in steps if isinstance(step, Rewrite)]))
         before: list[DataFile] = []
         after: list[DataFile] = []
-        for step in steps:
+        changelog: list[DataFile] = []
+        for step, (written, events) in zip(steps, _Execution(self, plan).run(steps), strict=True):
             if isinstance(step, Move):
                 before.append(step.file)
                 after.append(step.file.at_level(plan.output_level))
             else:
                 before += step.files
-                after += next(written)
-        return CompactionResult(tuple(before), tuple(after))
+                after += written
+            changelog += events
+        return CompactionResult(tuple(before), tuple(after), tuple(changelog))
 
     def steps(self, plan: CompactionPlan) -> list[Move | Rewrite]:
         """What is to be done, in key order. Files that stay as they are do not appear."""
@@ -110,11 +117,13 @@ class CompactionTask:
         (file,) = section.files
         if self.force_rewrite or self.must_rewrite(file) or not self.merging.may_move(file, plan):
             return [Rewrite((section,))]
-        return [Move(file)] if file.level != plan.output_level else []
+        if file.level == plan.output_level:
+            return []
+        return [Move(file, self.merging.tells_changes_of(file, plan))]
 
 
-class _Rewriting:
-    """The rewrites of one plan under way, in one or several threads: all succeed, or no file is left."""
+class _Execution:
+    """The steps of one plan under way, in one or several threads: all succeed, or no file is left."""
 
     def __init__(self, task: CompactionTask, plan: CompactionPlan) -> None:
         self._task = task
@@ -122,15 +131,15 @@ class _Rewriting:
         self._writers: list[RollingWriter] = []
         self._is_given_up = threading.Event()
 
-    def run(self, rewrites: Sequence[Rewrite]) -> list[list[DataFile]]:
-        """New files of every rewrite."""
-        workers = min(self._task.threads, len(rewrites))
+    def run(self, steps: Sequence[Move | Rewrite]) -> list[_Made]:
+        """New files of every step: those with rows, and those with events."""
+        workers = min(self._task.threads, sum(not isinstance(step, Move) or step.tells_changes for step in steps))
         try:
             if workers <= 1:
-                return [self._rewrite(rewrite) for rewrite in rewrites]
+                return [self._step(step) for step in steps]
             with ThreadPoolExecutor(workers, thread_name_prefix="lakebed-compaction") as pool:
                 try:
-                    return list(pool.map(self._rewrite, rewrites))
+                    return list(pool.map(self._step, steps))
                 finally:
                     # After an error others must not go on to write what is thrown away; after success nobody is left.
                     self._is_given_up.set()
@@ -139,19 +148,54 @@ class _Rewriting:
                 writer.abort()
             raise
 
-    def _rewrite(self, rewrite: Rewrite) -> list[DataFile]:
+    def _step(self, step: Move | Rewrite) -> _Made:
         try:
-            writer = self._task.new_writer(self._plan.output_level)
-            self._writers.append(writer)
-            for section in rewrite.sections:
-                for rows in self._task.merging.rows(section, self._plan):
-                    if self._is_given_up.is_set():
-                        return []  # the error of another thread is the one to tell
-                    writer.write(_without_retracts(rows) if self._plan.drops_retracts else rows)
-            return list(writer.close())
+            if isinstance(step, Rewrite):
+                return self._rewrite(step)
+            return self._moved(step) if step.tells_changes else ([], [])
         except BaseException:
             self._is_given_up.set()
             raise
+
+    def _rewrite(self, step: Rewrite) -> _Made:
+        writer = self._opened(self._task.new_writer)
+        events = _Lazily(lambda: self._opened(self._task.new_changelog_writer))
+        for section in step.sections:
+            for merged in self._task.merging.merged(section, self._plan):
+                if self._is_given_up.is_set():
+                    return [], []  # the error of another thread is the one to tell
+                writer.write(_without_retracts(merged.rows) if self._plan.drops_retracts else merged.rows)
+                events.write(merged.events)
+        return writer.close(), events.close()
+
+    def _moved(self, step: Move) -> _Made:
+        events = _Lazily(lambda: self._opened(self._task.new_changelog_writer))
+        for merged in self._task.merging.moved(_alone(step.file), self._plan):
+            if self._is_given_up.is_set():
+                return [], []
+            events.write(merged.events)
+        return [], events.close()
+
+    def _opened(self, new_writer: Callable[[int], RollingWriter]) -> RollingWriter:
+        writer = new_writer(self._plan.output_level)
+        self._writers.append(writer)
+        return writer
+
+
+class _Lazily:
+    """A writer that is opened when the first row comes: most compactions have no events to tell."""
+
+    def __init__(self, open_writer: Callable[[], RollingWriter]) -> None:
+        self._open = open_writer
+        self._writer: RollingWriter | None = None
+
+    def write(self, rows: pa.RecordBatch | None) -> None:
+        if rows is not None and rows.num_rows:
+            self._writer = self._writer or self._open()
+            self._writer.write(rows)
+
+    def close(self) -> list[DataFile]:
+        return self._writer.close() if self._writer else []
 
 
 def _alone(file: DataFile) -> Section:

@@ -1,0 +1,1 @@
+"""Old rows of given keys, for compactions that tell what changed: local copies of data files, quick to search."""

@@ -1,0 +1,98 @@
+"""A data file as a local, uncompressed copy: any of its rows is found and read without touching the others.
+
+A column file must be decoded in whole row groups, which costs as much as the table is large. The copy is made once,
+with one chunk in memory, and mapped afterwards: what a search reads is what it asks for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakebed.types import ordering
+from lakebed.types.sorted_search import find_keys
+
+CHUNK_ROWS = 1 << 18
+_Key = tuple[tuple[bool, object], ...]
+
+
+@dataclass(frozen=True)
+class LocalFile:
+    """A copy on disk. Rows are in key order, each key once."""
+
+    path: str
+    size_bytes: int
+    key: tuple[str, ...]
+    chunks: tuple[pa.RecordBatch, ...]
+    last_keys: tuple[_Key, ...]
+
+    @staticmethod
+    def make(path: str, rows: Iterator[pa.RecordBatch], schema: pa.Schema, key: Sequence[str]) -> LocalFile:
+        """Copies the rows. Nothing is left at the path if that fails."""
+        try:
+            with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+                for chunk in _chunked(rows):
+                    writer.write_batch(chunk)
+            return LocalFile._mapped(path, tuple(key))
+        except BaseException:
+            if os.path.exists(path):
+                os.remove(path)
+            raise
+
+    @staticmethod
+    def _mapped(path: str, key: tuple[str, ...]) -> LocalFile:
+        reader = pa.ipc.open_file(pa.memory_map(path))
+        chunks = tuple(reader.get_batch(number) for number in range(reader.num_record_batches))
+        last_keys = tuple(ordering.sort_key(_columns(chunk, key), chunk.num_rows - 1) for chunk in chunks)
+        return LocalFile(path, os.path.getsize(path), key, chunks, last_keys)
+
+    def find(self, asked: Sequence[pa.Array]) -> tuple[npt.NDArray[np.bool_], list[pa.RecordBatch]]:
+        """Which of the keys are there, and their rows in the order of the keys. REQUIRES: keys in ascending order."""
+        found = np.zeros(len(asked[0]), dtype=np.bool_)
+        rows: list[pa.RecordBatch] = []
+        start = 0
+        for chunk, last_key in zip(self.chunks, self.last_keys, strict=True):
+            if start == len(found):
+                break
+            stop = ordering.count_not_above(asked, last_key)
+            if stop > start:
+                part = [column.slice(start, stop - start) for column in asked]
+                places, hits = find_keys(_columns(chunk, self.key), part)
+                found[start:stop] = hits
+                if np.any(hits):
+                    rows.append(chunk.take(pa.array(places[hits])))
+                start = stop
+        return found, rows
+
+    def remove(self) -> None:
+        """Deletes the copy; rows that were found stay valid."""
+        os.remove(self.path)
+
+
+def _columns(rows: pa.RecordBatch, key: Sequence[str]) -> list[pa.Array]:
+    return [rows.column(name) for name in key]
+
+
+def _chunked(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in chunks of equal size: each costs a search of its own."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in rows:
+        while batch.num_rows:
+            part = batch.slice(0, CHUNK_ROWS - count)
+            batch = batch.slice(part.num_rows)
+            held.append(part)
+            count += part.num_rows
+            if count == CHUNK_ROWS:
+                yield pa.concat_batches(held)
+                held, count = [], 0
+    if held:
+        yield pa.concat_batches(held)
+
+
+__all__ = ["LocalFile"]

@@ -1,0 +1,148 @@
+"""Keeps local copies of the data files that lookups ask for, within a limit of disk space and for a limited time.
+
+Copies live in a directory of their own, which goes with the process. A copy stands for a file by name, and files never
+change, so it can be used by any later commit. Several threads may ask at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import tempfile
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakebed.clock import Clock
+from lakebed.lsm.lookup.local_file import LocalFile
+from lakebed.lsm.sections import SortedRun
+from lakebed.metadata.data_file import DataFile
+from lakebed.types import ordering
+from lakebed.types.binary_row import decode_rows
+from lakebed.types.logical import DataType
+
+ReadFile = Callable[[DataFile], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True, slots=True)
+class LookupLimits:
+    """Space and time that copies may take."""
+
+    max_disk_bytes: int
+    retain_ms: int
+
+
+@dataclass(slots=True)
+class _Copy:
+    file: LocalFile
+    last_used_ms: int
+
+
+class LookupStore:
+    """Copies of data files, the one that was used longest ago first."""
+
+    def __init__(self, limits: LookupLimits, clock: Clock) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._names = itertools.count()
+        self._copies: OrderedDict[str, _Copy] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(
+        self,
+        runs: Sequence[SortedRun],
+        keys: pa.RecordBatch,
+        key_types: Sequence[DataType],
+        schema: pa.Schema,
+        read: ReadFile,
+    ) -> tuple[npt.NDArray[np.bool_], pa.RecordBatch]:
+        """Which keys the runs hold, and their rows in key order; of several runs with a key the first counts.
+
+        REQUIRES: `keys` holds the key columns, in ascending order, each key once; `read` gives rows of the schema.
+        """
+        asked = list(keys.columns)
+        found = np.zeros(keys.num_rows, dtype=np.bool_)
+        parts: list[pa.RecordBatch] = []
+        owners: list[npt.NDArray[np.int64]] = []
+        for run in runs:
+            for file in run.files:
+                open_rows = np.flatnonzero(~found)
+                if not len(open_rows):
+                    break
+                columns = asked if len(open_rows) == len(found) else [c.take(pa.array(open_rows)) for c in asked]
+                if not _may_hold(file, columns, key_types):
+                    continue
+                hits, rows = self._copy(file, schema, read, keys.schema.names).find(columns)
+                found[open_rows[hits]] = True
+                parts += rows
+                owners.append(open_rows[hits])
+        return found, _in_key_order(parts, owners, schema)
+
+    @cached_property
+    def directory(self) -> str:
+        """Where the copies lie. It goes with the store, or with the process."""
+        path = tempfile.mkdtemp(prefix="lakebed-lookup-")
+        weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
+        return path
+
+    def _copy(self, file: DataFile, schema: pa.Schema, read: ReadFile, key: Sequence[str]) -> LocalFile:
+        now_ms = self._clock.now_ms()
+        # A file lifted to another schema has other columns: it needs a copy of its own.
+        name = f"{file.file_name} {schema.to_string(show_field_metadata=False, show_schema_metadata=False)}"
+        with self._lock:
+            self._drop_old(now_ms)
+            copy = self._copies.get(name)
+            if copy is not None:
+                copy.last_used_ms = now_ms
+                self._copies.move_to_end(name)
+                return copy.file
+        path = os.path.join(self.directory, f"{next(self._names)}.arrow")
+        made = LocalFile.make(path, read(file), schema, key)
+        with self._lock:
+            self._copies[name] = _Copy(made, now_ms)
+            self._make_room()
+        return made
+
+    def _drop_old(self, now_ms: int) -> None:
+        while self._copies:
+            name, oldest = next(iter(self._copies.items()))
+            if now_ms - oldest.last_used_ms <= self._limits.retain_ms:
+                return
+            self._copies.pop(name).file.remove()
+
+    def _make_room(self) -> None:
+        """Drops what was used longest ago. The newest copy stays, however large: it is in use."""
+        total = sum(copy.file.size_bytes for copy in self._copies.values())
+        while total > self._limits.max_disk_bytes and len(self._copies) > 1:
+            _, oldest = self._copies.popitem(last=False)
+            total -= oldest.file.size_bytes
+            oldest.file.remove()
+
+
+def _may_hold(file: DataFile, asked: Sequence[pa.Array], key_types: Sequence[DataType]) -> bool:
+    """Whether a key that is asked for lies between the file's smallest and largest."""
+    bounds = decode_rows([file.min_key, file.max_key], key_types)
+    low, high = ordering.sort_key(bounds, 0), ordering.sort_key(bounds, 1)
+    count = ordering.count_not_above(asked, high)
+    return count > 0 and ordering.sort_key(asked, count - 1) >= low
+
+
+def _in_key_order(
+    parts: Sequence[pa.RecordBatch], owners: Sequence[npt.NDArray[np.int64]], schema: pa.Schema
+) -> pa.RecordBatch:
+    if not parts:
+        return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+    rows = pa.concat_batches(parts)
+    order = np.argsort(np.concatenate(owners), kind="stable")
+    return rows if np.all(np.diff(order) == 1) else rows.take(pa.array(order))
+
+
+__all__ = ["LookupLimits", "LookupStore"]

@@ -1,0 +1,96 @@
+"""What a table's options say about its changelog: who writes it, and what stands in it."""
+
+from __future__ import annotations
+
+from lakebed.changelog.events import EventRules
+from lakebed.errors import InvalidOption, did_you_mean
+from lakebed.merge.first_row import FirstRow
+from lakebed.options import (
+    CHANGELOG_PRODUCER,
+    CHANGELOG_PRODUCER_IGNORE_DELETE,
+    CHANGELOG_PRODUCER_ROW_DEDUPLICATE,
+    CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS,
+    FORCE_LOOKUP,
+    FULL_COMPACTION_DELTA_COMMITS,
+    MERGE_ENGINE,
+    Options,
+)
+from lakebed.schema.table_schema import TableSchema
+
+NONE = "none"
+INPUT = "input"
+LOOKUP = "lookup"
+FULL_COMPACTION = "full-compaction"
+
+
+def producer(options: Options) -> str:
+    """Who writes the changelog."""
+    return options[CHANGELOG_PRODUCER]
+
+
+def looks_up(options: Options) -> bool:
+    """Whether compactions merge new rows with the old row of their key, wherever it lies.
+
+    Rows above level 0 are complete then: of several levels that hold a key, the lowest counts. First-row tables look up
+    too, but only to throw away what is known.
+    """
+    return options[MERGE_ENGINE] != FirstRow.name and (producer(options) == LOOKUP or options[FORCE_LOOKUP])
+
+
+def event_rules(options: Options) -> EventRules | None:
+    """What compactions tell of changes; None if nothing."""
+    if producer(options) not in (LOOKUP, FULL_COMPACTION):
+        return None
+    return EventRules(
+        options[CHANGELOG_PRODUCER_ROW_DEDUPLICATE],
+        frozenset(options[CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS]),
+        options[CHANGELOG_PRODUCER_IGNORE_DELETE],
+    )
+
+
+def full_compaction_every(options: Options) -> int | None:
+    """After how many commits a full compaction is due; with its producer after each, if nothing else is said."""
+    every = options[FULL_COMPACTION_DELTA_COMMITS]
+    return 1 if every is None and producer(options) == FULL_COMPACTION else every
+
+
+def check_producer(schema: TableSchema, options: Options, table: str) -> None:
+    """Raises if the options of the changelog contradict each other or the table."""
+    made_by = producer(options)
+    if made_by != NONE and not schema.primary_keys:
+        raise InvalidOption(
+            f"table `{table}` has `{CHANGELOG_PRODUCER.key}` = `{made_by}` but no primary key: rows never change",
+            hint="add a primary key, or leave the option out: what is appended is all there is to tell",
+        )
+    if made_by in (INPUT, FULL_COMPACTION) and options[MERGE_ENGINE] == FirstRow.name:
+        raise InvalidOption(
+            f"table `{table}`: merge engine `first-row` does not go with `{CHANGELOG_PRODUCER.key}` = `{made_by}`",
+            hint=f"use `{LOOKUP}`, which tells of new keys only",
+        )
+    if made_by == LOOKUP and options.has(FULL_COMPACTION_DELTA_COMMITS):
+        raise InvalidOption(
+            f"table `{table}`: `{FULL_COMPACTION_DELTA_COMMITS.key}` does not go with `{CHANGELOG_PRODUCER.key}` = "
+            f"`{LOOKUP}`, whose compactions follow every commit",
+            hint=f"leave it out, or use `{FULL_COMPACTION}`",
+        )
+    for option in (CHANGELOG_PRODUCER_ROW_DEDUPLICATE, CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS):
+        if options.has(option) and options[option] and made_by in (NONE, INPUT):
+            raise InvalidOption(
+                f"table `{table}`: `{option.key}` has no effect with `{CHANGELOG_PRODUCER.key}` = `{made_by}`",
+                hint=f"use `{LOOKUP}` or `{FULL_COMPACTION}`, which compare rows, or leave it out",
+            )
+    if options[CHANGELOG_PRODUCER_IGNORE_DELETE] and made_by == NONE:
+        raise InvalidOption(
+            f"table `{table}`: `{CHANGELOG_PRODUCER_IGNORE_DELETE.key}` is about changelog files, which it has none of",
+            hint="set `ignore-delete` to keep deletes out of the table, or choose a changelog producer",
+        )
+    for name in options[CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS]:
+        if name not in schema.field_names:
+            raise InvalidOption(
+                f"table `{table}`: `{CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS.key}` names column `{name}`, "
+                "which does not exist",
+                hint=did_you_mean(name, schema.field_names),
+            )
+
+
+__all__ = ["check_producer", "event_rules", "full_compaction_every", "looks_up", "producer"]

@@ -1,0 +1,59 @@
+"""Finds many keys in sorted columns at once: a binary search whose every step is one comparison of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakebed.types import ordering
+
+Positions = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+def find_keys(columns: Sequence[pa.Array], asked: Sequence[pa.Array]) -> tuple[Positions, Mask]:
+    """For each asked key its row in the columns, and whether it is there; where it is not, the row means nothing.
+
+    REQUIRES: columns in ascending key order, each key once, and at least one row.
+    """
+    count = len(columns[0])
+    if len(columns) == 1 and columns[0].null_count == asked[0].null_count == 0 and _has_lasting_codes(columns[0].type):
+        codes, wanted = ordering.sort_codes(columns[0]), ordering.sort_codes(asked[0])
+        places = np.minimum(np.searchsorted(codes, wanted), count - 1)
+        return places, codes[places] == wanted
+    low = np.zeros(len(asked[0]), dtype=np.int64)
+    high = np.full(len(asked[0]), count, dtype=np.int64)
+    while np.any(low < high):
+        middle = np.minimum((low + high) // 2, count - 1)
+        is_below, _ = _compared(columns, middle, asked)
+        is_open = low < high
+        low = np.where(is_open & is_below, middle + 1, low)
+        high = np.where(is_open & ~is_below, middle, high)
+    places = np.minimum(low, count - 1)
+    return places, _compared(columns, places, asked)[1]
+
+
+def _has_lasting_codes(arrow: pa.DataType) -> bool:
+    """Whether codes of two columns of the type compare although they came from two calls."""
+    return bool(
+        pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_temporal(arrow)
+    ) and not pa.types.is_duration(arrow)
+
+
+def _compared(columns: Sequence[pa.Array], rows: Positions, asked: Sequence[pa.Array]) -> tuple[Mask, Mask]:
+    """Which of these rows lie below the key asked in their place, and which are that key."""
+    indices = pa.array(rows)
+    both = [pa.concat_arrays([column.take(indices), wanted]) for column, wanted in zip(columns, asked, strict=True)]
+    below = np.zeros(len(rows), dtype=np.bool_)
+    equal = np.ones(len(rows), dtype=np.bool_)
+    for codes in ordering.key_codes(both):
+        mine, theirs = codes[: len(rows)], codes[len(rows) :]
+        below |= equal & (mine < theirs)
+        equal &= mine == theirs
+    return below, equal
+
+
+__all__ = ["find_keys"]
