@@ -7,7 +7,6 @@ the same files wins or loses as a whole; appends never get in the way.
 from __future__ import annotations
 
 import logging
-import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -50,6 +49,7 @@ from lakebed.options import (
 from lakebed.table.compaction_files import CompactionFiles
 from lakebed.table.context import TableContext, num_levels
 from lakebed.table.producers import looks_up
+from lakebed.table.read import parallelism
 from lakebed.table.write_rules import committer_for
 
 _log = logging.getLogger(__name__)
@@ -105,9 +105,13 @@ class Compactor:
         if not picked:
             return []
 
+        # Buckets come first; what they leave of the machine goes to the sections of each.
+        threads = parallelism(self.context.options)
+        workers = min(len(picked), threads)
+
         def execute(item: tuple[tuple[bytes, int, int], CompactionPlan]) -> CommitMessage | None:
             (partition, bucket, total), plan = item
-            result: CompactionResult = maker.task(partition, bucket).run(plan)
+            result: CompactionResult = maker.task(partition, bucket, threads // workers).run(plan)
             if not result.before and not result.after:
                 return None
             base = latest.id if latest else 0
@@ -121,7 +125,7 @@ class Compactor:
                 compact_changelog=result.changelog,
             )
 
-        with ThreadPoolExecutor(min(len(picked), os.cpu_count() or 1)) as pool:
+        with ThreadPoolExecutor(workers) as pool:
             return [message for message in pool.map(execute, picked) if message is not None]
 
     def _buckets(self, snapshot: Snapshot | None) -> dict[tuple[bytes, int, int], list[DataFile]]:

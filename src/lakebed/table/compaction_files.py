@@ -60,8 +60,8 @@ class CompactionFiles:
         self._changelog_prefix = context.new_changelog_file_prefix()
         self._counter = itertools.count()
 
-    def task(self, partition: bytes, bucket: int) -> CompactionTask:
-        """The task for one bucket."""
+    def task(self, partition: bytes, bucket: int, threads: int) -> CompactionTask:
+        """The task for one bucket, which may use so many threads."""
         options = self._context.options
         return CompactionTask(
             self._context.key_types,
@@ -72,6 +72,7 @@ class CompactionFiles:
             options[COMPACTION_SMALL_FILE_RATIO],
             options[COMPACTION_FORCE_REWRITE_ALL_FILES],
             self.holds_expired_rows,
+            threads,
         )
 
     def holds_expired_rows(self, file: DataFile) -> bool:
