@@ -37,7 +37,7 @@ DISTINCT = {"error-after-effect": MUTATIONS, "short-write": WRITES, "unknown": f
 class OneThread:
     """In place of a thread pool: operations come in the same order in every run, and no time goes into threads."""
 
-    def __init__(self, max_workers: int) -> None:
+    def __init__(self, max_workers: int, thread_name_prefix: str = "") -> None:
         assert max_workers > 0
 
     def __enter__(self) -> OneThread:
@@ -54,7 +54,7 @@ class OneThread:
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything here runs in one thread."""
     monkeypatch.setattr("lakebed.metadata.entries.ThreadPoolExecutor", OneThread)
-    monkeypatch.setattr("lakebed.table.table.ThreadPoolExecutor", OneThread)
+    monkeypatch.setattr("lakebed.table.read.ThreadPoolExecutor", OneThread)
 
 
 class MeddledFileIO(FaultyFileIO):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakebed.fileio.base import FileIO
+from lakebed.metadata.changelog import ChangelogStore
 from lakebed.metadata.consumer import ConsumerStore
 from lakebed.metadata.index_manifest import IndexManifestStore
 from lakebed.metadata.manifest import ManifestStore
@@ -26,6 +27,7 @@ class MetadataStores:
     index_manifests: IndexManifestStore
     tags: TagStore
     consumers: ConsumerStore
+    changelogs: ChangelogStore
     compression: str
 
     @staticmethod
@@ -40,5 +42,6 @@ class MetadataStores:
             IndexManifestStore(fileio, paths, compression),
             TagStore(fileio, paths),
             ConsumerStore(fileio, paths),
+            ChangelogStore(fileio, paths),
             compression,
         )

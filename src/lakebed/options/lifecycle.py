@@ -7,7 +7,6 @@ from typing import Final
 from lakebed.options.option import INT_MAX, Kind, Names, Option
 from lakebed.units import HOUR_MS
 
-_EXPIRE: Final = "nothing expires by itself in this version; call `t.expire_snapshots(...)`"
 _TAGS: Final = "tags are not created by themselves in this version; call `t.create_tag(...)`"
 _PARTITIONS: Final = "partitions do not expire by themselves in this version; overwrite or delete their rows"
 _DONE: Final = "partitions are not marked done in this version; write the marker after the commit"
@@ -26,7 +25,7 @@ SNAPSHOT_NUM_RETAINED_MIN = Option(
     10,
     "Fewest snapshots to keep.",
     minimum=1,
-    instead=_EXPIRE,
+    honoured=True,
 )
 SNAPSHOT_NUM_RETAINED_MAX = Option(
     "snapshot.num-retained.max",
@@ -34,14 +33,14 @@ SNAPSHOT_NUM_RETAINED_MAX = Option(
     INT_MAX,
     "Most snapshots to keep.",
     minimum=1,
-    instead=_EXPIRE,
+    honoured=True,
 )
 SNAPSHOT_TIME_RETAINED = Option(
     "snapshot.time-retained",
     Kind.DURATION,
     HOUR_MS,
     "How long a snapshot is kept.",
-    instead=_EXPIRE,
+    honoured=True,
 )
 SNAPSHOT_EXPIRE_LIMIT = Option(
     "snapshot.expire.limit",
@@ -49,7 +48,7 @@ SNAPSHOT_EXPIRE_LIMIT = Option(
     50,
     "Most snapshots that expire in one go.",
     minimum=1,
-    instead=_EXPIRE,
+    honoured=True,
 )
 SNAPSHOT_EXPIRE_EXECUTION_MODE = Option(
     "snapshot.expire.execution-mode",
@@ -57,7 +56,9 @@ SNAPSHOT_EXPIRE_EXECUTION_MODE = Option(
     "sync",
     "Whether a commit waits for the expiry of old snapshots.",
     choices=("sync", "async"),
-    instead=_EXPIRE,
+    honoured_choices=("sync",),
+    honoured=True,
+    instead="expiry takes place before the commit returns; for short commits set `write-only` and expire elsewhere",
 )
 SNAPSHOT_CLEAN_EMPTY_DIRECTORIES = Option(
     "snapshot.clean-empty-directories",
@@ -65,7 +66,7 @@ SNAPSHOT_CLEAN_EMPTY_DIRECTORIES = Option(
     False,
     "Remove directories that became empty when snapshots expired.",
     aliases=("snapshot.expire.clean-empty-directories",),
-    instead=_EXPIRE,
+    instead="empty directories stay in this version; nothing reads them",
 )
 SNAPSHOT_WATERMARK_IDLE_TIMEOUT = Option[int | None](
     "snapshot.watermark-idle-timeout",

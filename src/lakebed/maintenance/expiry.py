@@ -1,0 +1,71 @@
+"""Expiry of a table as a whole: snapshots, and the changelogs that outlive them where options say so.
+
+    expired │ changelogs 4 5 6 │ snapshots 7 8 9 10
+
+Two expiries at once do the same work twice and nothing else: deleting what is gone is no error, and a plan that the
+other one pulled the ground from is made again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from lakebed.errors import FileMissing, LakebedError, NotFound
+from lakebed.maintenance.changelogs import expire_changelogs, outliving_ids
+from lakebed.maintenance.retention import RetentionRules
+from lakebed.maintenance.snapshots import expire_snapshots, first_kept_snapshot
+from lakebed.maintenance.steps import Expired, line_of
+from lakebed.maintenance.table_files import TableFiles
+
+__all__ = ["Expired", "expire", "expire_quietly"]
+
+_log = logging.getLogger(__name__)
+_ATTEMPTS = 5
+"""How often to plan anew because another expiry was faster."""
+
+
+def expire(files: TableFiles, rules: RetentionRules) -> Expired:
+    """Expires what is due. If something that the decision rests on can not be read, nothing is deleted."""
+    if rules.is_decoupled:
+        return _overtaken_or(expire_snapshots, files, rules) + _overtaken_or(expire_changelogs, files, rules)
+    line = line_of(files.stores.snapshots.ids())
+    if first_kept_snapshot(files, rules, line) == line.start:
+        return Expired()  # by far the most frequent case: nothing is due
+    # Changelogs of a time when they lived longer may share files with snapshots: they go first.
+    done = _overtaken_or(expire_changelogs, files, rules)
+    if outliving_ids(files):
+        return done  # held by a consumer, or more than may go at once
+    return done + _overtaken_or(expire_snapshots, files, rules)
+
+
+def expire_quietly(table: str, files: TableFiles, rules: Callable[[], RetentionRules]) -> None:
+    """As `expire`, after a commit that stands whatever happens here: failures are logged, the next commit repeats.
+
+    The rules are asked for here, since options that another engine stored may be of no use either.
+    """
+    try:
+        expired = expire(files, rules())
+    except LakebedError as error:
+        _log.warning("table %s: nothing expired after the commit: %s", table, error.message)
+        return
+    if expired:
+        _log.info("table %s: expired snapshots %s, changelogs %s", table, expired.snapshots, expired.changelogs)
+
+
+def _overtaken_or(
+    action: Callable[[TableFiles, RetentionRules], Expired], files: TableFiles, rules: RetentionRules
+) -> Expired:
+    """Acts again if something is missing because another expiry removed the oldest meanwhile."""
+    for _ in range(_ATTEMPTS):
+        before = _oldest(files)
+        try:
+            return action(files, rules)
+        except (FileMissing, NotFound):
+            if _oldest(files) == before:
+                raise
+    return Expired()  # somebody else is at it
+
+
+def _oldest(files: TableFiles) -> tuple[list[int], list[int]]:
+    return files.stores.snapshots.ids()[:1], files.stores.changelogs.ids()[:1]

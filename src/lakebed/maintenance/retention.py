@@ -1,0 +1,108 @@
+"""Which snapshots and changelogs have expired: rules from the table's options, and the one walk that applies them.
+
+Pure: times and ids come in, ids go out. A snapshot's time is up when its *successor* is old enough, since until then
+it was what the table showed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from lakebed.errors import InvalidArgument
+from lakebed.options import (
+    CHANGELOG_NUM_RETAINED_MAX,
+    CHANGELOG_NUM_RETAINED_MIN,
+    CHANGELOG_PRODUCER,
+    CHANGELOG_TIME_RETAINED,
+    CONSUMER_CHANGELOG_ONLY,
+    SNAPSHOT_EXPIRE_LIMIT,
+    SNAPSHOT_NUM_RETAINED_MAX,
+    SNAPSHOT_NUM_RETAINED_MIN,
+    SNAPSHOT_TIME_RETAINED,
+    Options,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What to keep: at least `retain_min`, at most `retain_max`, and what is younger than `older_than_ms`.
+
+    No more than `max_deletes` go at once.
+    """
+
+    retain_min: int
+    retain_max: int
+    older_than_ms: int
+    max_deletes: int
+
+    def first_kept(
+        self, earliest: int, latest: int, time_ms: Callable[[int], int], held_from: Callable[[], int | None]
+    ) -> int:
+        """The oldest id to keep of those from `earliest` on; `latest` is the newest snapshot, which always stays.
+
+        `held_from` is the first id that a consumer has yet to read; asked only if something would go.
+        """
+        end = min(latest - self.retain_min + 1, earliest + self.max_deletes)
+        if end <= earliest:
+            return earliest
+        end = self._young(max(latest - self.retain_max + 1, earliest), end, time_ms)
+        held = held_from() if end > earliest else None
+        return end if held is None else max(min(end, held), earliest)
+
+    def _young(self, start: int, end: int, time_ms: Callable[[int], int]) -> int:
+        return next((number for number in range(start, end) if time_ms(number + 1) >= self.older_than_ms), end)
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRules:
+    """Rules for snapshots and for changelogs. The latter count as long-lived only where they keep more."""
+
+    snapshots: Retention
+    changelogs: Retention
+    is_decoupled: bool
+    """Whether changelogs outlive their snapshots."""
+    has_producer: bool
+    """Whether changes lie in changelog files. If not, they are the files that each commit added."""
+    consumers_hold_snapshots: bool
+
+    @staticmethod
+    def of(options: Options, now_ms: int) -> RetentionRules:
+        """The rules that the table's options set."""
+        least, most = options[SNAPSHOT_NUM_RETAINED_MIN], options[SNAPSHOT_NUM_RETAINED_MAX]
+        time_ms, limit = options[SNAPSHOT_TIME_RETAINED], options[SNAPSHOT_EXPIRE_LIMIT]
+        log_least = _or(options[CHANGELOG_NUM_RETAINED_MIN], least)
+        log_most = _or(options[CHANGELOG_NUM_RETAINED_MAX], most)
+        log_time_ms = _or(options[CHANGELOG_TIME_RETAINED], time_ms)
+        return RetentionRules(
+            Retention(least, most, now_ms - time_ms, limit),
+            Retention(log_least, log_most, now_ms - log_time_ms, limit),
+            is_decoupled=log_least > least or log_most > most or log_time_ms > time_ms,
+            has_producer=options[CHANGELOG_PRODUCER] != "none",
+            consumers_hold_snapshots=not options[CONSUMER_CHANGELOG_ONLY],
+        )
+
+    def with_arguments(
+        self, older_than_ms: int | None, retain_max: int | None, retain_min: int | None, max_deletes: int | None
+    ) -> RetentionRules:
+        """The same with other rules for snapshots, where given. To keep at most a few is to need no more than these."""
+        for name, value in (("retain_max", retain_max), ("retain_min", retain_min), ("max_deletes", max_deletes)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise InvalidArgument(f"{name} is {value!r}", hint="pass a whole number from 1, or leave it out")
+        snapshots = self.snapshots
+        most = _or(retain_max, snapshots.retain_max)
+        least = _or(retain_min, min(snapshots.retain_min, most))
+        if least > most:
+            raise InvalidArgument(
+                f"retain_min is {least}, more than the {most} that may be kept",
+                hint="lower retain_min, or raise retain_max or `snapshot.num-retained.max`",
+            )
+        changed = Retention(
+            least, most, _or(older_than_ms, snapshots.older_than_ms), _or(max_deletes, snapshots.max_deletes)
+        )
+        logs = replace(self.changelogs, max_deletes=changed.max_deletes)
+        return replace(self, snapshots=changed, changelogs=logs)
+
+
+def _or(value: int | None, otherwise: int) -> int:
+    return otherwise if value is None else value

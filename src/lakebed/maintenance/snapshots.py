@@ -1,0 +1,89 @@
+"""Expires snapshots: from the oldest to the first that is to be kept.
+
+Where changelogs live longer, an expired snapshot leaves a copy of its JSON file in `changelog/`. With a producer, the
+copy keeps the changelog files; without one, changes are the files that each commit added, so these and the manifests
+that name them stay until the changelog goes too.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from lakebed.maintenance.plan import Candidates, Step, plan
+from lakebed.maintenance.retention import RetentionRules
+from lakebed.maintenance.steps import Expired, delete_files, is_still_there, line_of
+from lakebed.maintenance.survivors import outsiders, read_snapshots, reusing
+from lakebed.maintenance.table_files import TableFiles
+from lakebed.metadata.data_file import FileSource
+from lakebed.metadata.manifest import ManifestEntry
+from lakebed.metadata.snapshot import Snapshot
+
+
+def first_kept_snapshot(files: TableFiles, rules: RetentionRules, line: range) -> int:
+    """The oldest of these snapshots that is to be kept."""
+    if not line:
+        return line.start
+    stores = files.stores
+
+    def held_from() -> int | None:
+        return stores.consumers.min_next_snapshot() if rules.consumers_hold_snapshots else None
+
+    def time_ms(snapshot_id: int) -> int:
+        return stores.snapshots.get(snapshot_id).time_millis
+
+    return rules.snapshots.first_kept(line.start, line[-1], time_ms, held_from)
+
+
+def expire_snapshots(files: TableFiles, rules: RetentionRules) -> Expired:
+    """Expires the snapshots that are due. An error before the first delete means that nothing was deleted."""
+    stores = files.stores
+    line = line_of(stores.snapshots.ids())
+    stop = first_kept_snapshot(files, rules, line)
+    if stop == line.start:
+        return Expired()
+    snapshots = read_snapshots(stores, line)
+    candidates = [
+        _candidates(files, rules, old, new, old.id == line.start)
+        for old, new in pairwise(snapshots[: stop - line.start + 1])
+    ]
+    kept = range(stop, line.stop)
+    steps = plan(files, candidates, reusing(files, snapshots[1:]), outsiders(files, kept))
+    file_count = sum(_end(files, rules, step) for step in steps)
+    if rules.is_decoupled:
+        stores.changelogs.write_latest_hint(stop - 1)
+    stores.snapshots.write_earliest_hint(stop)
+    return Expired(tuple(range(line.start, stop)), (), file_count)
+
+
+def _candidates(files: TableFiles, rules: RetentionRules, old: Snapshot, new: Snapshot, is_first: bool) -> Candidates:
+    """What may go with `old`. The first one may be what an interrupted expiry left."""
+    remains = files.lenient() if is_first else files
+    needed = {*files.indexes(new), *files.statistics(new)}
+    listed = [path for path in remains.indexes(old) if path not in needed]
+    named = [path for path in remains.statistics(old) if path not in needed]
+    dropped = files.dropped(new)
+    if rules.is_decoupled and not rules.has_producer:
+        return Candidates(old, [entry for entry in dropped if _is_compacted(entry)], (), listed, named)
+    manifests = set(files.manifests(new))
+    listed += [path for path in remains.manifests(old) if path not in manifests]
+    named += remains.lists(old)
+    if rules.is_decoupled:
+        return Candidates(old, dropped, (), listed, named)
+    listed += remains.changelog_manifests(old)
+    named += remains.changelog_list(old)
+    return Candidates(old, dropped, remains.changelog_files(old), listed, named)
+
+
+def _is_compacted(entry: ManifestEntry) -> bool:
+    """Whether the file came from a compaction. What commits added is what readers of changes want; these are not."""
+    return entry.file.file_source == FileSource.COMPACT
+
+
+def _end(files: TableFiles, rules: RetentionRules, step: Step) -> int:
+    stores, snapshot = files.stores, step.snapshot
+    if not is_still_there(stores.snapshots.get, snapshot):
+        return 0
+    if rules.is_decoupled:
+        stores.changelogs.put(snapshot)
+    file_count = delete_files(stores.fileio, step)
+    return file_count + stores.snapshots.delete(snapshot.id)

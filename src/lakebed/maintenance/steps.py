@@ -1,0 +1,57 @@
+"""What both kinds of expiry share: the ids that follow on one another, and the careful end of one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lakebed.errors import CommitConflict, NotFound
+from lakebed.fileio.base import FileIO
+from lakebed.maintenance.plan import Step
+from lakebed.metadata.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """What an expiry removed: ids of snapshots and of long-lived changelogs, and how many files went with them."""
+
+    snapshots: tuple[int, ...] = ()
+    changelogs: tuple[int, ...] = ()
+    file_count: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.snapshots or self.changelogs)
+
+    def __add__(self, other: Expired) -> Expired:
+        return Expired(
+            self.snapshots + other.snapshots, self.changelogs + other.changelogs, self.file_count + other.file_count
+        )
+
+
+def line_of(ids: Sequence[int]) -> range:
+    """The ids up to the newest without a gap. One below a gap is no predecessor of anything: it is left alone."""
+    if not ids:
+        return range(0)
+    start = len(ids) - 1
+    while start > 0 and ids[start - 1] == ids[start] - 1:
+        start -= 1
+    return range(ids[start], ids[-1] + 1)
+
+
+def is_still_there(get: Callable[[int], Snapshot], planned: Snapshot) -> bool:
+    """Whether the snapshot has not gone since the plan was made: nobody but another expiry may have touched it."""
+    try:
+        found = get(planned.id)
+    except NotFound:
+        return False
+    if found != planned:
+        raise CommitConflict(
+            f"snapshot {planned.id} is another one than when the expiry was planned",
+            hint="the table was rolled back or made anew: expire again",
+        )
+    return True
+
+
+def delete_files(fileio: FileIO, step: Step) -> int:
+    """Deletes a step's files in their order; how many were there."""
+    return sum(fileio.delete(path) for path in step.paths)
