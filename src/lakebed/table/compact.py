@@ -10,7 +10,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakebed.commit.committer import Changes, Progress
 from lakebed.commit.conflict import check_conflicts
@@ -40,6 +40,9 @@ from lakebed.options import (
     COMPACTION_OPTIMIZATION_INTERVAL,
     COMPACTION_SIZE_RATIO,
     COMPACTION_TOTAL_SIZE_THRESHOLD,
+    LOOKUP_COMPACT,
+    LOOKUP_COMPACT_MAX_INTERVAL,
+    LOOKUP_WAIT,
     MERGE_ENGINE,
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
@@ -68,10 +71,16 @@ class Compactor:
 
     def run(self, identity: CommitIdentity) -> Snapshot | None:
         """One round over the chosen buckets and, if anything was compacted, one snapshot."""
+        latest = self.context.stores.snapshots.latest()
+        # Read after the snapshot, so that it knows every column of its files: an older one would lose their values.
+        context = self.context.under_latest_schema()
+        return replace(self, context=context)._run(identity, latest)
+
+    def _run(self, identity: CommitIdentity, latest: Snapshot | None) -> Snapshot | None:
         fileio, written = WrittenFiles.watch(self.context.fileio)
         progress = Progress()
         try:
-            messages = self._compacted(CompactionFiles(self.context, fileio))
+            messages = self._compacted(CompactionFiles(self.context, fileio), latest)
             if not messages:
                 return None
             snapshot = self._commit(messages, identity, progress)
@@ -98,8 +107,7 @@ class Compactor:
 
     # --- inside --------------------------------------------------------------------------------------------------
 
-    def _compacted(self, maker: CompactionFiles) -> list[CommitMessage]:
-        latest = self.context.stores.snapshots.latest()
+    def _compacted(self, maker: CompactionFiles, latest: Snapshot | None) -> list[CommitMessage]:
         buckets = self._buckets(latest)
         picked = [(key, plan) for key, files in buckets.items() if (plan := self._pick(files, maker)) is not None]
         if not picked:
@@ -147,7 +155,7 @@ class Compactor:
         picker = UniversalPicker(_settings(options))
         now_ms = self.context.clock.now_ms()
         plan = picker.pick(levels, now_ms=now_ms, last_full_ms=last_full_ms(levels))
-        if plan is None and needs_empty_level_0(options):
+        if plan is None and needs_empty_level_0(options) and len(levels.level0) >= _files_that_wait(options):
             plan = picker.force_up_level_0(levels, now_ms=now_ms)
         if plan is not None and not plan.is_full and removes_records(options) and _may_hold_retracts(plan.files):
             # One row can not say "removed, then added again": as long as older rows stay behind, a removal must too.
@@ -219,10 +227,18 @@ def _may_hold_retracts(files: Sequence[DataFile]) -> bool:
     return any(file.delete_row_count != 0 for file in files)
 
 
+def _files_that_wait(options: Options) -> int:
+    """How many new files make it worth to look up old rows: one, unless the table is to be gentle."""
+    if options[COMPACTION_FORCE_UP_LEVEL_0] or options[LOOKUP_COMPACT] == "RADICAL":
+        return 1
+    return options[LOOKUP_COMPACT_MAX_INTERVAL] or 2 * options[NUM_SORTED_RUN_COMPACTION_TRIGGER]
+
+
 def looks_for_more(options: Options) -> bool:
     """Whether something else than the number of runs can make a compaction due."""
     return (
-        needs_empty_level_0(options)
+        options[COMPACTION_FORCE_UP_LEVEL_0]
+        or (needs_empty_level_0(options) and options[LOOKUP_WAIT])
         or options[COMPACTION_OPTIMIZATION_INTERVAL] is not None
         or options[COMPACTION_TOTAL_SIZE_THRESHOLD] is not None
         or options[COMPACTION_INCREMENTAL_SIZE_THRESHOLD] is not None

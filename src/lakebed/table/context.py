@@ -34,6 +34,7 @@ from lakebed.schema.store import SchemaStore
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.shown_defaults import shown_defaults
+from lakebed.table.views import READ_OPTIMIZED
 from lakebed.types.binary_row import decode_row
 from lakebed.types.logical import DataField, DataType
 
@@ -69,14 +70,19 @@ class TableContext:
     options: Options
     clock: Clock
     ids: IdSource
-    is_read_optimized: bool = False
-    """Whether reads show the highest level only: no merge, and what is not fully compacted yet is left out."""
+    view: str = ""
+    """The view that was opened instead of the table itself, one of `views`; empty for the table."""
     memory: TableMemory = field(default_factory=TableMemory, compare=False)
 
     @cached_property
     def stores(self) -> MetadataStores:
         """The table's metadata files."""
         return MetadataStores.open(self.fileio, self.paths, self.options[MANIFEST_COMPRESSION])
+
+    @property
+    def is_read_optimized(self) -> bool:
+        """Whether reads show the highest level only: no merge, and what is not fully compacted yet is left out."""
+        return self.view == READ_OPTIMIZED
 
     @property
     def has_key(self) -> bool:
@@ -176,6 +182,15 @@ class TableContext:
     def new_changelog_file_prefix(self) -> str:
         """As `new_data_file_prefix`, for changelog files."""
         return f"{self.options[CHANGELOG_FILE_PREFIX]}{self.ids.new_id()}"
+
+    def under_latest_schema(self) -> TableContext:
+        """The same table under its latest schema, with what this handle has set on top."""
+        latest = self.schemas.latest()
+        if latest is None or latest.id == self.schema.id:
+            return self
+        stored = self.schema.options
+        own = {key: value for key, value in self.options.raw.items() if stored.get(key) != value}
+        return self.with_schema(latest, Options({**latest.options, **own}))
 
     def with_schema(self, schema: TableSchema, options: Options) -> TableContext:
         """The same table under another schema version."""

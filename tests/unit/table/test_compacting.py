@@ -20,6 +20,33 @@ ENGINES = {
     "partial-update": {},
     "aggregation": {"fields.amount.aggregate-function": "sum"},
 }
+
+
+def test_compaction_after_a_late_commit_keeps_newer_columns() -> None:
+    """A writer that was opened before a schema change compacts under the schema of now: no newer value is lost."""
+    table = _table(**{"bucket": 1, "write-only": False, "full-compaction.delta-commits": 1})
+    late = table.writer()
+    late.write(_one_row(1))
+    table.alter(lakebed.AddColumn("score", "DOUBLE"), lakebed.UpdateColumnType("amount", "DOUBLE"))
+    newer = _one_row(2).set_column(2, "amount", pa.array([-0.5])).append_column("score", pa.array([7.5]))
+    table.write(newer)
+    late.commit()
+    assert table.snapshots()[-1].commit_kind == CommitKind.COMPACT
+    rows = table.to_arrow().sort_by("id").select(["id", "amount", "score"]).to_pylist()
+    assert rows == [{"id": 1, "amount": 1.0, "score": None}, {"id": 2, "amount": -0.5, "score": 7.5}]
+
+
+def _one_row(key: int) -> pa.Table:
+    return pa.table(
+        {
+            "day": ["d"],
+            "id": pa.array([key], pa.int32()),
+            "amount": pa.array([key], pa.int64()),
+            "note": pa.array(["n"]),
+        }
+    )
+
+
 BY_KEY = [("day", "ascending"), ("id", "ascending")]
 
 
