@@ -126,9 +126,12 @@ class FlinkSession:
         target = tree.this
         named = [name.name for name in target.expressions] if isinstance(target, exp.Schema) else None
         table = self._lake.table(target.this.name if named else target.name)
-        names = named or table.arrow_schema.names
-        rows = [dict(zip(names, row, strict=True)) for row in self._rows_of(tree.expression)]
-        table.write(to_arrow([[row.get(name) for name in table.arrow_schema.names] for row in rows], table))
+        fixed = _partition(target)
+        names = named or [name for name in table.arrow_schema.names if name not in fixed]
+        rows = [dict(zip(names, row, strict=True)) | fixed for row in self._rows_of(tree.expression)]
+        overwrite = (fixed or True) if tree.args.get("overwrite") else None
+        found = to_arrow([[row.get(name) for name in table.arrow_schema.names] for row in rows], table)
+        table.write(found, overwrite=overwrite)
 
     def _rows_of(self, source: exp.Expression) -> list[list[Value]]:
         if isinstance(source, exp.Values):
@@ -163,20 +166,30 @@ class FlinkSession:
     def _found(self, tree: exp.Select) -> list[Row]:
         """Rows of the one table of a query. Columns, filter and options go to the reader, so that it prunes."""
         source, where, order = tree.args["from_"].this, tree.args.get("where"), tree.args.get("order")
+        if source.name.endswith("$snapshots"):
+            found = self._snapshots(source.name.removesuffix("$snapshots"))
+            return _limited(_rows(_sorted(found, order)), tree)
         table = self._lake.table(source.name)
         hints = _hints(source)
         condition = _condition(where.this) if where else None
         used = {column.name for column in tree.find_all(exp.Column)} & set(table.arrow_schema.names)
         columns = None if tree.find(exp.Star) or not used else [n for n in table.arrow_schema.names if n in used]
         found = (table.with_options(hints) if hints else table).to_arrow(columns, condition)
-        if order:
-            found = found.sort_by([(item.this.name, _direction(item)) for item in order.expressions])
-        rows = [
-            dict(zip(found.column_names, row, strict=True)) for row in zip(*map(_plain, found.columns), strict=True)
-        ]
+        rows = _rows(_sorted(found, order))
         for join in tree.args.get("joins") or ():
             rows = list(_unnested(rows, join.this))
-        return rows
+        return _limited(rows, tree)
+
+    def _snapshots(self, table: str) -> pa.Table:
+        """The columns of `t$snapshots` that cases ask for."""
+        found = self._lake.table(table).snapshots()
+        return pa.table(
+            {
+                "snapshot_id": [snapshot.id for snapshot in found],
+                "commit_kind": [str(snapshot.commit_kind) for snapshot in found],
+                "total_record_count": [snapshot.total_record_count for snapshot in found],
+            }
+        )
 
 
 def to_arrow(rows: list[list[Value]], table: lakebed.Table) -> pa.Table:
@@ -202,6 +215,28 @@ def shaped(value: Value, kind: pa.DataType) -> Value:
     if pa.types.is_list(kind):
         return [shaped(item, kind.value_type) for item in value]
     return value
+
+
+def _partition(target: exp.Expression) -> Row:
+    """The partition that an INSERT names: `PARTITION (p = 1)`."""
+    named = target.args.get("partition")
+    return {pair.this.name: _value(pair.expression, {}) for pair in named.expressions} if named else {}
+
+
+def _sorted(found: pa.Table, order: exp.Expression | None) -> pa.Table:
+    if order is None:
+        return found
+    return found.sort_by([(item.this.name, _direction(item)) for item in order.expressions])
+
+
+def _rows(found: pa.Table) -> list[Row]:
+    columns = zip(*map(_plain, found.columns), strict=True)
+    return [dict(zip(found.column_names, row, strict=True)) for row in columns]
+
+
+def _limited(rows: list[Row], tree: exp.Select) -> list[Row]:
+    limit = tree.args.get("limit")
+    return rows[: int(limit.expression.name)] if limit else rows
 
 
 def _plain(column: pa.ChunkedArray) -> list[Value]:

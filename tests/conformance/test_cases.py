@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -26,6 +27,13 @@ CASES = {
     for case in map(json.loads, file.read_text(encoding="utf-8").splitlines())
 }
 REFUSED = {
+    "delete.force-produce-changelog": (
+        "deletes are rows like others, so their changelog is that of the producer",
+        [
+            "changelog/partition-delete-produces-changelog-input",
+            "changelog/partition-delete-produces-changelog-lookup",
+        ],
+    ),
     "sequence.snapshot-ordering": (
         "rows are numbered in order of arrival only",
         [
@@ -38,8 +46,9 @@ REFUSED = {
 """Options that this version refuses, why, and the cases that set them."""
 
 OTHERS = {
-    "aggregation/streaming-read-needs-changelog-producer": "t.changes() gives the rows of each commit as they were "
-    "written, which is less than a stream of the aggregated rows, and does not refuse to",
+    "changelog/key-only-delete-deduplicate-full-compaction": "it sets `partial-update.remove-record-on-delete` for "
+    "another merge engine, which has no effect in Paimon and is refused here",
+    "changelog/postpone-bucket-lookup-after-compact": "postponed buckets can not be written in this version",
 }
 """Cases left out for another reason."""
 
@@ -47,6 +56,7 @@ REFUSED_CASES = [(case_id, option) for option, (_, ids) in REFUSED.items() for c
 LEFT_OUT = {case_id for case_id, _ in REFUSED_CASES} | set(OTHERS)
 
 MESSAGES = {
+    "aggregation needs a changelog producer for streaming read": "merge engine `aggregation` and no changelog producer",
     "aggregation on sequence field": "`ver` of `sequence.field` has an aggregate function",
     "arithmetic overflow": "column `v`: the sum of a key's values does not fit into (TINY)?INT",
     "b is not a sequence group field": "`b`, which orders no sequence group",
@@ -66,6 +76,7 @@ MESSAGES = {
     "primary key in sequence-group": "primary-key column `f[02]` is in a sequence group",
     "sequence field defined repeatedly": "names a column twice",
     "sequence field not in schema": "names column `nope`, which does not exist",
+    "would read duplicated changes": "a stream would read duplicated changes",
     "unknown aggregate function": "aggregate function `not_exist` is not known",
 }
 """What our error says where a case asks for one: failing is not enough, it must fail for that reason."""
@@ -81,8 +92,9 @@ def run(case: dict[str, Any], *, compacts: bool) -> None:
             assert re.search(MESSAGES[step["error"]], caught.value.message), str(caught.value)
         else:
             run_step(lake, session, step)
-            for table in lake.tables() if compacts else ():
-                lake.table(table).compact(full=True)
+            for table in map(lake.table, lake.tables() if compacts else ()):
+                if table.primary_key:
+                    table.compact(full=True)
 
 
 def run_step(lake: lakebed.Lake, session: FlinkSession, step: dict[str, Any]) -> None:
@@ -104,8 +116,15 @@ def run_step(lake: lakebed.Lake, session: FlinkSession, step: dict[str, Any]) ->
         assert_same_changes(got, step["rows"], key_columns=width, unordered_arrays=unordered_arrays)
 
 
-@pytest.mark.parametrize("compacts", [False, True], ids=["as-written", "compacted"])
-@pytest.mark.parametrize("case_id", [case_id for case_id in CASES if case_id not in LEFT_OUT])
+def runs() -> Iterator[Any]:
+    """Every case as written and with compactions, unless it counts snapshots."""
+    for case_id in CASES.keys() - LEFT_OUT:
+        counts = any(step.get("since", 0) > 0 for step in CASES[case_id]["steps"])
+        for compacts in (False,) if counts else (False, True):
+            yield pytest.param(case_id, compacts, id=f"{case_id}-{'compacted' if compacts else 'as-written'}")
+
+
+@pytest.mark.parametrize(("case_id", "compacts"), sorted(runs(), key=lambda run: str(run.id)))
 def test_case(case_id: str, compacts: bool) -> None:
     """Every step of the case gives what it must, also with a full compaction after each of them."""
     run(CASES[case_id], compacts=compacts)

@@ -61,9 +61,9 @@ LOOKUP_WAIT = Option(
     "lookup-wait",
     Kind.BOOLEAN,
     True,
-    "Let a commit wait for the compaction that looks up old values.",
+    "Let every commit do the compaction that looks up old values; otherwise it waits until one is due.",
     aliases=("changelog-producer.lookup-wait",),
-    instead=_LOOKUP,
+    honoured=True,
 )
 FORCE_LOOKUP = Option(
     "force-lookup",
@@ -79,14 +79,14 @@ LOOKUP_COMPACT = Option(
     "RADICAL",
     "Whether new files are looked up at once or may wait.",
     choices=("RADICAL", "GENTLE"),
-    instead=_LOOKUP,
+    honoured=True,
 )
 LOOKUP_COMPACT_MAX_INTERVAL = Option[int | None](
     "lookup-compact.max-interval",
     Kind.INTEGER,
     None,
-    "Commits that may pass before gentle lookups are forced.",
-    instead=_LOOKUP,
+    "New files of a bucket that may wait before gentle lookups are forced; twice the compaction trigger by default.",
+    honoured=True,
 )
 LOOKUP_CACHE_FILE_RETENTION = Option(
     "lookup.cache-file-retention",
@@ -107,7 +107,7 @@ LOOKUP_CACHE_MAX_MEMORY_SIZE = Option(
     Kind.SIZE,
     256 * MIB,
     "Memory that lookups may take.",
-    instead=_LOOKUP,
+    honoured=True,
 )
 LOOKUP_CACHE_BLOOM_FILTER_ENABLED = Option(
     "lookup.cache.bloom.filter.enabled",
@@ -160,7 +160,7 @@ CHANGELOG_NUM_RETAINED_MIN = Option[int | None](
     None,
     "Fewest changelogs to keep after their snapshots expired; without it, as for snapshots.",
     minimum=1,
-    instead=_PRODUCERS,
+    honoured=True,
 )
 CHANGELOG_NUM_RETAINED_MAX = Option[int | None](
     "changelog.num-retained.max",
@@ -168,14 +168,14 @@ CHANGELOG_NUM_RETAINED_MAX = Option[int | None](
     None,
     "Most changelogs to keep; without it, as for snapshots.",
     minimum=1,
-    instead=_PRODUCERS,
+    honoured=True,
 )
 CHANGELOG_TIME_RETAINED = Option[int | None](
     "changelog.time-retained",
     Kind.DURATION,
     None,
     "How long changelogs are kept; without it, as long as snapshots.",
-    instead=_PRODUCERS,
+    honoured=True,
 )
 PRECOMMIT_COMPACT = Option(
     "precommit-compact",

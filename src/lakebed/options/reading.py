@@ -31,16 +31,6 @@ SCAN_MODE = Option(
         "latest-delta",
         "incremental",
     ),
-    honoured_choices=(
-        "default",
-        "latest-full",
-        "full",
-        "latest",
-        "from-timestamp",
-        "from-snapshot",
-        "from-snapshot-full",
-    ),
-    instead=_CHANGES,
     aliases=("log.scan",),
     honoured=True,
     scope=ON_READ,
@@ -99,36 +89,33 @@ SCAN_WATERMARK = Option[int | None](
     "Read the first snapshot whose watermark has reached this value.",
     minimum=-LONG_MAX - 1,
     maximum=LONG_MAX,
-    instead=_TRAVEL,
+    honoured=True,
     scope=ON_READ,
-    affects=READS,
 )
 SCAN_FILE_CREATION_TIME_MILLIS = Option[int | None](
     "scan.file-creation-time-millis",
     Kind.INTEGER,
     None,
-    "Read only data files created after this time.",
+    "Read only data files created at this time or later.",
     maximum=LONG_MAX,
-    instead=_CHANGES,
+    honoured=True,
     scope=ON_READ,
-    affects=READS,
 )
 SCAN_CREATION_TIME_MILLIS = Option[int | None](
     "scan.creation-time-millis",
     Kind.INTEGER,
     None,
-    "Start at the snapshot of this time, or else with files created after it.",
+    "Start at the first snapshot since this time, or else with files created since.",
     maximum=LONG_MAX,
-    instead=_CHANGES,
+    honoured=True,
     scope=ON_READ,
-    affects=READS,
 )
 INCREMENTAL_BETWEEN = Option[str | None](
     "incremental-between",
     Kind.TEXT,
     None,
     "Read what changed after the first snapshot (or tag) up to the second, as in `5,10`.",
-    instead=_CHANGES,
+    honoured=True,
     scope=ON_READ,
     affects=READS,
 )
@@ -137,7 +124,7 @@ INCREMENTAL_BETWEEN_TIMESTAMP = Option[str | None](
     Kind.TEXT,
     None,
     "Read what changed after the first time up to the second.",
-    instead=_CHANGES,
+    honoured=True,
     scope=ON_READ,
     affects=READS,
 )
@@ -147,7 +134,7 @@ INCREMENTAL_BETWEEN_SCAN_MODE = Option(
     "auto",
     "Where those changes come from: new files, changelog files, or a comparison of the two states.",
     choices=("auto", "delta", "changelog", "diff"),
-    instead=_CHANGES,
+    honoured=True,
     scope=ON_READ,
 )
 INCREMENTAL_BETWEEN_TAG_TO_SNAPSHOT = Option(
@@ -155,7 +142,7 @@ INCREMENTAL_BETWEEN_TAG_TO_SNAPSHOT = Option(
     Kind.BOOLEAN,
     False,
     "Read changes between two tags like those between their snapshots, without comparing the two states.",
-    instead=_CHANGES,
+    honoured=True,
     scope=ON_READ,
 )
 INCREMENTAL_TO_AUTO_TAG = Option[str | None](
@@ -163,7 +150,7 @@ INCREMENTAL_TO_AUTO_TAG = Option[str | None](
     Kind.TEXT,
     None,
     "Read what changed from the tag before up to this one.",
-    instead=_CHANGES,
+    honoured=True,
     scope=ON_READ,
     affects=READS,
 )
@@ -329,7 +316,7 @@ TABLE_READ_SEQUENCE_NUMBER_ENABLED = Option(
     Kind.BOOLEAN,
     False,
     "Return each row's sequence number in the audit log.",
-    instead=_CHANGES,
+    honoured=True,
     scope=ON_READ,
 )
 READ_ALLOW_FULLSCAN = Option(

@@ -7,7 +7,7 @@ from typing import Final
 from lakebed.options.option import ON_READ, Kind, Option
 from lakebed.units import LONG_MAX, SECOND_MS
 
-_STREAMS: Final = "reading as a stream is not available in this version; poll `t.changes(since=...)`"
+_STREAMS: Final = "follow the table with `t.follow()`, which brings one snapshot at a time"
 
 SCAN_BOUNDED_WATERMARK = Option[int | None](
     "scan.bounded.watermark",
@@ -16,7 +16,7 @@ SCAN_BOUNDED_WATERMARK = Option[int | None](
     "Watermark at which a stream ends.",
     minimum=-LONG_MAX - 1,
     maximum=LONG_MAX,
-    instead=_STREAMS,
+    honoured=True,
     scope=ON_READ,
 )
 CONTINUOUS_DISCOVERY_INTERVAL = Option(
@@ -24,7 +24,7 @@ CONTINUOUS_DISCOVERY_INTERVAL = Option(
     Kind.DURATION,
     10 * SECOND_MS,
     "How often a stream looks for new snapshots.",
-    instead=_STREAMS,
+    honoured=True,
     scope=ON_READ,
 )
 STREAMING_READ_SNAPSHOT_DELAY = Option[int | None](
@@ -32,7 +32,7 @@ STREAMING_READ_SNAPSHOT_DELAY = Option[int | None](
     Kind.DURATION,
     None,
     "How old a snapshot must be before a stream reads it.",
-    instead=_STREAMS,
+    honoured=True,
     scope=ON_READ,
 )
 STREAMING_READ_OVERWRITE = Option(
@@ -40,7 +40,7 @@ STREAMING_READ_OVERWRITE = Option(
     Kind.BOOLEAN,
     False,
     "Let a stream see what overwrites change.",
-    instead=_STREAMS,
+    honoured=True,
     scope=ON_READ,
 )
 STREAMING_READ_APPEND_OVERWRITE = Option(
@@ -48,7 +48,7 @@ STREAMING_READ_APPEND_OVERWRITE = Option(
     Kind.BOOLEAN,
     False,
     "Let a stream see the new rows of overwrites of a table without a key.",
-    instead=_STREAMS,
+    honoured=True,
     scope=ON_READ,
 )
 CONSUMER_ID = Option[str | None](
@@ -56,7 +56,7 @@ CONSUMER_ID = Option[str | None](
     Kind.TEXT,
     None,
     "Name under which a stream's progress is kept in the table.",
-    instead=_STREAMS,
+    honoured=True,
     scope=ON_READ,
 )
 CONSUMER_EXPIRATION_TIME = Option[int | None](
@@ -64,31 +64,32 @@ CONSUMER_EXPIRATION_TIME = Option[int | None](
     Kind.DURATION,
     None,
     "Quiet time after which a consumer is forgotten.",
-    instead=_STREAMS,
+    instead="leave the option out; a consumer stays, and keeps snapshots, until its file is deleted",
 )
 CONSUMER_IGNORE_PROGRESS = Option(
     "consumer.ignore-progress",
     Kind.BOOLEAN,
     False,
     "Start a stream anew although its consumer has progress.",
-    instead=_STREAMS,
+    honoured=True,
     scope=ON_READ,
 )
 CONSUMER_MODE = Option(
     "consumer.mode",
     Kind.CHOICE,
     "exactly-once",
-    "Whether a consumer's progress is exact or may be behind.",
+    "Accepted without effect: progress is recorded once changes are consumed, so a reader may meet some again.",
     choices=("exactly-once", "at-least-once"),
-    instead=_STREAMS,
+    honoured=True,
     scope=ON_READ,
+    paimon="differs: a switch of Flink's checkpoints",
 )
 CONSUMER_CHANGELOG_ONLY = Option(
     "consumer.changelog-only",
     Kind.BOOLEAN,
     False,
     "Let a consumer hold back the expiry of changelogs but not of snapshots.",
-    instead=_STREAMS,
+    honoured=True,
     scope=ON_READ,
 )
 READ_STREAM_MAXFILESPERTRIGGER = Option[int | None](

@@ -1,0 +1,169 @@
+"""Plans what a stream reader reads next: first the table's state, if the mode asks for it, then snapshot by snapshot.
+
+The scan keeps nothing: a position comes in, a plan with the position after it goes out. So a reader may stop anywhere,
+keep its position wherever it likes, and go on elsewhere. What has expired is an error, never a gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from lakebed.errors import FileMissing, InvalidArgument, NotFound, Unsupported
+from lakebed.metadata.snapshot import Snapshot
+from lakebed.options import (
+    CONSUMER_ID,
+    CONSUMER_IGNORE_PROGRESS,
+    SCAN_BOUNDED_WATERMARK,
+    STREAMING_READ_SNAPSHOT_DELAY,
+)
+from lakebed.table.context import TableContext
+from lakebed.table.producers import check_producer
+from lakebed.table.read import projected_fields
+from lakebed.table.stream_history import History
+from lakebed.table.stream_position import StreamPosition
+from lakebed.table.stream_splits import ChangeReader, ChangeSplit, change_splits, refuse_unfollowable, state_splits
+from lakebed.table.stream_start import consumer_id, created_since_ms, start_position
+from lakebed.table.views import AUDIT_LOG
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPlan:
+    """What is left to read of one snapshot, and where the stream goes on after it."""
+
+    snapshot: Snapshot
+    position: StreamPosition
+    splits: tuple[ChangeSplit, ...]
+
+    @property
+    def end(self) -> StreamPosition:
+        """The position after the whole plan: the changes of the next snapshot."""
+        return StreamPosition(self.snapshot.id + 1)
+
+    def after(self, count: int) -> StreamPosition:
+        """The position after the first `count` splits."""
+        if count >= len(self.splits):
+            return self.end
+        return replace(self.position, index=self.position.index + count)
+
+
+class StreamScan:
+    """One table as a stream, under the schema and the options of its context."""
+
+    def __init__(self, context: TableContext, columns: Sequence[str] | None = None) -> None:
+        if context.view not in ("", AUDIT_LOG):
+            raise Unsupported(
+                f"`{context.name}` is a view, which can not be followed",
+                hint=f"follow `{context.name.removesuffix(f'${context.view}')}` instead",
+            )
+        check_producer(context.schema, context.options, context.name)
+        refuse_unfollowable(context)
+        self._context = context
+        self._history = History(context.stores)
+        self._reader = ChangeReader(context, projected_fields(context, columns))
+        self.consumer_id = consumer_id(context.options)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the rows: their kind, then the columns."""
+        return self._reader.schema
+
+    def start(self) -> StreamPosition:
+        """Where a new reader begins."""
+        return start_position(self._context, self._history)
+
+    def plan(self, position: StreamPosition) -> StreamPlan | None:
+        """What is to be read at a position; None if there is nothing yet. An empty plan: go on at its end."""
+        snapshot = self._snapshot_at(position)
+        if snapshot is None or self.is_over(position) or self._is_too_young(snapshot, position):
+            return None
+        with self._watching(position):
+            splits = self._splits(snapshot, position)
+        if position.index > len(splits):
+            raise InvalidArgument(
+                f"table `{self._context.name}`: position {position.to_members()} is past the {len(splits)} pieces of "
+                f"snapshot {snapshot.id}",
+                hint="a position holds for the table and the options it was taken with",
+            )
+        return StreamPlan(snapshot, position, tuple(splits[position.index :]))
+
+    def read(self, plan: StreamPlan) -> pa.Table:
+        """All rows of a plan, kind first."""
+        with self._watching(plan.position):
+            return self._reader.read_all(plan.splits)
+
+    def read_split(self, split: ChangeSplit) -> Iterator[pa.RecordBatch]:
+        """Rows of one split of a plan."""
+        return self._reader.read(split)
+
+    def is_over(self, position: StreamPosition) -> bool:
+        """Whether the stream ends here: the next snapshot, or the state just read, is past the watermark asked for."""
+        bound = self._context.options[SCAN_BOUNDED_WATERMARK]
+        if bound is None or position.is_full or position.index:
+            return False
+        coming = self._history.changes(position.snapshot) or self._history.changes(position.snapshot - 1)
+        return coming is not None and coming.watermark is not None and coming.watermark > bound
+
+    def acknowledge(self, snapshot_id: int) -> None:
+        """Records that the consumer has this snapshot and all before it. Snapshots after it will not expire."""
+        if self.consumer_id is None:
+            raise InvalidArgument(
+                f"table `{self._context.name}` is read without a name to keep progress under",
+                hint=f"set `{CONSUMER_ID.key}`, or keep the position yourself",
+            )
+        self._context.stores.consumers.record(self.consumer_id, snapshot_id + 1)
+
+    def _splits(self, snapshot: Snapshot, position: StreamPosition) -> list[ChangeSplit]:
+        if position.is_full:
+            return state_splits(self._context, snapshot, created_since_ms(self._context.options))
+        return change_splits(self._context, snapshot)
+
+    def _snapshot_at(self, position: StreamPosition) -> Snapshot | None:
+        # The latest id first: what is not beyond it and not there has expired, however fast commits come.
+        latest = self._history.latest_id() or 0
+        if position.snapshot == latest + 1:
+            return None
+        if position.snapshot > latest:
+            raise NotFound(
+                f"table `{self._context.name}`: the stream stands at snapshot {position.snapshot}, but the latest is "
+                f"{latest}",
+                hint="the table was rolled back or created anew; " + self._anew(),
+            )
+        found = (self._history.state if position.is_full else self._history.changes)(position.snapshot)
+        if found is None:
+            raise self._expired(position)
+        return found
+
+    def _is_too_young(self, snapshot: Snapshot, position: StreamPosition) -> bool:
+        delay_ms = self._context.options[STREAMING_READ_SNAPSHOT_DELAY]
+        if delay_ms is None or position.is_full:
+            return False
+        return self._context.clock.now_ms() < snapshot.time_millis + delay_ms
+
+    @contextmanager
+    def _watching(self, position: StreamPosition) -> Iterator[None]:
+        """Files that vanish with their snapshot while they are read are told as what they are: expired."""
+        try:
+            yield
+        except FileMissing as error:
+            found = (self._history.state if position.is_full else self._history.changes)(position.snapshot)
+            if found is None:
+                raise self._expired(position) from error
+            raise
+
+    def _expired(self, position: StreamPosition) -> NotFound:
+        earliest = self._history.earliest_id()
+        return NotFound(
+            f"table `{self._context.name}`: the stream stands at snapshot {position.snapshot}, which has expired; "
+            f"the earliest is {earliest}",
+            hint=f"{self._anew()}; or take the gap and start with `scan.mode` = `from-snapshot` at {earliest}; a "
+            f"`{CONSUMER_ID.key}` keeps snapshots until they are read",
+        )
+
+    def _anew(self) -> str:
+        if self.consumer_id is None:
+            return "start without a position, which reads the whole table first"
+        return f"start without a position and with `{CONSUMER_IGNORE_PROGRESS.key}`, which reads the whole table first"
