@@ -10,7 +10,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", ["append_table", "bucket_hash", "compaction", "keyed_write", "memory", "merge_read"])
+@pytest.mark.parametrize(
+    "name", ["append_table", "bucket_hash", "compaction", "keyed_write", "lookup_changelog", "memory", "merge_read"]
+)
 def test_benchmark_runs(name: str) -> None:
     """Every benchmark reaches its end and reports JSON."""
     assert {path.stem for path in (ROOT / "benchmarks").glob("*.py")} == {
@@ -19,6 +21,7 @@ def test_benchmark_runs(name: str) -> None:
         "bucket_hash",
         "compaction",
         "keyed_write",
+        "lookup_changelog",
         "memory",
         "merge_read",
         "peers",

@@ -23,6 +23,7 @@ LAYERS = {
     "datafiles": 4,
     "lsm": 5,
     "commit": 5,
+    "maintenance": 5,
     "table": 6,
     "catalog": 7,
     "lake": 8,

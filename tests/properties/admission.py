@@ -48,15 +48,21 @@ class Admission:
     merges_whole: bool = False
 
     def admitted(
-        self, schema: ModelSchema, own: Sequence[Record], rows: Sequence[Row], kinds: Sequence[str]
+        self,
+        schema: ModelSchema,
+        own: Sequence[Record],
+        rows: Sequence[Row],
+        kinds: Sequence[str],
+        *,
+        replaces: bool = False,
     ) -> list[int]:
-        """Places of the rows that may come after a writer's `own` records."""
+        """Places of the rows that may come after a writer's `own` records, and in place of all others if `replaces`."""
         taken, places = list(own), []
         for place, (row, kind) in enumerate(zip(rows, kinds, strict=True)):
             accepted = self.model.accept(schema, row, kind)
             if accepted is not None:
                 record = Record(*accepted, _later(len(taken)))
-                if self._objection_to(taken, record) is not None:
+                if self._objection_to(taken, record, replaces=replaces) is not None:
                     continue
                 taken.append(record)
             places.append(place)
@@ -71,10 +77,10 @@ class Admission:
             taken.append(record)
         return True
 
-    def _objection_to(self, own: Sequence[Record], record: Record) -> Objection | None:
+    def _objection_to(self, own: Sequence[Record], record: Record, *, replaces: bool = False) -> Objection | None:
         key = self.model.key_of(record.cells)
         beside = [each for each in own if self.model.key_of(each.cells) == key]
-        return self.objection(self.model.history(record.cells), beside, record)
+        return self.objection([] if replaces else self.model.history(record.cells), beside, record)
 
     def objection(self, before: Sequence[Record], beside: Sequence[Record], record: Record) -> Objection | None:
         """`before`: the key's records of earlier commits; `beside`: those of the same commit."""

@@ -31,9 +31,9 @@ from lakebed.options import (
     MERGE_ENGINE,
     METADATA_STATS_MODE,
     OPTIONS,
-    SCAN_MODE,
     SCAN_SNAPSHOT_ID,
     SNAPSHOT_TIME_RETAINED,
+    SPILL_COMPRESSION,
     TARGET_FILE_ROW_NUM,
     TARGET_FILE_SIZE,
     WRITE_BUFFER_SIZE,
@@ -370,8 +370,8 @@ def test_bad_value_is_explained(key: str, value: object, expected: str) -> None:
     ("key", "value"),
     [
         ("deletion-vectors.enabled", "true"),
-        ("snapshot.time-retained", "2 h"),
-        ("snapshot.time-retained", "1 h"),
+        ("snapshot.clean-empty-directories", "true"),
+        ("tag.creation-period", "daily"),
         ("write-mode", "batch"),
         ("sink.parallelism", "4"),
         ("file-index.bloom-filter.columns", "a"),
@@ -393,7 +393,7 @@ def test_options_that_are_not_honoured_are_refused(key: str, value: str) -> None
 
 @pytest.mark.parametrize(
     ("option", "choice"),
-    [(SCAN_MODE, "compacted-full")],
+    [(SPILL_COMPRESSION, "lzo")],
 )
 def test_choices_that_are_not_honoured_are_refused(option: Option[str], choice: str) -> None:
     """Of an option with choices, those that do not work are refused with those that do."""

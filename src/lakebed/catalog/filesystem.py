@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lakebed.catalog.names import DEFAULT_DATABASE, READ_OPTIMIZED, TableName, check_name
+from lakebed.catalog.names import DEFAULT_DATABASE, TableName, check_name
 from lakebed.clock import Clock, IdSource
 from lakebed.errors import AlreadyExists, InvalidArgument, NotFound, did_you_mean
 from lakebed.fileio.base import FileIO
@@ -135,7 +135,7 @@ class FilesystemCatalog:
             Options(schema.options),
             self.clock,
             self.ids,
-            is_read_optimized=name.view == READ_OPTIMIZED,
+            view=name.view,
         )
         return Table(context)
 

@@ -8,17 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakebed.errors import InvalidArgument, Unsupported
+from lakebed.table.views import VIEWS
 
 DEFAULT_DATABASE = "default"
 _FORBIDDEN = set("./\\:*?\"<>|%#$`'") | {chr(code) for code in range(32)} | {chr(127)}
 _BRANCH = "branch_"
-READ_OPTIMIZED = "ro"
-"""The view that shows what full compaction has brought to the highest level."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """A table's full name, the branch of it that is meant, and the view on it (`ro`) if another than itself."""
+    """A table's full name, the branch of it that is meant, and the view on it (such as `ro`), if one."""
 
     database: str
     table: str
@@ -75,8 +74,8 @@ def parse_table_name(text: object, current_database: str) -> TableName:
         branch = check_branch_name(suffixes.pop(0).removeprefix(_BRANCH))
     if not suffixes:
         return TableName(database, table, branch)
-    if suffixes == [READ_OPTIMIZED]:
-        return TableName(database, table, branch, READ_OPTIMIZED)
+    if len(suffixes) == 1 and suffixes[0] in VIEWS:
+        return TableName(database, table, branch, suffixes[0])
     raise Unsupported(
         f"system table `{text}` is not available in this version",
         hint="use the methods of the table itself, such as t.snapshots() and t.scan()",

@@ -135,6 +135,7 @@ class PartialUpdate(FoldingEngine):
         # What removed it must be told as it was: merged with older rows later, it has to remove them too.
         shows_removal = is_removed & (removal != NO_ROW)
         remover = segments.order[removal]
+        last_rows = segments.order[segments.ends - 1]
         only_retracts = is_removed & (removal == NO_ROW)
         if np.any(only_retracts):
             # Folded as if they were added, they give one retract that takes back what all of them do.
@@ -155,8 +156,11 @@ class PartialUpdate(FoldingEngine):
             if np.any(shows_removal):
                 folded = pc.if_else(pa.array(shows_removal), column.take(pa.array(remover)), folded)
             columns[name] = folded
-        may_remove = any(group.removes_record for group in self.groups)
-        return Folded(columns, is_removed, shows_removal if may_remove else None)
+        if any(group.removes_record for group in self.groups):
+            removes = shows_removal
+        else:
+            removes = np.asarray(rows.column(VALUE_KIND))[last_rows] == RowKind.DELETE
+        return Folded(columns, is_removed, removes)
 
     def _orders(self, rows: pa.RecordBatch, segments: Segments, counts: Mask) -> dict[SequenceGroup, _GroupOrder]:
         """The order of each group whose columns were read."""

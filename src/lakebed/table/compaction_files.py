@@ -31,6 +31,7 @@ from lakebed.options import (
     IGNORE_DELETE,
     LOOKUP_CACHE_FILE_RETENTION,
     LOOKUP_CACHE_MAX_DISK_SIZE,
+    LOOKUP_CACHE_MAX_MEMORY_SIZE,
 )
 from lakebed.schema import system_columns
 from lakebed.table.context import TableContext
@@ -138,7 +139,11 @@ class CompactionFiles:
         memory, options = self._context.memory, self._context.options
         with memory.lock:
             if memory.lookup_store is None:
-                limits = LookupLimits(options[LOOKUP_CACHE_MAX_DISK_SIZE], options[LOOKUP_CACHE_FILE_RETENTION])
+                limits = LookupLimits(
+                    options[LOOKUP_CACHE_MAX_DISK_SIZE],
+                    options[LOOKUP_CACHE_FILE_RETENTION],
+                    options[LOOKUP_CACHE_MAX_MEMORY_SIZE],
+                )
                 memory.lookup_store = LookupStore(limits, self._context.clock)
             return memory.lookup_store
 

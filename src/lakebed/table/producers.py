@@ -13,6 +13,8 @@ from lakebed.options import (
     FORCE_LOOKUP,
     FULL_COMPACTION_DELTA_COMMITS,
     MERGE_ENGINE,
+    STREAMING_READ_APPEND_OVERWRITE,
+    STREAMING_READ_OVERWRITE,
     Options,
 )
 from lakebed.schema.table_schema import TableSchema
@@ -83,6 +85,17 @@ def check_producer(schema: TableSchema, options: Options, table: str) -> None:
         raise InvalidOption(
             f"table `{table}`: `{CHANGELOG_PRODUCER_IGNORE_DELETE.key}` is about changelog files, which it has none of",
             hint="set `ignore-delete` to keep deletes out of the table, or choose a changelog producer",
+        )
+    if options[STREAMING_READ_OVERWRITE] and not schema.primary_keys:
+        raise InvalidOption(
+            f"table `{table}` has `{STREAMING_READ_OVERWRITE.key}` but no primary key: its rows are not taken back",
+            hint=f"set `{STREAMING_READ_APPEND_OVERWRITE.key}` to read the new rows of overwrites",
+        )
+    if options[STREAMING_READ_OVERWRITE] and made_by in (LOOKUP, FULL_COMPACTION):
+        raise InvalidOption(
+            f"table `{table}`: with `{CHANGELOG_PRODUCER.key}` = `{made_by}` and `{STREAMING_READ_OVERWRITE.key}` a "
+            "stream would read duplicated changes: those of the overwrite, and those of the compaction after it",
+            hint="leave one of them out",
         )
     for name in options[CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS]:
         if name not in schema.field_names:

@@ -11,8 +11,16 @@ import pyarrow as pa
 
 from lakebed.commit.committer import CommitIdentity
 from lakebed.errors import InvalidArgument, InvalidOption, MissingDependency, NotFound, Unsupported, did_you_mean
+from lakebed.maintenance.expiry import Expired
 from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from lakebed.options import COMMIT_USER_PREFIX, Options, check_options, unhonoured_for_read, unhonoured_for_write
+from lakebed.options import (
+    COMMIT_USER_PREFIX,
+    CONTINUOUS_DISCOVERY_INTERVAL,
+    Options,
+    check_options,
+    unhonoured_for_read,
+    unhonoured_for_write,
+)
 from lakebed.schema.changes import RemoveOption, SchemaChange, SetOption
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.arguments import (
@@ -24,13 +32,21 @@ from lakebed.table.arguments import (
     snapshot_argument,
     tag_argument,
 )
+from lakebed.table.change_read import ChangeRead, ChangeReading, change_reading
+from lakebed.table.change_views import DiffRows, packed_changes, shows_changes, view_of
 from lakebed.table.changes import read_changes
 from lakebed.table.check import check_buckets
 from lakebed.table.compact import Compactor
 from lakebed.table.context import TableContext
+from lakebed.table.expire import expire_after_commit, expire_table
 from lakebed.table.functions import stored_options
+from lakebed.table.incremental import asked_range, is_incremental, state_named
 from lakebed.table.read import SplitReader, projected_fields
 from lakebed.table.scan import FileSieve, ScanPlan, plan_scan
+from lakebed.table.scan_modes import plan_batch
+from lakebed.table.stream_follow import ChangeStream
+from lakebed.table.stream_position import StreamPosition
+from lakebed.table.stream_scan import StreamScan
 from lakebed.table.time_travel import (
     is_travelling,
     resolve_snapshot,
@@ -39,7 +55,9 @@ from lakebed.table.time_travel import (
     to_millis,
 )
 from lakebed.table.validate import check_writable_bucket_mode, validate_table
+from lakebed.table.views import BINLOG
 from lakebed.table.write import TableWriter
+from lakebed.types.predicate import Predicate
 from lakebed.types.predicate import columns as predicate_columns
 from lakebed.types.predicate_parse import to_predicate
 
@@ -78,7 +96,8 @@ class Table:
     @property
     def arrow_schema(self) -> pa.Schema:
         """The schema of what `to_arrow` returns."""
-        return self._current().schema.arrow_schema
+        context = self._current()
+        return view_of(context).schema if shows_changes(context) else context.schema.arrow_schema
 
     @property
     def options(self) -> dict[str, str]:
@@ -112,13 +131,21 @@ class Table:
 
         `filter` is a pyarrow expression, a list of (column, operator, value) tuples, or a lakebed predicate.
         """
-        reader, plan = self._plan(columns, filter)
+        context = self._readable()
+        changes = self._changes(context, columns, filter)
+        if changes is not None:
+            return changes.to_table()
+        reader, plan = self._plan(context, columns, filter)
         reader = replace(reader, keeps_everything=reader.predicate is None)
         return pa.Table.from_batches(reader.read_all(plan.splits), schema=reader.schema)
 
     def to_batches(self, columns: Sequence[str] | None = None, filter: Any = None) -> Iterator[pa.RecordBatch]:  # noqa: A002
         """Matching rows batch by batch; memory does not grow with the table."""
-        reader, plan = self._plan(columns, filter)  # not in the generator: what is wrong with the call is said now
+        context = self._readable()  # not in the generator: what is wrong with the call is said now
+        changes = self._changes(context, columns, filter)
+        if changes is not None:
+            return changes.batches()
+        reader, plan = self._plan(context, columns, filter)
         return (batch for split in plan.splits for batch in reader.read(split))
 
     def to_pandas(self, columns: Sequence[str] | None = None, filter: Any = None) -> pandas.DataFrame:  # noqa: A002
@@ -136,7 +163,9 @@ class Table:
 
     def scan(self, filter: Any = None) -> ScanPlan:  # noqa: A002
         """Which files a read with this filter would open."""
-        return self._plan(None, filter)[1]
+        context = self._readable()
+        changes = self._changes(context, None, filter)
+        return self._plan(context, None, filter)[1] if changes is None else changes.plan()
 
     def check(self) -> list[str]:
         """Whether the files keep the rules of their levels: one sentence for every broken one, none if all is well.
@@ -150,15 +179,82 @@ class Table:
     def changes(self, since: int = 0, until: int | None = None) -> pa.Table:
         """Rows added after snapshot `since` up to `until`, in commit order, with a `rowkind` column in front."""
         context = self._readable()
-        return read_changes(context, since, self._pinned.id if until is None and self._pinned else until)
+        changes = read_changes(context, since, self._pinned.id if until is None and self._pinned else until)
+        return packed_changes(context, changes) if context.view == BINLOG else changes
 
-    def _plan(self, columns: Sequence[str] | None, filter: Any) -> tuple[SplitReader, ScanPlan]:  # noqa: A002
+    def diff(
+        self,
+        before: int | str,
+        after: int | str,
+        columns: Sequence[str] | None = None,
+        filter: Any = None,  # noqa: A002
+    ) -> pa.Table:
+        """What makes the state of one snapshot or tag that of another, with a `rowkind` column in front.
+
+        New rows are `+I`, rows that are gone `-D`, others that differ `-U` with the old row and `+U` with the new one.
+        Snapshot 0 is the empty table.
+        """
         context = self._readable()
+        names = None if columns is None else ["rowkind", *names_argument(columns, "columns")]
+        reading = ChangeReading.asked(DiffRows(context), names, filter)
+        return reading.of_difference(state_named(context, before), state_named(context, after)).to_table()
+
+    def _changes(
+        self,
+        context: TableContext,
+        columns: Sequence[str] | None,
+        filter: Any,  # noqa: A002
+    ) -> ChangeRead | None:
+        """The read of a view that shows changes, or of options that ask for some; None for a plain read."""
+        if not (is_incremental(context.options) or shows_changes(context)):
+            return None
+        reading = change_reading(context, None if columns is None else names_argument(columns, "columns"), filter)
+        if is_incremental(context.options):
+            return reading.of_range(asked_range(context, self._pinned))
+        return reading.of_state(self._state_plan(context, reading.table_part))
+
+    def follow(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        options: Mapping[str, object] | None = None,
+        position: Mapping[str, Any] | None = None,
+        wait: bool = False,
+    ) -> ChangeStream:
+        """The table as a stream: an iterator of Arrow tables, one for each snapshot with changes, `rowkind` in front.
+
+        By default the whole table comes first, as inserts; `options` such as `scan.mode` choose another start, and
+        `consumer-id` keeps progress in the table. The iterator ends when it has caught up, or waits for more if asked
+        to. Its `position` is plain data with which a later call goes on.
+        """
+        if self._pinned is not None and not is_travelling(self._current().options):
+            raise InvalidArgument(
+                f"table `{self.name}` is opened at snapshot {self._pinned.id}, which does not change",
+                hint="open the table without at(...) to follow it",
+            )
+        context = Table(self._context, overrides=self._overrides)._readable()
+        if options is not None:
+            checked = check_options(options_argument(options), for_create=False, columns=context.schema.field_names)
+            context = context.with_schema(context.schema, Options({**context.options.raw, **checked}))
+        scan = StreamScan(context, None if columns is None else names_argument(columns, "columns"))
+        start = None if position is None else StreamPosition.from_members(position)
+        return ChangeStream(scan, context.clock, context.options[CONTINUOUS_DISCOVERY_INTERVAL], start, wait)
+
+    def _plan(
+        self,
+        context: TableContext,
+        columns: Sequence[str] | None,
+        filter: Any,  # noqa: A002
+    ) -> tuple[SplitReader, ScanPlan]:
         predicate = to_predicate(filter, context.schema.arrow_schema)
         names = None if columns is None else names_argument(columns, "columns")
         reader = SplitReader(context, projected_fields(context, names), predicate)
-        snapshot = self._pinned or resolve_snapshot(context.stores, context.options, context.name)
-        return reader, plan_scan(context, snapshot, predicate)
+        return reader, self._state_plan(context, predicate)
+
+    def _state_plan(self, context: TableContext, predicate: Predicate | None) -> ScanPlan:
+        if self._pinned is not None:
+            return plan_scan(context, self._pinned, predicate)
+        return plan_batch(context, predicate)
 
     # --- time travel ---------------------------------------------------------------------------------------------
 
@@ -278,7 +374,25 @@ class Table:
             )
         keep = FileSieve(context, predicate).keep_entries
         identity = CommitIdentity((context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id())
-        return Compactor(context, full, keep).run(identity)
+        snapshot = Compactor(context, full, keep).run(identity)
+        if snapshot is not None:
+            expire_after_commit(context)
+        return snapshot
+
+    def expire_snapshots(
+        self,
+        older_than: int | str | dt.datetime | dt.date | None = None,
+        retain_max: int | None = None,
+        retain_min: int | None = None,
+        max_deletes: int | None = None,
+    ) -> Expired:
+        """Removes old snapshots with the files that only they need, and says what went.
+
+        Without arguments the table's options decide, as after each commit. `older_than` is a moment: snapshots that
+        were replaced before it go, except the newest `retain_min`; of all, no more than `retain_max` stay. Tags keep
+        their files, and what a consumer has yet to read stays. If anything is unreadable, nothing is deleted.
+        """
+        return expire_table(self._writable(), older_than, retain_max, retain_min, max_deletes)
 
     # --- changing ------------------------------------------------------------------------------------------------
 
@@ -336,10 +450,9 @@ class Table:
         return context
 
     def _refuse_pinned(self) -> None:
-        if self._context.is_read_optimized:
-            raise InvalidArgument(
-                f"`{self.name}` is a read-only view", hint=f"open `{self.name.removesuffix('$ro')}` to change the table"
-            )
+        if self._context.view:
+            table = self.name.removesuffix(f"${self._context.view}")
+            raise InvalidArgument(f"`{self.name}` is a read-only view", hint=f"open `{table}` to change the table")
         if self._pinned is not None:
             raise InvalidArgument(
                 f"table `{self.name}` is opened at snapshot {self._pinned.id}, which is read only",

@@ -13,10 +13,11 @@ from lakebed.options import (
     SCAN_TIMESTAMP,
     SCAN_TIMESTAMP_MILLIS,
     SCAN_VERSION,
+    SCAN_WATERMARK,
     Options,
 )
 
-_POINTS = (SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, SCAN_TIMESTAMP_MILLIS, SCAN_TIMESTAMP, SCAN_VERSION)
+_POINTS = (SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, SCAN_TIMESTAMP_MILLIS, SCAN_TIMESTAMP, SCAN_WATERMARK, SCAN_VERSION)
 
 
 def is_travelling(options: Options) -> bool:
@@ -42,13 +43,18 @@ def resolve_snapshot(stores: MetadataStores, options: Options, table: str) -> Sn
         return snapshot_at_time(stores, int(str(options[SCAN_TIMESTAMP_MILLIS])), table)
     if given[0] is SCAN_TIMESTAMP:
         return snapshot_at_time(stores, to_millis(str(options[SCAN_TIMESTAMP])), table)
+    if given[0] is SCAN_WATERMARK:
+        return snapshot_of_watermark(stores, int(str(options[SCAN_WATERMARK])), table)
     return snapshot_of_version(stores, str(options[SCAN_VERSION]), table)
 
 
 def snapshot_of_version(stores: MetadataStores, version: str, table: str) -> Snapshot:
-    """`VERSION AS OF x`: a tag of that name, else a snapshot id."""
+    """`VERSION AS OF x`: a tag of that name, else a watermark (`watermark-<n>`), else a snapshot id."""
     if stores.tags.exists(version):
         return stores.tags.get(version).snapshot
+    watermark = version.removeprefix("watermark-")
+    if watermark != version and watermark.isdigit():
+        return snapshot_of_watermark(stores, int(watermark), table)
     if version.isdigit():
         return stores.snapshots.get(int(version))
     return snapshot_of_tag(stores, version, table)
@@ -59,6 +65,18 @@ def snapshot_of_tag(stores: MetadataStores, name: str, table: str) -> Snapshot:
     if not stores.tags.exists(name):
         raise NotFound(f"table `{table}` has no tag `{name}`", hint=did_you_mean(name, stores.tags.names()))
     return stores.tags.get(name).snapshot
+
+
+def snapshot_of_watermark(stores: MetadataStores, watermark: int, table: str) -> Snapshot:
+    """The first snapshot whose watermark has reached a value."""
+    for snapshot_id in stores.snapshots.ids():
+        snapshot = stores.snapshots.get(snapshot_id)
+        if snapshot.watermark is not None and snapshot.watermark >= watermark:
+            return snapshot
+    raise NotFound(
+        f"table `{table}` has no snapshot whose watermark has reached {watermark}",
+        hint="choose an earlier watermark, or one of its snapshots",
+    )
 
 
 def snapshot_at_time(stores: MetadataStores, time_ms: int, table: str) -> Snapshot:

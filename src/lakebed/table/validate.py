@@ -13,6 +13,7 @@ from lakebed.options import (
     BUCKET,
     BUCKET_FUNCTION_TYPE,
     BUCKET_KEY,
+    CHANGELOG_FILE_FORMAT,
     COMMIT_FORCE_COMPACT,
     COMPACTION_FORCE_REWRITE_ALL_FILES,
     COMPACTION_FORCE_UP_LEVEL_0,
@@ -80,7 +81,8 @@ def validate_table(schema: TableSchema, options: Options, table: str) -> None:
             f"table `{table}`: `file.format` is `{options[FILE_FORMAT]}`",
             hint=did_you_mean(str(options[FILE_FORMAT]), FORMATS),
         )
-    FORMATS[options[FILE_FORMAT]].check(schema.fields)
+    for name in {options[FILE_FORMAT], options[CHANGELOG_FILE_FORMAT] or options[FILE_FORMAT]}:
+        FORMATS[name].check(schema.fields)
     parse_stats_mode(str(options[METADATA_STATS_MODE]))
     for mode in options.fields_with(FIELD_STATS_MODE).values():
         parse_stats_mode(str(mode))

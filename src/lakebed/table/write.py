@@ -46,6 +46,7 @@ from lakebed.table.bucket_writers import Bucket, BucketWriters
 from lakebed.table.compact import Compactor, in_buckets, looks_for_more
 from lakebed.table.conform import Conformer, to_batches
 from lakebed.table.context import TableContext
+from lakebed.table.expire import expire_after_commit
 from lakebed.table.overwrite import Overwrite
 from lakebed.table.producers import event_rules, full_compaction_every
 from lakebed.table.routing import Router
@@ -119,6 +120,8 @@ class TableWriter:
         self._is_open = False
         if snapshot is not None:
             self._compact_after(messages)
+            if not self._context.options[WRITE_ONLY]:
+                expire_after_commit(self._context)
         return snapshot
 
     def abort(self) -> None:

@@ -112,7 +112,38 @@ class PartialUpdate(ModelEngine):
 
     def merge(self, records: Sequence[Record], schema: ModelSchema) -> Record:
         state = self.folded(records, schema)
-        return records[-1] if state is None else _as_record(state, records, schema, self.key)
+        return self._gone(records, schema) if state is None else _as_record(state, records, schema, self.key)
+
+    def _gone(self, records: Sequence[Record], schema: ModelSchema) -> Record:
+        """What stands for a key that is not there: it takes back, or removes, what all of the records do."""
+        newest = records[-1]
+        removal = self._strongest_removal(records, schema)
+        if removal is not None:
+            return replace(removal, number=newest.number)
+        if not self.groups:
+            return replace(newest, kind="-D" if any(record.kind == "-D" for record in records) else "-U")
+        state = self.folded([replace(record, kind="+I") for record in records], schema)
+        assert state is not None
+        kind = "-U" if any(group.removes_record for group in self.groups) else newest.kind
+        return replace(_as_record(state, records, schema, self.key), kind=kind)
+
+    def _strongest_removal(self, records: Sequence[Record], schema: ModelSchema) -> Record | None:
+        """The record that removed the row: of several the one with the greatest place, if one group decides."""
+        removing = [group for group in self.groups if group.removes_record]
+        state: State = {}
+        strongest: Record | None = None
+        for record in records:
+            if not record.is_retract:
+                self._add(state, record, schema)
+            elif self.groups and self._removes(state, record, schema):
+                state = {}
+                place = removing[0].place(record, schema)
+                before = None if strongest is None else removing[0].place(strongest, schema)
+                if len(removing) > 1 or place is None or before is None or place >= before:
+                    strongest = record
+            elif self.groups:
+                self._retract(state, record, schema)
+        return strongest
 
     def folded(self, records: Iterable[Record], schema: ModelSchema) -> State | None:
         """The row as it stands after all records; None when it is not there."""

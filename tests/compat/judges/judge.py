@@ -141,6 +141,11 @@ class _ArrowJudge(Judge):
 class PypaimonJudge(_ArrowJudge):
     """pypaimon. Row kinds other than +I reach it only through a `rowkind.field` column of the table."""
 
+    def read_changes(self, warehouse: Path, database: str, table: str, *, after: int, until: int) -> list[Row]:
+        """What the table's producer told of snapshots (after, until], with the kind in column `rowkind`."""
+        command = {**_named(warehouse, database, table), "after": after, "until": until}
+        return self._ask_for_rows("read_changes", command)
+
 
 class RustJudge(_ArrowJudge):
     """The Rust implementation through its Python binding."""

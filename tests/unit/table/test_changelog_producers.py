@@ -10,7 +10,7 @@ from tests.unit.table.worked_tables import N, create, shown, write
 from tests.unit.warehouse_under_test import Warehouse
 
 import lakebed
-from lakebed.errors import InvalidOption
+from lakebed.errors import InvalidOption, InvalidSchema
 from lakebed.metadata.snapshot import CommitKind
 
 Events = list[tuple[Any, ...]]
@@ -314,3 +314,23 @@ def test_no_producer_without_a_key(warehouse: Warehouse) -> None:
     """A table without key has no changelog but its rows."""
     with warehouse.refuses(InvalidOption, "primary key"):
         warehouse.table("t", {"v": "INT"}, options={"changelog-producer": "input"})
+
+
+def test_5_4_gentle_lookups_wait() -> None:
+    """5.4: gentle compactions leave new files alone until enough of them have come, then tell of all."""
+    table = _table("k v", "lookup", **{"lookup-compact": "gentle", "lookup-compact.max-interval": "3"})
+    assert told(table, [[1, 1], [2, 2], [1, 3], [4, 4]]) == [[], [], [("+I", 1, 3), ("+I", 2, 2)], []]
+
+
+def test_4_1_without_lookup_wait_changes_come_later() -> None:
+    """4.1: with lookup-wait off a commit tells nothing, until the number of files makes a compaction due."""
+    table = _table("k v", "lookup", **{"lookup-wait": "false", "num-sorted-run.compaction-trigger": "3"})
+    assert told(table, [[1, 1], [2, 2], [1, 3]]) == [[], [], [("+I", 1, 3), ("+I", 2, 2)]]
+
+
+def test_changelog_format_must_hold_the_columns(warehouse: Warehouse) -> None:
+    """A format for changelog files that can not hold a column is refused when the table is made."""
+    options = {"bucket": 1, "changelog-producer": "lookup", "changelog-file.format": "avro"}
+    columns = {"k": "INT NOT NULL", "v": "TIMESTAMP(9) WITH LOCAL TIME ZONE"}
+    with warehouse.refuses(InvalidSchema, "`v`"):
+        warehouse.table("t", columns, primary_key=["k"], options=options)

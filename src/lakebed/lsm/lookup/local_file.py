@@ -32,11 +32,13 @@ class LocalFile:
     last_keys: tuple[_Key, ...]
 
     @staticmethod
-    def make(path: str, rows: Iterator[pa.RecordBatch], schema: pa.Schema, key: Sequence[str]) -> LocalFile:
-        """Copies the rows. Nothing is left at the path if that fails."""
+    def make(
+        path: str, rows: Iterator[pa.RecordBatch], schema: pa.Schema, key: Sequence[str], chunk_bytes: int
+    ) -> LocalFile:
+        """Copies the rows, about so many bytes at a time. Nothing is left at the path if that fails."""
         try:
             with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-                for chunk in _chunked(rows):
+                for chunk in _chunked(rows, chunk_bytes):
                     writer.write_batch(chunk)
             return LocalFile._mapped(path, tuple(key))
         except BaseException:
@@ -78,19 +80,20 @@ def _columns(rows: pa.RecordBatch, key: Sequence[str]) -> list[pa.Array]:
     return [rows.column(name) for name in key]
 
 
-def _chunked(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in chunks of equal size: each costs a search of its own."""
+def _chunked(rows: Iterator[pa.RecordBatch], chunk_bytes: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in large chunks: each costs a search of its own."""
     held: list[pa.RecordBatch] = []
-    count = 0
+    count = size_bytes = 0
     for batch in rows:
         while batch.num_rows:
             part = batch.slice(0, CHUNK_ROWS - count)
             batch = batch.slice(part.num_rows)
             held.append(part)
             count += part.num_rows
-            if count == CHUNK_ROWS:
+            size_bytes += part.nbytes
+            if count == CHUNK_ROWS or size_bytes >= chunk_bytes:
                 yield pa.concat_batches(held)
-                held, count = [], 0
+                held, count, size_bytes = [], 0, 0
     if held:
         yield pa.concat_batches(held)
 

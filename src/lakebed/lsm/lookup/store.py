@@ -34,10 +34,11 @@ ReadFile = Callable[[DataFile], Iterator[pa.RecordBatch]]
 
 @dataclass(frozen=True, slots=True)
 class LookupLimits:
-    """Space and time that copies may take."""
+    """Space and time that copies may take, and memory while they are made."""
 
     max_disk_bytes: int
     retain_ms: int
+    max_memory_bytes: int = 256 << 20
 
 
 @dataclass(slots=True)
@@ -105,7 +106,8 @@ class LookupStore:
                 self._copies.move_to_end(name)
                 return copy.file
         path = os.path.join(self.directory, f"{next(self._names)}.arrow")
-        made = LocalFile.make(path, read(file), schema, key)
+        # A chunk is in memory twice, in parts and in one piece, next to what is read meanwhile.
+        made = LocalFile.make(path, read(file), schema, key, self._limits.max_memory_bytes // 4)
         with self._lock:
             self._copies[name] = _Copy(made, now_ms)
             self._make_room()

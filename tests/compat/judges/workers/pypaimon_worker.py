@@ -2,6 +2,7 @@
 
 from importlib.metadata import version
 
+import pyarrow as pa
 from protocol import read_table, serve, write_table
 from pypaimon import CatalogFactory, Schema
 from pypaimon.schema.data_types import DataField
@@ -33,6 +34,21 @@ def read(warehouse, database, table, columns, options, out, equal=None):
     write_table(out, builder.new_read().to_arrow(builder.new_scan().plan().splits()))
 
 
+def read_changes(warehouse, database, table, after, until, out):
+    """Changelog files of each snapshot, through the streaming scan: the only reader of them, and it never ends."""
+    found = open_table(warehouse, database, table, {})
+    builder = found.new_stream_read_builder().with_include_row_kind(True)
+    scan, read = builder.new_streaming_scan(), builder.new_read()
+    snapshots = [found.snapshot_manager().get_snapshot_by_id(number) for number in range(after + 1, until + 1)]
+    parts = [
+        read.to_arrow(scan._create_follow_up_plan(snapshot).splits())
+        for snapshot in snapshots
+        if scan.follow_up_scanner.should_scan(snapshot)
+    ]
+    rows = pa.concat_tables(parts) if parts else pa.table({"rowkind": pa.array([], pa.string())})
+    write_table(out, rows.rename_columns(["rowkind" if name == "_row_kind" else name for name in rows.column_names]))
+
+
 def append(warehouse, database, table, options, kinds, **files):
     if kinds is not None:
         raise NotImplementedError("pypaimon takes row kinds only from the table's rowkind.field column")
@@ -51,6 +67,7 @@ serve(
         "version": lambda: {"implementation": "pypaimon", "version": version("pypaimon")},
         "create": create,
         "read": read,
+        "read_changes": read_changes,
         "append": append,
     }
 )

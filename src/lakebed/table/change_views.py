@@ -1,0 +1,194 @@
+"""How events look to a reader: as plain rows, with their kinds (`t$audit_log`), or one row per change (`t$binlog`).
+
+Each form knows its columns, which table columns it takes to show some of them, and what a filter on it says of the
+table's rows. Where the events come from is no matter of this file.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakebed.changelog.binlog import packed_events, packed_schema
+from lakebed.errors import InvalidOption
+from lakebed.options import TABLE_READ_SEQUENCE_NUMBER_ENABLED
+from lakebed.schema import system_columns
+from lakebed.table.context import TableContext
+from lakebed.table.views import AUDIT_LOG, BINLOG
+from lakebed.types import key_value
+from lakebed.types import predicate as predicates
+from lakebed.types.arrow import to_arrow_schema
+from lakebed.types.key_value import KIND_FIELD, SEQUENCE_FIELD, SEQUENCE_NUMBER, VALUE_KIND
+from lakebed.types.logical import DataField
+from lakebed.types.predicate import Predicate
+from lakebed.types.row_kind import RowKind, is_retract, kinds_from_text, kinds_to_text
+
+_ROWKIND_FIELD = pa.field(system_columns.ROW_KIND.name, pa.string(), nullable=False)
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class ChangeView(ABC):
+    """One form of events."""
+
+    context: TableContext
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """All columns that the view has."""
+
+    @abstractmethod
+    def shown(self, events: Batches) -> Batches:
+        """The events in this form, with those of the columns that were read."""
+
+    @property
+    def tells_pairs(self) -> bool:
+        """Whether a comparison of two states tells the old row of an update."""
+        return False
+
+    def fields_for(self, names: frozenset[str]) -> tuple[DataField, ...]:
+        """What must be read to show these columns."""
+        return tuple(field for field in self.context.schema.fields if field.name in names)
+
+    def table_part(self, predicate: Predicate | None) -> Predicate | None:
+        """What a filter on the view says of the rows of the table."""
+        if predicate is None:
+            return None
+        return predicates.project_onto(predicate, frozenset(self.context.schema.field_names))
+
+
+class PlainRows(ChangeView):
+    """Rows that came, without those that went."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """See `ChangeView.schema`."""
+        return to_arrow_schema(self.context.schema.fields)
+
+    def shown(self, events: Batches) -> Batches:
+        """See `ChangeView.shown`."""
+        for batch in events:
+            retracts = is_retract(key_value.kinds(batch))
+            rows = batch.filter(pa.array(~retracts)) if np.any(retracts) else batch
+            yield key_value.without_system_columns(rows)
+
+
+class AuditLog(ChangeView):
+    """All rows, the kind in front; the sequence number behind it if the table's options ask for it."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """See `ChangeView.schema`."""
+        numbers = [SEQUENCE_FIELD] if self.has_numbers else []
+        return pa.schema([_ROWKIND_FIELD, *numbers, *to_arrow_schema(self.context.schema.fields)])
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether rows come with their sequence numbers."""
+        asked = self.context.options[TABLE_READ_SEQUENCE_NUMBER_ENABLED]
+        if asked and not self.context.has_key:
+            raise InvalidOption(
+                f"table `{self.context.name}` has no primary key: its rows have no sequence number to show",
+                hint=f"leave `{TABLE_READ_SEQUENCE_NUMBER_ENABLED.key}` out",
+            )
+        return asked
+
+    def fields_for(self, names: frozenset[str]) -> tuple[DataField, ...]:
+        """See `ChangeView.fields_for`."""
+        numbers = (system_columns.SEQUENCE_NUMBER,) if SEQUENCE_NUMBER in names else ()
+        return (*numbers, *super().fields_for(names))
+
+    def shown(self, events: Batches) -> Batches:
+        """See `ChangeView.shown`."""
+        return map(kind_first, events)
+
+
+class DiffRows(AuditLog):
+    """All rows with their kinds, and no numbers: what is compared are rows."""
+
+    @property
+    def has_numbers(self) -> bool:
+        """See `AuditLog.has_numbers`."""
+        return False
+
+
+class Binlog(ChangeView):
+    """One row per change; updates hold the values before and after."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """See `ChangeView.schema`."""
+        return pa.schema([_ROWKIND_FIELD, *list(packed_schema(to_arrow_schema(self.context.schema.fields)))[1:]])
+
+    @property
+    def tells_pairs(self) -> bool:
+        """See `ChangeView.tells_pairs`."""
+        return True
+
+    def fields_for(self, names: frozenset[str]) -> tuple[DataField, ...]:
+        """See `ChangeView.fields_for`: pairs are found by their key."""
+        return super().fields_for(names | frozenset(self.context.schema.primary_keys))
+
+    def table_part(self, predicate: Predicate | None) -> Predicate | None:
+        """See `ChangeView.table_part`: filters are about arrays."""
+        return None
+
+    def shown(self, events: Batches) -> Batches:
+        """See `ChangeView.shown`."""
+        rows = (
+            batch.drop_columns([name for name in batch.schema.names if name == SEQUENCE_NUMBER]) for batch in events
+        )
+        return map(kind_first, packed_events(rows, self.context.schema.primary_keys))
+
+
+def view_of(context: TableContext) -> ChangeView:
+    """The form that the table's name asks for."""
+    return {AUDIT_LOG: AuditLog, BINLOG: Binlog}.get(context.view, PlainRows)(context)
+
+
+def shows_changes(context: TableContext) -> bool:
+    """Whether the table's name asks for another form than plain rows."""
+    return context.view in (AUDIT_LOG, BINLOG)
+
+
+def packed_changes(context: TableContext, changes: pa.Table) -> pa.Table:
+    """Changes with their kinds in front as `t$binlog` shows them."""
+    events = (
+        batch.set_column(0, KIND_FIELD, kinds_from_text(batch.column(0), _ROWKIND_FIELD.name))
+        for batch in changes.to_batches()
+    )
+    view = Binlog(context)
+    return pa.Table.from_batches(list(view.shown(events)), schema=view.schema)
+
+
+def kind_first(events: pa.RecordBatch) -> pa.RecordBatch:
+    """The events with their kinds spelled out, in front."""
+    rows = events.drop_columns([VALUE_KIND])
+    kinds = kinds_to_text(events.column(VALUE_KIND))
+    return pa.RecordBatch.from_arrays([kinds, *rows.columns], schema=pa.schema([_ROWKIND_FIELD, *rows.schema]))
+
+
+def without_old_rows(events: Batches) -> Batches:
+    """The events without the old rows of updates."""
+    for batch in events:
+        is_old = key_value.kinds(batch) == RowKind.UPDATE_BEFORE
+        yield batch.filter(pa.array(~is_old)) if np.any(is_old) else batch
+
+
+__all__ = [
+    "AuditLog",
+    "Binlog",
+    "ChangeView",
+    "DiffRows",
+    "PlainRows",
+    "kind_first",
+    "packed_changes",
+    "shows_changes",
+    "view_of",
+    "without_old_rows",
+]

@@ -1,0 +1,149 @@
+"""Where the events of a read of changes come from: files as they are stored, or the merged rows of a state.
+
+Events are batches of `_VALUE_KIND`, `_SEQUENCE_NUMBER` if it is among the fields, and table columns. What was appended
+to a table without a key has been inserted. Differences of two states are a third source, in `diff`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from lakebed.lsm.merge_levels import merge_levels
+from lakebed.lsm.merge_runs import merge_runs
+from lakebed.lsm.sections import Section, SortedRun
+from lakebed.merge.base import ChoosingEngine
+from lakebed.merge.levels import with_level
+from lakebed.metadata.manifest import ManifestEntry
+from lakebed.schema import system_columns
+from lakebed.table.context import TableContext
+from lakebed.table.producers import looks_up
+from lakebed.table.read import SplitReader
+from lakebed.table.shown_defaults import with_defaults
+from lakebed.table.splits import Split, needs_merge
+from lakebed.types import key_value
+from lakebed.types.key_value import KIND_FIELD, VALUE_KIND
+from lakebed.types.logical import DataField
+from lakebed.types.predicate import Predicate
+from lakebed.types.row_kind import RowKind, is_retract
+
+
+class EventSource(Protocol):
+    """Something to read events from."""
+
+    @property
+    def splits(self) -> tuple[Split, ...]:
+        """The files that will be opened."""
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """The events, in order."""
+
+
+@dataclass(frozen=True)
+class StoredEvents:
+    """Rows of files one after the other, as they were written. `fields` may include the sequence number."""
+
+    context: TableContext
+    entries: Sequence[ManifestEntry]
+    fields: tuple[DataField, ...]
+
+    @property
+    def splits(self) -> tuple[Split, ...]:
+        """See `EventSource.splits`."""
+        return tuple(
+            Split(entry.partition, entry.bucket, (Section((SortedRun((entry.file,)),)),)) for entry in self.entries
+        )
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """See `EventSource.read`."""
+        has_key = self.context.has_key
+        reader = SplitReader(self.context, (system_columns.VALUE_KIND, *self.fields) if has_key else self.fields)
+        for split in self.splits:
+            for batch in reader.read_stored(split):
+                rows = with_defaults(batch, self.context.shown_defaults)
+                yield rows if has_key else of_kind(rows, RowKind.INSERT)
+
+
+@dataclass(frozen=True)
+class StateEvents:
+    """What a state holds, as if all of it had just been inserted."""
+
+    context: TableContext
+    splits: tuple[Split, ...]
+    fields: tuple[DataField, ...]
+    predicate: Predicate | None = None
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """See `EventSource.read`."""
+        if system_columns.SEQUENCE_NUMBER in self.fields:
+            columns = tuple(field for field in self.fields if field is not system_columns.SEQUENCE_NUMBER)
+            merged = MergedRows(self.context, columns)
+            batches = (
+                batch for split in self.splits for section in split.sections for batch in merged.of(split, section)
+            )
+        else:
+            reader = SplitReader(self.context, self.fields, self.predicate)
+            batches = (batch for split in self.splits for batch in reader.read(split))
+        for batch in batches:
+            yield of_kind(batch, RowKind.INSERT)
+
+
+@dataclass(frozen=True)
+class MergedRows:
+    """Merged rows of a primary-key table in key order, with the system columns that plain reads leave out."""
+
+    context: TableContext
+    columns: tuple[DataField, ...]
+
+    def of(self, split: Split, section: Section) -> Iterator[pa.RecordBatch]:
+        """Visible rows of a section in key-value shape."""
+        for batch in self._merged(split, section):
+            retracts = is_retract(key_value.kinds(batch))
+            rows = batch.filter(pa.array(~retracts)) if np.any(retracts) else batch
+            yield with_defaults(rows, self.context.shown_defaults)
+
+    def _merged(self, split: Split, section: Section) -> Iterator[pa.RecordBatch]:
+        context = self.context
+        if not needs_merge(section):
+            yield from self._run(split, section.runs[0])
+        elif lowest_level_counts(context):
+            levelled = [self._levelled(split, run) for run in section.runs]
+            yield from merge_levels(levelled, context.merge_order, context.reading_engine)
+        else:
+            runs = [self._run(split, run) for run in section.runs]
+            yield from merge_runs(runs, context.merge_order, context.reading_engine)
+
+    def _run(self, split: Split, run: SortedRun) -> Iterator[pa.RecordBatch]:
+        order = self.context.merge_order
+        names = {field.name for field in self.columns}
+        besides = self.context.merge_engine.needed_columns(frozenset(names)) | {*order.key, *order.sequence_fields}
+        more = tuple(field for field in self.context.schema.fields if field.name in besides - names)
+        fields = (system_columns.SEQUENCE_NUMBER, system_columns.VALUE_KIND, *self.columns, *more)
+        yield from SplitReader(self.context, fields).read_stored(
+            Split(split.partition, split.bucket, (Section((run,)),))
+        )
+
+    def _levelled(self, split: Split, run: SortedRun) -> Iterator[pa.RecordBatch]:
+        for file in run.files:
+            for batch in self._run(split, SortedRun((file,))):
+                yield with_level(batch, file.level)
+
+
+def lowest_level_counts(context: TableContext) -> bool:
+    """Whether of several levels above 0 that hold a key only the lowest is merged."""
+    return looks_up(context.options) and not isinstance(context.merge_engine, ChoosingEngine)
+
+
+def of_kind(rows: pa.RecordBatch, kind: RowKind) -> pa.RecordBatch:
+    """The rows as events of one kind."""
+    kinds = pa.repeat(pa.scalar(int(kind), pa.int8()), rows.num_rows)
+    if VALUE_KIND in rows.schema.names:
+        return rows.set_column(rows.schema.get_field_index(VALUE_KIND), KIND_FIELD, kinds)
+    return pa.RecordBatch.from_arrays([kinds, *rows.columns], schema=pa.schema([KIND_FIELD, *rows.schema]))
+
+
+__all__ = ["EventSource", "MergedRows", "StateEvents", "StoredEvents", "lowest_level_counts", "of_kind"]
