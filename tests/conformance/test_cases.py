@@ -27,13 +27,6 @@ CASES = {
     for case in map(json.loads, file.read_text(encoding="utf-8").splitlines())
 }
 REFUSED = {
-    "delete.force-produce-changelog": (
-        "deletes are rows like others, so their changelog is that of the producer",
-        [
-            "changelog/partition-delete-produces-changelog-input",
-            "changelog/partition-delete-produces-changelog-lookup",
-        ],
-    ),
     "sequence.snapshot-ordering": (
         "rows are numbered in order of arrival only",
         [

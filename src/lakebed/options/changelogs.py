@@ -7,8 +7,8 @@ from typing import Final
 from lakebed.options.option import ON_WRITE, WRITES, Kind, Names, Option
 from lakebed.units import HOUR_MS, LONG_MAX, MIB
 
-_PRODUCERS: Final = "changelog files are not available in this version; read changes with `t.changes()`"
-_LOOKUP: Final = "nothing is looked up while writing in this version; leave the option out"
+_NORMALIZED: Final = "use `changelog-producer` = `lookup` with `changelog-producer.row-deduplicate`: it tells the same"
+_LOOKUP: Final = "local copies are searched in key order and have no Bloom filter; leave the option out"
 
 CHANGELOG_PRODUCER = Option(
     "changelog-producer",
@@ -38,7 +38,7 @@ CHANGELOG_PRODUCER_INPUT_NORMALIZE = Option(
     Kind.BOOLEAN,
     False,
     "Expand the upserts of an `input` changelog into `-U`, `+U` pairs and leave out rows that lose.",
-    instead=_PRODUCERS,
+    instead=_NORMALIZED,
     paimon="ours",
 )
 CHANGELOG_PRODUCER_IGNORE_DELETE = Option(
@@ -190,7 +190,7 @@ DELETE_FORCE_PRODUCE_CHANGELOG = Option(
     "delete.force-produce-changelog",
     Kind.BOOLEAN,
     False,
-    "Let DELETE statements write changelog files whatever the producer.",
-    instead=_PRODUCERS,
+    "Let deletes reach the changelog even if whole partitions go. They always do: they are written as rows.",
+    honoured=True,
     scope=ON_WRITE,
 )
