@@ -47,6 +47,17 @@ def hash_rows(columns: Sequence[pa.Array], types: Sequence[DataType]) -> Hashes:
     return hashes.view(np.int32)
 
 
+def hash_row(row: bytes) -> int:
+    """The hash of one row as the BinaryRow codec writes it, without arity in front."""
+    state = _SEED
+    for word in memoryview(row).cast("I"):
+        state = _mix_number(state, word)
+    state ^= len(row)
+    for shift, factor in ((16, _FINAL_1), (13, _FINAL_2), (16, 1)):
+        state = (state ^ state >> shift) * factor & _MASK
+    return state - (1 << 32) if state >> 31 else state
+
+
 def key_columns(columns: Sequence[pa.Array], types: Sequence[DataType]) -> tuple[list[pa.Array], list[AtomicType]]:
     """The columns in the Arrow form of their types, or an error that says why they can not be a key."""
     if not columns or len(columns) != len(types) or len({len(column) for column in columns}) != 1:

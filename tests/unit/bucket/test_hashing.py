@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lakebed.bucket import hashing
-from lakebed.bucket.hashing import hash_rows
+from lakebed.bucket.hashing import hash_row, hash_rows
 from lakebed.errors import InvalidArgument, InvalidData, InvalidSchema
 from lakebed.types import logical as lt
 from lakebed.types.arrow import to_arrow_type
@@ -57,6 +57,7 @@ def test_known_hashes(text: str, values: list[Any], expected: int, copies: int) 
     hashes = hash_rows(columns, types)
     assert hashes.dtype == np.int32
     assert hashes.tolist() == [expected] * copies
+    assert hash_row(encode_rows(columns, types, arity_prefix=False)[0].as_py()) == expected
 
 
 def plain_hash(row: bytes) -> int:

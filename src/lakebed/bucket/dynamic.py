@@ -1,0 +1,194 @@
+"""Dynamic buckets: a key stays in the bucket it was first given, new keys fill buckets up and open others.
+
+Several assigners can work side by side, in one process or in many. Each gets its own keys (`channel_of`) and hands out
+its own buckets, those whose number leaves its own remainder, so that no two of them need to agree on anything. Where
+the known hashes come from, and where new ones are written to, is not decided here.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lakebed.bucket.base import Buckets
+from lakebed.bucket.hashing import Hashes
+from lakebed.bucket.known_hashes import UNKNOWN, KnownHashes, ShortBuckets
+from lakebed.errors import InvalidOption
+
+UNLIMITED = -1
+MOST_BUCKETS = (1 << 15) - 1
+"""Buckets that a partition can have where no limit is set."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssignerRules:
+    """How many rows fill a bucket, how many buckets there may be, and how the work is shared.
+
+    `channels` are the workers that keys are dealt out to, `assigners` how many of them work on one partition. They may
+    differ from one write to the next: known keys are found whoever placed them.
+    """
+
+    target_row_num: int
+    max_buckets: int = UNLIMITED
+    channels: int = 1
+    assigners: int = 1
+
+    @staticmethod
+    def of(
+        target_row_num: int, max_buckets: int, initial_buckets: int | None, parallelism: int | None, workers: int = 1
+    ) -> AssignerRules:
+        """The rules for a table's options; `workers` are there if no parallelism is set.
+
+        One worker can do the work of as many assigners as a partition is to have buckets at first.
+        """
+        if max_buckets == 0:
+            raise InvalidOption(
+                "`dynamic-bucket.max-buckets` is 0", hint="use -1 for no limit, or a number of buckets of at least 1"
+            )
+        channels = parallelism or max(workers, initial_buckets or 1)
+        assigners = min(initial_buckets or channels, channels)
+        # One more than there are buckets would have none to put its keys into.
+        assigners = min(assigners, max_buckets if max_buckets != UNLIMITED else MOST_BUCKETS)
+        return AssignerRules(target_row_num, max_buckets, channels, assigners)
+
+    def channel_of(self, partition_hash: int, hashes: Hashes) -> npt.NDArray[np.int64]:
+        """Which of the channels assigns each key of a partition."""
+        # A remainder without its sign, as Java has it.
+        shares = np.abs(hashes.astype(np.int64)) % self.assigners
+        return (abs(partition_hash) % self.channels + shares) % self.channels
+
+    def owner_of(self, channels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The remainder of the buckets that these channels hand out."""
+        return channels % self.assigners
+
+
+class PartitionBuckets:
+    """Hands out the buckets of one partition.
+
+    `counts` are the keys in each bucket so far. With a `channel`, only keys of that channel may be asked for.
+    """
+
+    def __init__(
+        self,
+        rules: AssignerRules,
+        partition_hash: int,
+        counts: dict[int, int] | None = None,
+        stored: Iterable[tuple[int, Hashes]] = (),
+        channel: int | None = None,
+    ) -> None:
+        self._rules = rules
+        self._partition_hash = partition_hash
+        self._counts = dict(counts or {})
+        self._owners: dict[int, BucketFiller] = {}
+        self._new: dict[int, list[Hashes]] = {}
+        self._known = KnownHashes.load(
+            sum(self._counts.values()),
+            stored,
+            None if channel is None else lambda hashes: rules.channel_of(partition_hash, hashes) == channel,
+        )
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def assign(self, hashes: Hashes) -> Buckets:
+        """The bucket of every key, given its hash; new keys are placed in the order in which they come."""
+        distinct, first_places, places = np.unique(hashes, return_index=True, return_inverse=True)
+        buckets = self._known.find(distinct)
+        is_new = buckets == UNKNOWN
+        if np.any(is_new):
+            new = np.flatnonzero(is_new)
+            by_arrival = new[np.argsort(first_places[new])]
+            buckets[by_arrival] = self._placed(distinct[by_arrival])
+            self._known.add(distinct[is_new], buckets[is_new])
+        return buckets[places].astype(np.int32)
+
+    def take_new(self) -> dict[int, Hashes]:
+        """Hashes placed since the last call, by bucket."""
+        taken, self._new = self._new, {}
+        return {bucket: np.concatenate(parts) for bucket, parts in taken.items()}
+
+    def _placed(self, hashes: Hashes) -> ShortBuckets:
+        buckets = np.empty(len(hashes), np.int16)
+        owners = self._rules.owner_of(self._rules.channel_of(self._partition_hash, hashes))
+        for number in np.unique(owners).tolist():
+            mine = np.flatnonzero(owners == number)
+            buckets[mine] = self._owner(number).place(hashes[mine])
+        order = np.argsort(buckets, kind="stable")
+        for group in np.split(order, np.flatnonzero(np.diff(buckets[order])) + 1):
+            self._new.setdefault(int(buckets[group[0]]), []).append(hashes[group])
+        return buckets
+
+    def _owner(self, number: int) -> BucketFiller:
+        if number not in self._owners:
+            self._owners[number] = BucketFiller(self._rules, number, self._counts)
+        return self._owners[number]
+
+
+class BucketFiller:
+    """The buckets of one assigner: which of them have room, and which one to open next.
+
+    `number` is the assigner's: it hands out the buckets whose numbers leave it as remainder.
+    """
+
+    def __init__(self, rules: AssignerRules, number: int, counts: dict[int, int]) -> None:
+        self._rules = rules
+        self._counts = {bucket: n for bucket, n in sorted(counts.items()) if bucket % rules.assigners == number}
+        self._open = [bucket for bucket, n in self._counts.items() if n < rules.target_row_num]
+        self._next = number
+
+    def buckets(self) -> list[int]:
+        """All buckets so far."""
+        return list(self._counts)
+
+    def release(self, bucket: int, count: int) -> None:
+        """Makes room in a bucket for as many keys as have left it."""
+        if bucket in self._counts:
+            self._counts[bucket] -= count
+            if bucket not in self._open and self._counts[bucket] < self._rules.target_row_num:
+                bisect.insort(self._open, bucket)
+
+    def place(self, hashes: Hashes) -> ShortBuckets:
+        """Buckets for new keys, given in the order in which they came."""
+        buckets = np.empty(len(hashes), np.int16)
+        begin = 0
+        for bucket, count in self._take(len(hashes)):
+            buckets[begin : begin + count] = bucket
+            begin += count
+        if begin < len(hashes):
+            # All buckets there may be are full: any of them will do, and the hash is as good as a random number.
+            choices = np.array(self.buckets(), np.int16)
+            scattered = np.abs(hashes[begin:].astype(np.int64)) // self._rules.assigners
+            buckets[begin:] = choices[scattered % len(choices)]
+        return buckets
+
+    def _take(self, wanted: int) -> Iterable[tuple[int, int]]:
+        """Room for so many new keys as (bucket, how many) pairs; less than wanted once no bucket may be opened."""
+        while wanted:
+            if not self._open and not self._open_one():
+                return
+            bucket = self._open[0]
+            count = min(wanted, self._rules.target_row_num - self._counts[bucket])
+            self._counts[bucket] += count
+            if self._counts[bucket] >= self._rules.target_row_num:
+                self._open.pop(0)
+            wanted -= count
+            yield bucket, count
+
+    def _open_one(self) -> bool:
+        rules = self._rules
+        while self._next in self._counts:
+            self._next += rules.assigners
+        if self._next >= (MOST_BUCKETS if rules.max_buckets == UNLIMITED else min(rules.max_buckets, MOST_BUCKETS)):
+            if rules.max_buckets == UNLIMITED:
+                raise InvalidOption(
+                    f"a partition would need more than {MOST_BUCKETS} dynamic buckets",
+                    hint="raise `dynamic-bucket.target-row-num`, or set `dynamic-bucket.max-buckets`",
+                )
+            return False
+        self._counts[self._next] = 0
+        self._open.append(self._next)
+        return True

@@ -1,0 +1,171 @@
+"""Brings rows that wait for a bucket to their buckets, which is when readers begin to see them.
+
+Waiting files are read in the order in which their writers made them, and their rows go the way of all rows: sorted,
+merged, numbered after what is in the bucket. Waiting files out, new files in is one commit. What comes after it is an
+ordinary compaction.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lakebed.commit.committer import Changes, Progress
+from lakebed.commit.conflict import check_conflicts
+from lakebed.commit.message import CommitMessage
+from lakebed.commit.replay import CommitIdentity
+from lakebed.commit.sequence_state import stamped
+from lakebed.commit.written_files import WrittenFiles
+from lakebed.errors import CommitConflict
+from lakebed.fileio.base import FileIO
+from lakebed.lsm.sections import Section, SortedRun
+from lakebed.metadata.data_file import DataFile
+from lakebed.metadata.entries import live_files
+from lakebed.metadata.manifest import EntryKind, ManifestEntry
+from lakebed.metadata.paths import POSTPONE_BUCKET
+from lakebed.metadata.snapshot import CommitKind, Snapshot
+from lakebed.schema.system_columns import VALUE_KIND
+from lakebed.table.bucket_modes import BucketMode, bucket_mode
+from lakebed.table.bucket_state import BucketStates
+from lakebed.table.compact import Keep, in_buckets
+from lakebed.table.context import TableContext
+from lakebed.table.postponed import first_count, in_writing_order
+from lakebed.table.read import SplitReader
+from lakebed.table.splits import Split
+from lakebed.table.write_files import FileMaker
+from lakebed.table.write_rules import committer_for
+
+
+@dataclass(frozen=True)
+class WaitingRows:
+    """The waiting rows of a table. `keep` chooses among its live entries; all by default."""
+
+    context: TableContext
+    keep: Keep | None = None
+
+    def place(self, identity: CommitIdentity) -> Snapshot | None:
+        """Brings them to their buckets in one snapshot; None when no row waits."""
+        latest = self.context.stores.snapshots.latest()
+        # Read after the snapshot, so that it knows every column of its files.
+        return replace(self, context=self.context.under_latest_schema())._place(identity, latest)
+
+    def files(self, snapshot: Snapshot | None) -> dict[bytes, list[DataFile]]:
+        """Waiting files by partition, in the order in which they are to be read."""
+
+        def keep(entries: list[ManifestEntry]) -> list[ManifestEntry]:
+            waiting = [entry for entry in entries if entry.bucket == POSTPONE_BUCKET]
+            return waiting if self.keep is None else self.keep(waiting)
+
+        found: dict[bytes, list[DataFile]] = defaultdict(list)
+        for entry in live_files(self.context.stores, snapshot, keep_entries=keep):
+            found[entry.partition].append(entry.file)
+        return {partition: in_writing_order(files) for partition, files in found.items()}
+
+    def write(self, waiting: dict[bytes, list[DataFile]], states: BucketStates, fileio: FileIO) -> list[CommitMessage]:
+        """Writes the rows of waiting files to new files of their buckets."""
+        counts = {
+            partition: states.bucket_count(partition)
+            or first_count(
+                self.context.options, sum(file.row_count for file in files), sum(file.size_bytes for file in files)
+            )
+            for partition, files in waiting.items()
+        }
+        maker = FileMaker(
+            self.context,
+            row_kind=None,
+            overwrite=None,
+            states=lambda: states,
+            fileio=fileio,
+            bucket_counts=counts,
+        )
+        reader = SplitReader(self.context, (VALUE_KIND, *self.context.schema.fields))
+        try:
+            for partition, files in waiting.items():
+                sections = tuple(Section((SortedRun((file,)),)) for file in files)
+                for batch in reader.read_stored(Split(partition, POSTPONE_BUCKET, sections)):
+                    maker.write_stored(batch.drop_columns([VALUE_KIND.name]), batch.column(VALUE_KIND.name))
+            return maker.finish()
+        except BaseException:
+            maker.abort()
+            raise
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    def _place(self, identity: CommitIdentity, latest: Snapshot | None) -> Snapshot | None:
+        if bucket_mode(self.context.schema, self.context.options) is not BucketMode.POSTPONE:
+            return None
+        waiting = self.files(latest)
+        if not waiting:
+            return None
+        fileio, written = WrittenFiles.watch(self.context.fileio)
+        progress = Progress()
+        try:
+            states = BucketStates.load(self.context.stores, latest)
+            gone = [
+                CommitMessage(
+                    partition, POSTPONE_BUCKET, POSTPONE_BUCKET, states.snapshot_id, compact_before=tuple(files)
+                )
+                for partition, files in waiting.items()
+            ]
+            messages = [*gone, *map(_as_compaction, self.write(waiting, states, fileio))]
+            return self._commit(messages, states, identity, progress)
+        except BaseException:
+            if not progress.may_be_visible:
+                written.take_back()
+            raise
+
+    def _commit(
+        self, messages: Sequence[CommitMessage], states: BucketStates, identity: CommitIdentity, progress: Progress
+    ) -> Snapshot | None:
+        touched = {(message.partition, message.bucket) for message in messages}
+        delta = [
+            entry
+            for message in messages
+            for entry in (
+                *message.entries(EntryKind.DELETE, message.compact_before),
+                *message.entries(EntryKind.ADD, message.compact_after),
+            )
+        ]
+        log = [entry for message in messages for entry in message.entries(EntryKind.ADD, message.compact_changelog)]
+
+        def prepare(latest: Snapshot | None) -> Changes:
+            self._check_same_buckets(states, states.advanced_to(self.context.stores, latest), messages)
+            live = live_files(self.context.stores, latest, keep_entries=in_buckets(touched))
+            check_conflicts(live, delta, table=self.context.name, key_bounds=None, may_change_bucket_count=False)
+            if self.context.orders_by_snapshot:
+                return Changes(stamped(delta, latest.id + 1 if latest else 1), log)
+            return Changes(delta, log)
+
+        return committer_for(self.context).commit(
+            CommitKind.COMPACT,
+            identity,
+            lambda: self.context.schema.id,
+            prepare,
+            progress=progress,
+            operation="COMPACT",
+        )
+
+    def _check_same_buckets(self, before: BucketStates, now: BucketStates, messages: Sequence[CommitMessage]) -> None:
+        """Whether rows that came to a bucket meanwhile are newer or older than those that waited can not be told."""
+        for message in messages:
+            bucket = (message.partition, message.bucket)
+            if message.bucket != POSTPONE_BUCKET and (
+                now.next_sequence_number(*bucket) != before.next_sequence_number(*bucket)
+                or now.bucket_count(message.partition) != before.bucket_count(message.partition)
+            ):
+                raise CommitConflict(
+                    f"table `{self.context.name}`: another job wrote to bucket {message.bucket} while rows that wait "
+                    "for their buckets were being brought there",
+                    hint="compact again; nothing was changed",
+                )
+
+
+def _as_compaction(message: CommitMessage) -> CommitMessage:
+    return replace(
+        message,
+        new_files=(),
+        changelog_files=(),
+        compact_after=message.new_files,
+        compact_changelog=message.changelog_files,
+    )
