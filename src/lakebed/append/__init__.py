@@ -1,0 +1,1 @@
+"""Tables without a primary key: which of their files are worth rewriting."""

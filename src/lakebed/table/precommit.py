@@ -1,0 +1,83 @@
+"""Joins the small files of one commit before it is made (`precommit-compact`): many tasks leave a few rows each.
+
+Only for tables without a primary key and without buckets, where the order of rows means nothing. The small files are
+nobody's then, and go with what else the commit leaves behind.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lakebed.append.small_files import SmallFileRules
+from lakebed.commit.message import CommitMessage
+from lakebed.datafiles.rolling_writer import RollingWriter
+from lakebed.errors import InvalidOption
+from lakebed.fileio.base import FileIO
+from lakebed.lsm.sections import Section, SortedRun
+from lakebed.metadata.data_file import DataFile
+from lakebed.options import BUCKET, COMPACTION_SMALL_FILE_RATIO, PRECOMMIT_COMPACT, Options
+from lakebed.schema.table_schema import TableSchema
+from lakebed.table.context import TableContext
+from lakebed.table.read import SplitReader
+from lakebed.table.splits import Split
+from lakebed.table.write_files import file_layout
+from lakebed.table.write_rules import write_rules
+
+_Place = tuple[bytes, int]
+
+
+def joined_before_commit(
+    context: TableContext, messages: Sequence[CommitMessage], fileio: FileIO
+) -> list[CommitMessage]:
+    """The messages with fewer, larger files, if the table asks for it."""
+    if not context.options[PRECOMMIT_COMPACT]:
+        return list(messages)
+    rules = SmallFileRules(write_rules(context).target_size_bytes, context.options[COMPACTION_SMALL_FILE_RATIO])
+    small: dict[_Place, list[DataFile]] = defaultdict(list)
+    for message in messages:
+        # Files whose rows carry ids stay by themselves: other rows get theirs from the commit.
+        small[message.partition, message.bucket] += [
+            file for file in message.new_files if rules.is_small(file) and file.write_cols is None
+        ]
+    joined = {place: _joined(context, place, files, fileio) for place, files in small.items() if len(files) > 1}
+    gone = {file.file_name for place in joined for file in small[place]}
+    result: list[CommitMessage] = []
+    for message in messages:
+        kept = [file for file in message.new_files if file.file_name not in gone]
+        files = (*kept, *joined.pop((message.partition, message.bucket), ()))
+        if files or message.deleted_files:
+            result.append(replace(message, new_files=files))
+    return result
+
+
+def check_precommit(schema: TableSchema, options: Options, table: str) -> None:
+    """Raises if the option could have no effect."""
+    if options[PRECOMMIT_COMPACT] and (schema.primary_keys or options[BUCKET] != -1):
+        raise InvalidOption(
+            f"table `{table}`: `{PRECOMMIT_COMPACT.key}` is for tables without primary key and without buckets",
+            hint="leave it out: files of buckets are merged by the compaction after the commit",
+        )
+
+
+def _joined(context: TableContext, place: _Place, files: Sequence[DataFile], fileio: FileIO) -> list[DataFile]:
+    rules, names = write_rules(context), itertools.count()
+    prefix = context.new_data_file_prefix()
+    writer = RollingWriter(
+        fileio,
+        lambda name: context.data_file_path(*place, name),
+        lambda: f"{prefix}-{next(names)}.{rules.format.name}",
+        file_layout(context),
+        rules,
+        context.clock,
+        first_sequence_number=min(file.min_sequence_number for file in files),
+    )
+    split = Split(*place, tuple(Section((SortedRun((file,)),)) for file in files))
+    for batch in SplitReader(context, context.schema.fields).read_stored(split):
+        writer.write(batch)
+    return writer.close()
+
+
+__all__ = ["check_precommit", "joined_before_commit"]
