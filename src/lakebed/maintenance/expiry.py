@@ -15,7 +15,7 @@ from lakebed.errors import FileMissing, LakebedError, NotFound
 from lakebed.maintenance.changelogs import expire_changelogs, outliving_ids
 from lakebed.maintenance.retention import RetentionRules
 from lakebed.maintenance.snapshots import expire_snapshots, first_kept_snapshot
-from lakebed.maintenance.steps import Expired, line_of
+from lakebed.maintenance.steps import Expired, Overtaken, line_of
 from lakebed.maintenance.table_files import TableFiles
 
 __all__ = ["Expired", "expire", "expire_quietly"]
@@ -61,6 +61,8 @@ def _overtaken_or(
         before = _oldest(files)
         try:
             return action(files, rules)
+        except Overtaken:
+            continue
         except (FileMissing, NotFound):
             if _oldest(files) == before:
                 raise

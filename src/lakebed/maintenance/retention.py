@@ -16,6 +16,7 @@ from lakebed.options import (
     CHANGELOG_PRODUCER,
     CHANGELOG_TIME_RETAINED,
     CONSUMER_CHANGELOG_ONLY,
+    SNAPSHOT_CLEAN_EMPTY_DIRECTORIES,
     SNAPSHOT_EXPIRE_LIMIT,
     SNAPSHOT_NUM_RETAINED_MAX,
     SNAPSHOT_NUM_RETAINED_MIN,
@@ -65,6 +66,8 @@ class RetentionRules:
     has_producer: bool
     """Whether changes lie in changelog files. If not, they are the files that each commit added."""
     consumers_hold_snapshots: bool
+    cleans_directories: bool = False
+    """Whether directories that became empty go too."""
 
     @staticmethod
     def of(options: Options, now_ms: int) -> RetentionRules:
@@ -80,6 +83,7 @@ class RetentionRules:
             is_decoupled=log_least > least or log_most > most or log_time_ms > time_ms,
             has_producer=options[CHANGELOG_PRODUCER] != "none",
             consumers_hold_snapshots=not options[CONSUMER_CHANGELOG_ONLY],
+            cleans_directories=options[SNAPSHOT_CLEAN_EMPTY_DIRECTORIES],
         )
 
     def with_arguments(

@@ -9,14 +9,24 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from lakebed.errors import CommitConflict
 from lakebed.maintenance.plan import Candidates, Step, plan
+from lakebed.maintenance.references import reviving_names
 from lakebed.maintenance.retention import RetentionRules
-from lakebed.maintenance.steps import Expired, delete_files, is_still_there, line_of
+from lakebed.maintenance.steps import (
+    Expired,
+    Overtaken,
+    delete_files,
+    is_still_there,
+    line_of,
+    remove_empty_directories,
+)
 from lakebed.maintenance.survivors import outsiders, read_snapshots, reusing
 from lakebed.maintenance.table_files import TableFiles
 from lakebed.metadata.data_file import FileSource
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.metadata.stores import MetadataStores
 
 
 def first_kept_snapshot(files: TableFiles, rules: RetentionRules, line: range) -> int:
@@ -41,6 +51,7 @@ def expire_snapshots(files: TableFiles, rules: RetentionRules) -> Expired:
     stop = first_kept_snapshot(files, rules, line)
     if stop == line.start:
         return Expired()
+    known = reviving_names(files)
     snapshots = read_snapshots(stores, line)
     candidates = [
         _candidates(files, rules, old, new, old.id == line.start)
@@ -48,10 +59,16 @@ def expire_snapshots(files: TableFiles, rules: RetentionRules) -> Expired:
     ]
     kept = range(stop, line.stop)
     steps = plan(files, candidates, reusing(files, snapshots[1:]), outsiders(files, kept))
-    file_count = sum(_end(files, rules, step) for step in steps)
+    # Announced first: a tag, branch or revived state that comes later finds it and knows that it came too late.
+    stores.snapshots.announce_expiry(stop)
+    if not reviving_names(files, since=line[-1]) <= known:
+        raise Overtaken(f"{stores.paths.branch_root} got a tag, branch or overwrite meanwhile", hint="expire again")
+    file_count = sum(_end(files, rules, step, stop) for step in steps)
     if rules.is_decoupled:
         stores.changelogs.write_latest_hint(stop - 1)
     stores.snapshots.write_earliest_hint(stop)
+    if rules.cleans_directories:
+        remove_empty_directories(stores.fileio, stores.paths.data_root, steps)
     return Expired(tuple(range(line.start, stop)), (), file_count)
 
 
@@ -79,11 +96,25 @@ def _is_compacted(entry: ManifestEntry) -> bool:
     return entry.file.file_source == FileSource.COMPACT
 
 
-def _end(files: TableFiles, rules: RetentionRules, step: Step) -> int:
+def _end(files: TableFiles, rules: RetentionRules, step: Step, stop: int) -> int:
     stores, snapshot = files.stores, step.snapshot
-    if not is_still_there(stores.snapshots.get, snapshot):
+    if not _may_go(stores, snapshot, stop) or not is_still_there(stores.snapshots.get, snapshot):
         return 0
     if rules.is_decoupled:
         stores.changelogs.put(snapshot)
     file_count = delete_files(stores.fileio, step)
-    return file_count + stores.snapshots.delete(snapshot.id)
+    # A rollback holds this lock: it must not find the snapshot there and lose it a moment later.
+    with stores.fileio.advisory_lock(stores.paths.snapshot_directory):
+        return file_count + (_may_go(stores, snapshot, stop) and stores.snapshots.delete(snapshot.id))
+
+
+def _may_go(stores: MetadataStores, snapshot: Snapshot, stop: int) -> bool:
+    """Whether the plan still holds; false if another expiry goes further, an error if the table was rolled back."""
+    announced = stores.snapshots.first_not_expiring()
+    if announced > snapshot.id and stores.snapshots.exists(stop):
+        return True
+    if announced > stop:
+        return False
+    raise CommitConflict(
+        f"the table was rolled back when snapshot {snapshot.id} was about to expire", hint="expire again"
+    )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from lakebed.errors import CommitConflict, NotFound
 from lakebed.fileio.base import FileIO
 from lakebed.maintenance.plan import Step
 from lakebed.metadata.snapshot import Snapshot
+
+
+class Overtaken(CommitConflict):
+    """Something came in between that the plan does not know of: plan again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,14 @@ def is_still_there(get: Callable[[int], Snapshot], planned: Snapshot) -> bool:
             hint="the table was rolled back or made anew: expire again",
         )
     return True
+
+
+def remove_empty_directories(fileio: FileIO, root: str, steps: Iterable[Step]) -> None:
+    """Removes the buckets and partitions below the root that lost their last file."""
+    buckets = {path.rpartition("/")[0] for step in steps for path in step.paths}
+    for directory in sorted(name for name in buckets if "/bucket-" in name and name.startswith(f"{root}/")):
+        while directory != root and fileio.delete_empty_directory(directory):
+            directory = directory.rpartition("/")[0]
 
 
 def delete_files(fileio: FileIO, step: Step) -> int:

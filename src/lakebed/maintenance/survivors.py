@@ -10,12 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from lakebed.maintenance.table_files import TableFiles
+from lakebed.metadata.branches import all_branches
 from lakebed.metadata.entries import READ_THREADS
-from lakebed.metadata.paths import MAIN_BRANCH
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.metadata.stores import MetadataStores
 
-_BRANCH_PREFIX = "branch-"
 _FEW = 16
 """Up to this many small files, starting threads takes longer than reading."""
 
@@ -76,17 +75,16 @@ def read_snapshots(stores: MetadataStores, ids: Collection[int]) -> list[Snapsho
 
 
 def _other_branches(stores: MetadataStores) -> Iterator[MetadataStores]:
-    found = stores.fileio.list_directory(stores.paths.branches_directory)
-    names = [s.name.removeprefix(_BRANCH_PREFIX) for s in found if s.name.startswith(_BRANCH_PREFIX)]
-    for name in (MAIN_BRANCH, *names):
-        if name != stores.paths.branch:
-            yield MetadataStores.open(stores.fileio, stores.paths.on_branch(name), stores.compression)
+    return (found for found in all_branches(stores) if found.paths.branch != stores.paths.branch)
 
 
 def _branch(files: TableFiles, stores: MetadataStores) -> Iterator[Survivor]:
     there = replace(files, stores=stores)
-    for number, snapshot in enumerate(read_snapshots(stores, stores.snapshots.ids())):
-        yield Survivor(there, snapshot, is_whole=number == 0, has_changelog=True)
+    before = 0
+    for snapshot in read_snapshots(stores, stores.snapshots.ids()):
+        # What follows on the one before adds to it; after a gap nothing is known.
+        yield Survivor(there, snapshot, is_whole=snapshot.id != before + 1 or before == 0, has_changelog=True)
+        before = snapshot.id
     for tag in stores.tags.list():
         yield Survivor(there, tag.snapshot)
     for snapshot_id in stores.changelogs.ids():

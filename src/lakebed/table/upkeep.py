@@ -1,0 +1,316 @@
+"""What keeps a table in order, as methods of `Table`: tags, branches, rollback and cleaning.
+
+A base class of `Table` rather than part of it, so that reading and writing stay readable. Everything here checks its
+arguments and hands over to `maintenance`, or to the module of this package that commits.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, overload
+
+from lakebed.commit.committer import CommitIdentity
+from lakebed.errors import InvalidArgument
+from lakebed.maintenance.consumers import clear_consumers, reset_consumer
+from lakebed.maintenance.orphans import Orphans
+from lakebed.maintenance.rollback import RolledBack
+from lakebed.maintenance.tags import DeletedTags
+from lakebed.metadata.consumer import Consumer
+from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from lakebed.metadata.statistics import TableStatistics, read_statistics
+from lakebed.metadata.tag import Tag
+from lakebed.options import BUCKET, COMMIT_USER_PREFIX, PARTITION_EXPIRATION_TIME
+from lakebed.table.analyze import analyzable, analyze
+from lakebed.table.arguments import names_argument, snapshot_argument
+from lakebed.table.auto_tags import create_due_tags
+from lakebed.table.branching import (
+    branch_argument,
+    drop_branches,
+    follow_branch,
+    list_branches,
+    make_branch,
+    move_branch,
+)
+from lakebed.table.cleaning import clean_orphans
+from lakebed.table.context import TableContext
+from lakebed.table.manifests import compact_manifests
+from lakebed.table.mark_done import mark_done
+from lakebed.table.missing_files import remove_missing
+from lakebed.table.partitions import DroppedPartitions, Partition, PartitionLife, drop, expire, list_partitions
+from lakebed.table.rescale import rescale
+from lakebed.table.rolling_back import Revived, revive, roll_back_table, target_snapshot
+from lakebed.table.tagging import (
+    Duration,
+    duration_argument,
+    remove_expired_tags,
+    remove_tags,
+    rename_tag,
+    retag,
+    tag_snapshot,
+)
+from lakebed.types.logical import DataField
+
+Moment = int | str | dt.datetime | dt.date
+"""Milliseconds since 1970, text like `2024-05-14 13:45:00` (of the local zone), a datetime or a date."""
+
+
+class TableUpkeep(ABC):
+    """The methods of a table that look after it."""
+
+    _context: TableContext
+    _pinned: Snapshot | None
+
+    @abstractmethod
+    def _current(self) -> TableContext:
+        """The table under its latest schema."""
+
+    @abstractmethod
+    def _refuse_pinned(self) -> None:
+        """Raises for views of the past and for read-only views."""
+
+    @abstractmethod
+    def _writable(self) -> TableContext:
+        """As `_changeable`, for what commits: the table's options must let this version write."""
+
+    def _changeable(self) -> TableContext:
+        """The table under its latest schema, if this handle may change it."""
+        self._refuse_pinned()
+        return self._current()
+
+    # --- tags ----------------------------------------------------------------------------------------------------
+
+    def create_tag(self, name: str, snapshot: int | None = None, time_retained: Duration | None = None) -> None:
+        """Names a snapshot (the latest) so that `at(tag=...)` finds it, also after the snapshot has expired.
+
+        With `time_retained` (`1 d`, a timedelta) `expire_tags` removes the tag when that time is over.
+        """
+        tag_snapshot(self._changeable(), name, snapshot, time_retained)
+
+    def replace_tag(self, name: str, snapshot: int | None = None, time_retained: Duration | None = None) -> None:
+        """Puts an existing tag on another snapshot (the latest), with another time to live or none."""
+        retag(self._changeable(), name, snapshot, time_retained)
+
+    def rename_tag(self, name: str, new_name: str) -> None:
+        """Gives a tag another name."""
+        rename_tag(self._changeable(), name, new_name)
+
+    def delete_tag(self, *names: str) -> DeletedTags:
+        """Removes tags, and the files that nothing but them kept. If something is unreadable, nothing is deleted."""
+        if not names:
+            raise InvalidArgument("no tag is named", hint="pass the name of a tag, or several")
+        return remove_tags(self._changeable(), names)
+
+    def expire_tags(self, older_than: Moment | None = None) -> DeletedTags:
+        """Removes the tags whose time to live is over and, with `older_than`, all that were made before it."""
+        return remove_expired_tags(self._changeable(), older_than)
+
+    def create_due_tags(self) -> list[str]:
+        """Makes the tags that `tag.automatic-creation` asks for now, as each commit does; their names."""
+        return create_due_tags(self._changeable(), is_batch=True)
+
+    @overload
+    def tags(self) -> list[str]: ...
+
+    @overload
+    def tags(self, detail: Literal[False]) -> list[str]: ...
+
+    @overload
+    def tags(self, detail: Literal[True]) -> list[Tag]: ...
+
+    def tags(self, detail: bool = False) -> list[str] | list[Tag]:
+        """Names of all tags; with `detail`, each with its snapshot, when it was made and for how long, by snapshot."""
+        stores = self._context.stores
+        return list(stores.tags.list()) if detail else list(stores.tags.names())
+
+    # --- rollback ------------------------------------------------------------------------------------------------
+
+    def rollback_to(
+        self,
+        snapshot: int | None = None,
+        *,
+        tag: str | None = None,
+        timestamp: Moment | None = None,
+        watermark: int | None = None,
+    ) -> RolledBack:
+        """Makes an earlier snapshot the latest: newer snapshots, their changelogs and tags are gone for good.
+
+        A tag whose snapshot has expired works too. Schemas stay as they are. The files of what is gone are left to
+        `remove_orphan_files`.
+        """
+        context = self._changeable()
+        return roll_back_table(context, target_snapshot(context, snapshot, tag, timestamp, watermark))
+
+    def rollback_to_as_latest(
+        self,
+        snapshot: int | None = None,
+        *,
+        tag: str | None = None,
+        timestamp: Moment | None = None,
+        watermark: int | None = None,
+    ) -> Revived:
+        """Commits a new snapshot that has the rows of an earlier one; nothing is deleted."""
+        context = self._writable()
+        target = target_snapshot(context, snapshot, tag, timestamp, watermark)
+        return revive(context, target, _new_identity(context))
+
+    # --- cleaning ------------------------------------------------------------------------------------------------
+
+    def remove_orphan_files(self, older_than: Moment | None = None, dry_run: bool = False) -> Orphans:
+        """Removes files that no snapshot, tag or changelog of any branch needs, and says which.
+
+        Only files older than a day, or than `older_than`: younger ones may be of a write that is not committed yet.
+        If anything that may need files is unreadable, nothing is deleted. `dry_run` only says what would go.
+        """
+        return clean_orphans(self._changeable(), older_than, dry_run)
+
+    def remove_missing_files(self, dry_run: bool = False) -> list[str]:
+        """Takes data files that are gone from the disk out of the table, and says which: for a table that lost some.
+
+        Their rows are lost, and the rest can be read again. `dry_run` only says which files are gone.
+        """
+        context = self._writable()
+        return remove_missing(context, dry_run, _new_identity(context))
+
+    # --- partitions ----------------------------------------------------------------------------------------------
+
+    def partitions(self) -> list[Partition]:
+        """All partitions that have files, by name, with what their files add up to."""
+        return list_partitions(self._current(), self._pinned or self._context.stores.snapshots.latest())
+
+    def drop_partitions(self, specs: Sequence[Mapping[str, Any]], if_exists: bool = True) -> DroppedPartitions:
+        """Removes the rows of all partitions that agree with one of the specs, in one commit.
+
+        A spec is a dict of partition columns to values, such as `{"dt": "2024-01-01"}`, some of the columns or all.
+        With `if_exists=False`, one that names no partition is an error and nothing goes.
+        """
+        context = self._writable()
+        if isinstance(specs, Mapping | str) or not isinstance(specs, Sequence):
+            raise InvalidArgument(f"specs is {specs!r}", hint='pass a list of dicts: [{"dt": "2024-01-01"}]')
+        return drop(context, specs, if_exists, _new_identity(context))
+
+    def expire_partitions(
+        self,
+        expiration_time: Duration | None = None,
+        timestamp_formatter: str | None = None,
+        timestamp_pattern: str | None = None,
+        expire_strategy: str | None = None,
+        max_expires: int | None = None,
+    ) -> DroppedPartitions:
+        """Drops the partitions that are older than `expiration_time`, at most `max_expires` of them.
+
+        The age comes from the partition's values (`values-time`) by a pattern like `$dt $hour` and a Java format like
+        `yyyy-MM-dd HH`, or from its last change (`update-time`). What is left out is as the table's options say.
+        """
+        context = self._writable()
+        default_ms = context.options[PARTITION_EXPIRATION_TIME]
+        if expiration_time is not None:
+            time_ms = duration_argument(expiration_time, "expiration_time") // dt.timedelta(milliseconds=1)
+        elif default_ms is not None:
+            time_ms = default_ms
+        else:
+            raise InvalidArgument(
+                "expiration_time is missing", hint=f"pass it, or set option `{PARTITION_EXPIRATION_TIME.key}`"
+            )
+        life = PartitionLife.of(context.options, time_ms)
+        life = replace(
+            life,
+            strategy=expire_strategy or life.strategy,
+            pattern=timestamp_pattern or life.pattern,
+            formatter=timestamp_formatter or life.formatter,
+            max_count=life.max_count if max_expires is None else max_expires,
+        )
+        return expire(context, life, _new_identity(context))
+
+    def mark_partition_done(self, specs: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Tells others that partitions are complete, as `partition.mark-done-action` says; their directories.
+
+        Each spec is a dict of all partition columns to values.
+        """
+        if isinstance(specs, Mapping | str) or not isinstance(specs, Sequence):
+            raise InvalidArgument(f"specs is {specs!r}", hint='pass a list of dicts: [{"dt": "2024-01-01"}]')
+        return mark_done(self._changeable(), specs)
+
+    # --- consumers, manifests, statistics ------------------------------------------------------------------------
+
+    def consumers(self) -> list[Consumer]:
+        """The stream readers that keep their progress in the table."""
+        return list(self._context.stores.consumers.list())
+
+    def reset_consumer(self, consumer_id: str, next_snapshot: int | None = None) -> None:
+        """Lets a consumer go on at a snapshot; without one, the consumer is deleted."""
+        number = None if next_snapshot is None else snapshot_argument(next_snapshot)
+        reset_consumer(self._changeable().stores, consumer_id, number)
+
+    def clear_consumers(self, including: str | None = None, excluding: str | None = None) -> list[str]:
+        """Deletes the consumers whose ids match the first regular expression (all) and not the second (none)."""
+        return clear_consumers(self._changeable().stores, including, excluding)
+
+    def compact_manifest(self) -> Snapshot | None:
+        """Writes the table's manifests anew, as few and without deleted files; None when there is nothing to gain."""
+        context = self._writable()
+        return compact_manifests(context, _new_identity(context))
+
+    def analyze(self, columns: Sequence[str] | bool = False) -> Snapshot | None:
+        """Counts rows and, for these columns (True: all), values, and commits what it finds as statistics.
+
+        None for a table without snapshots. `t.statistics()` reads them back.
+        """
+        context = self._writable()
+        snapshot = context.stores.snapshots.latest()
+        if snapshot is None:
+            return None
+        chosen: list[DataField] = []
+        if columns is not False:
+            chosen = analyzable(context, None if columns is True else names_argument(columns, "columns"))
+        return analyze(context, snapshot, chosen, _new_identity(context))
+
+    def statistics(self) -> TableStatistics | None:
+        """What the last analysis found; None when there was none, or the schema changed since."""
+        snapshot = self._pinned or self._context.stores.snapshots.latest()
+        if snapshot is None or snapshot.statistics is None:
+            return None
+        return read_statistics(self._context.fileio, self._context.paths, snapshot.statistics)
+
+    def rescale(
+        self, bucket_num: int | None = None, partitions: Sequence[Mapping[str, Any]] | None = None
+    ) -> Snapshot | None:
+        """Rewrites partitions (all) into `bucket_num` buckets (what the option `bucket` says), in one commit.
+
+        Set the table's option `bucket` to the same number, or writes to these partitions are refused. Refused itself if
+        somebody writes to the partitions meanwhile. None when there was nothing to rewrite.
+        """
+        context = self._writable()
+        count = context.options[BUCKET] if bucket_num is None else bucket_num
+        return rescale(context, count, partitions, _new_identity(context))
+
+    # --- branches ------------------------------------------------------------------------------------------------
+
+    def branches(self) -> list[str]:
+        """Names of all branches but the main one. A branch is opened as `table$branch_<name>`."""
+        return list_branches(self._context)
+
+    def create_branch(self, name: str, tag: str | None = None) -> None:
+        """Makes a branch with the rows of a tag, or without rows. Writing to a branch never touches the others."""
+        make_branch(self._changeable(), branch_argument(name), tag)
+
+    def delete_branch(self, *names: str) -> None:
+        """Deletes branches. Their files are left to `remove_orphan_files`."""
+        if not names:
+            raise InvalidArgument("no branch is named", hint="pass the name of a branch, or several")
+        drop_branches(self._changeable(), [branch_argument(name) for name in names])
+
+    def rename_branch(self, name: str, new_name: str) -> None:
+        """Gives a branch another name."""
+        move_branch(self._changeable(), branch_argument(name), branch_argument(new_name))
+
+    def fast_forward(self, branch: str) -> None:
+        """Lets this table go on as the branch does: from the branch's first snapshot on, theirs replace ours."""
+        follow_branch(self._changeable(), branch_argument(branch))
+
+
+def _new_identity(context: TableContext) -> CommitIdentity:
+    user = (context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()
+    return CommitIdentity(user, BATCH_COMMIT_IDENTIFIER)
