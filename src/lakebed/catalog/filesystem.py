@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lakebed.catalog.names import DEFAULT_DATABASE, TableName, check_name
+from lakebed.catalog.global_tables import GLOBAL_TABLES, global_table
+from lakebed.catalog.listing import database_names, database_path, table_names
+from lakebed.catalog.names import DEFAULT_DATABASE, SYSTEM_DATABASE, TableName, check_name
 from lakebed.clock import Clock, IdSource
 from lakebed.errors import AlreadyExists, InvalidArgument, NotFound, did_you_mean
 from lakebed.fileio.base import FileIO
@@ -21,11 +23,12 @@ from lakebed.schema.store import SchemaStore
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.context import TableContext
 from lakebed.table.functions import stored_options
+from lakebed.table.spark_jobs import SparkJobs
+from lakebed.table.system import SYSTEM_TABLES
+from lakebed.table.system.handle import SystemTableHandle
 from lakebed.table.table import Table
-from lakebed.table.validate import check_writable_bucket_mode, validate_table
+from lakebed.table.validate import validate_table
 from lakebed.types.logical import DataField
-
-_SUFFIX = ".db"
 
 
 @dataclass(frozen=True)
@@ -36,21 +39,19 @@ class FilesystemCatalog:
     root: str
     clock: Clock
     ids: IdSource
+    jobs: SparkJobs | None = None
+    """How tables run work on Spark."""
 
     # --- databases -----------------------------------------------------------------------------------------------
 
     def databases(self) -> list[str]:
         """Names of all databases; the default one is always there."""
-        found = {
-            entry.name.removesuffix(_SUFFIX)
-            for entry in self.fileio.list_directory(self.root)
-            if entry.is_directory and entry.name.endswith(_SUFFIX)
-        }
-        return sorted(found | {DEFAULT_DATABASE})
+        return database_names(self.fileio, self.root)
 
     def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
         """Makes a database."""
         path = self._database_path(check_name(name, "database"))
+        _refuse_system_database(name)
         if self._has_database(name):
             if if_not_exists:
                 return
@@ -65,6 +66,7 @@ class FilesystemCatalog:
     def drop_database(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
         """Removes a database; one that holds tables only with `cascade`."""
         check_name(name, "database")
+        _refuse_system_database(name)
         if if_exists and not self._has_database(name):
             return
         tables = self.tables(name)
@@ -80,11 +82,9 @@ class FilesystemCatalog:
     def tables(self, database: str) -> list[str]:
         """Names of a database's tables."""
         self.check_database(database)
-        return sorted(
-            entry.name
-            for entry in self.fileio.list_directory(self._database_path(database))
-            if entry.is_directory and self._schemas(TablePaths(entry.path)).latest() is not None
-        )
+        if database == SYSTEM_DATABASE:
+            return sorted(GLOBAL_TABLES)
+        return table_names(self.fileio, self.root, database)
 
     # --- tables --------------------------------------------------------------------------------------------------
 
@@ -102,6 +102,7 @@ class FilesystemCatalog:
         """Makes a table and returns it."""
         if not name.is_table_itself:
             raise InvalidArgument(f"`{name}` names a branch or view", hint="create the table itself")
+        _refuse_system_database(name.database)
         self.check_database(name.database)
         checked = check_options(options or {}, for_create=True, columns=[field.name for field in fields])
         checked = stored_options(checked, fields)
@@ -109,7 +110,6 @@ class FilesystemCatalog:
             tuple(fields), tuple(partition_by), tuple(primary_key), checked, comment, self.clock.now_ms()
         )
         validate_table(schema, Options(schema.options), str(name))
-        check_writable_bucket_mode(schema, Options(schema.options), str(name))
         schemas = self._schemas(self._table_paths(name))
         if schemas.latest() is not None or not schemas.publish(schema):
             if if_not_exists:
@@ -121,12 +121,21 @@ class FilesystemCatalog:
 
     def table(self, name: TableName) -> Table:
         """The table of that name."""
+        if name.database == SYSTEM_DATABASE:
+            return global_table(self, name)
+        context = self.context(name)
+        if name.view in SYSTEM_TABLES:
+            return SystemTableHandle(SYSTEM_TABLES[name.view], context)
+        return Table(context)
+
+    def context(self, name: TableName) -> TableContext:
+        """What the parts of a table need to know of it."""
         paths = self._table_paths(name)
         schemas = self._schemas(paths)
         schema = schemas.latest()
         if schema is None:
             raise self._missing(name)
-        context = TableContext(
+        return TableContext(
             str(name),
             self.fileio,
             paths,
@@ -136,17 +145,20 @@ class FilesystemCatalog:
             self.clock,
             self.ids,
             view=name.view,
+            jobs=self.jobs,
         )
-        return Table(context)
 
     def has_table(self, name: TableName) -> bool:
         """Whether there is such a table."""
+        if name.database == SYSTEM_DATABASE:
+            return name.is_table_itself and name.table.lower() in GLOBAL_TABLES
         return self._schemas(self._table_paths(name)).latest() is not None
 
     def drop_table(self, name: TableName, *, if_exists: bool = False) -> None:
         """Removes a table with all its files."""
         if not name.is_table_itself:
             raise InvalidArgument(f"`{name}` names a branch or view", hint="name the table itself to drop it")
+        _refuse_system_database(name.database)
         if not self.has_table(name):
             if if_exists:
                 return
@@ -160,6 +172,8 @@ class FilesystemCatalog:
         """Gives a table another name, also in another database."""
         if not (old.is_table_itself and new.is_table_itself):
             raise InvalidArgument("a branch or view can not be renamed this way", hint="name the table itself")
+        _refuse_system_database(old.database)
+        _refuse_system_database(new.database)
         if not self.has_table(old):
             raise self._missing(old)
         self.check_database(new.database)
@@ -170,7 +184,7 @@ class FilesystemCatalog:
     # --- inside --------------------------------------------------------------------------------------------------
 
     def _database_path(self, name: str) -> str:
-        return f"{self.root}/{name}{_SUFFIX}"
+        return database_path(self.root, name)
 
     def _table_paths(self, name: TableName) -> TablePaths:
         return TablePaths(f"{self._database_path(name.database)}/{name.table}", name.branch)
@@ -179,7 +193,7 @@ class FilesystemCatalog:
         return SchemaStore(self.fileio, paths.schema_directory)
 
     def _has_database(self, name: str) -> bool:
-        return name == DEFAULT_DATABASE or self.fileio.exists(self._database_path(name))
+        return name in (DEFAULT_DATABASE, SYSTEM_DATABASE) or self.fileio.exists(self._database_path(name))
 
     def check_database(self, name: str) -> None:
         """Raises unless there is such a database."""
@@ -202,4 +216,12 @@ class FilesystemCatalog:
             hint=f"create it with create_table; {did_you_mean(name.table, known)}"
             if known
             else f"database `{name.database}` is empty: create the table with create_table",
+        )
+
+
+def _refuse_system_database(name: str) -> None:
+    if name == SYSTEM_DATABASE:
+        raise InvalidArgument(
+            f"database `{SYSTEM_DATABASE}` is kept for tables about all tables, which are read only",
+            hint="use another database",
         )

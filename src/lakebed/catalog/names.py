@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakebed.errors import InvalidArgument, Unsupported
+from lakebed.catalog.listing import DEFAULT_DATABASE
+from lakebed.errors import InvalidArgument, NotFound, did_you_mean
+from lakebed.table.system import SYSTEM_TABLES
 from lakebed.table.views import VIEWS
 
-DEFAULT_DATABASE = "default"
+SYSTEM_DATABASE = "sys"
+"""Holds tables about all tables; nobody else's name."""
 _FORBIDDEN = set("./\\:*?\"<>|%#$`'") | {chr(code) for code in range(32)} | {chr(127)}
 _BRANCH = "branch_"
 
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """A table's full name, the branch of it that is meant, and the view on it (such as `ro`), if one."""
+    """A table's full name, the branch of it that is meant, and the view or system table of it (`ro`), if one."""
 
     database: str
     table: str
@@ -60,7 +63,7 @@ def check_branch_name(name: str) -> str:
 
 
 def parse_table_name(text: object, current_database: str) -> TableName:
-    """`t`, `db.t`, `db.t$branch_b`, `db.t$ro` or `db.t$branch_b$ro`; backticks around a part are allowed."""
+    """`t`, `db.t`, `db.t$branch_b`, `db.t$files` or `db.t$branch_b$files`; backticks around a part are allowed."""
     if not isinstance(text, str):
         raise InvalidArgument(f"table name {text!r} is no text", hint="pass it like `db.table`")
     parts = [_unquoted(part) for part in text.split(".")]
@@ -74,13 +77,24 @@ def parse_table_name(text: object, current_database: str) -> TableName:
         branch = check_branch_name(suffixes.pop(0).removeprefix(_BRANCH))
     if not suffixes:
         return TableName(database, table, branch)
-    if len(suffixes) == 1 and suffixes[0] in VIEWS:
-        return TableName(database, table, branch, suffixes[0])
-    raise Unsupported(
-        f"system table `{text}` is not available in this version",
-        hint="use the methods of the table itself, such as t.snapshots() and t.scan()",
+    known = [*VIEWS, *SYSTEM_TABLES]
+    if len(suffixes) == 1 and suffixes[0].lower() in known:
+        return TableName(database, table, branch, suffixes[0].lower())
+    raise NotFound(
+        f"`{text}` names no system table",
+        hint=f"{did_you_mean(suffixes[-1], known)}; there are " + ", ".join(sorted(known)),
     )
 
 
 def _unquoted(part: str) -> str:
     return part[1:-1] if len(part) > 2 and part[0] == part[-1] == "`" else part
+
+
+__all__ = [
+    "DEFAULT_DATABASE",
+    "SYSTEM_DATABASE",
+    "TableName",
+    "check_branch_name",
+    "check_name",
+    "parse_table_name",
+]

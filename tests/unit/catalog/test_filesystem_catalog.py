@@ -18,7 +18,6 @@ from lakebed.errors import (
     InvalidSchema,
     LakebedError,
     NotFound,
-    Unsupported,
 )
 
 COLUMNS = {"id": "INT", "v": "STRING"}
@@ -273,8 +272,6 @@ def test_tables_that_can_not_be(
 @pytest.mark.parametrize(
     ("columns", "key", "options", "kind", "texts"),
     [
-        (COLUMNS, ["id"], {}, Unsupported, ["default.bad", "dynamic buckets", "options={'bucket': '4'}"]),
-        (COLUMNS, ["id"], {"bucket": "-2"}, Unsupported, ["default.bad", "postponed buckets"]),
         (COLUMNS, ["id"], {"bucket": "0"}, InvalidOption, ["`bucket`", "`0`"]),
         (COLUMNS, ["id"], {"bucket": "-3"}, InvalidOption, ["`bucket`", "-3"]),
         (COLUMNS, ["id"], {"bucket": "99999999999"}, InvalidOption, ["`bucket`", "99999999999"]),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lakebed.catalog.names import TableName, check_branch_name, check_name, parse_table_name
-from lakebed.errors import InvalidArgument, Unsupported
+from lakebed.errors import InvalidArgument, NotFound
 
 TRICKS: list[Any] = [
     "",
@@ -101,9 +101,17 @@ def test_texts_that_name_no_table(text: str) -> None:
         parse_table_name(text, "current")
 
 
-@pytest.mark.parametrize("text", ["t$snapshots", "t$files", "t$", "t$branch_b$files"])
-def test_system_tables(text: str) -> None:
-    """System tables are refused by name, with the method to use instead."""
-    with pytest.raises(Unsupported, match=r"snapshots\(\)") as raised:
+@pytest.mark.parametrize("view", ["snapshots", "files", "ro", "audit_log"])
+def test_system_tables(view: str) -> None:
+    """The name of a system table or view stands last, in any case, and is printed as it parses."""
+    assert parse_table_name(f"t${view}", "db") == TableName("db", "t", view=view)
+    assert parse_table_name(f"`t$branch_b${view.upper()}`", "db") == TableName("db", "t", "b", view)
+    assert parse_table_name(str(TableName("db", "t", "b", view)), "x") == TableName("db", "t", "b", view)
+
+
+@pytest.mark.parametrize("text", ["t$snapshot", "t$", "t$files$files", "t$branch_b$x", "t$files$branch_b"])
+def test_unknown_system_tables(text: str) -> None:
+    """Another name is refused, with those that there are."""
+    with pytest.raises(NotFound, match="snapshots") as raised:
         parse_table_name(text, "current")
     assert text in raised.value.message
