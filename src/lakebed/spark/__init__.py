@@ -1,0 +1,5 @@
+"""Tables on Spark: sessions, hybrid reads, writes as jobs. The only part of the engine that knows PySpark.
+
+Everything here uses PySpark's public API and works on Spark Connect as well: no JVM classes, no SparkContext. What
+runs inside Spark's Python workers is the same Arrow core that runs without Spark.
+"""

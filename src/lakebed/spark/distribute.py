@@ -1,0 +1,106 @@
+"""Brings the rows of a bucket together: one task writes all of them, so that each commit adds one run to a bucket.
+
+Keyed tables and tables with buckets are shuffled once, by a number that Spark computes for each row; other tables are
+written where their rows are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as sf
+
+from lakebed.bucket.fixed import assign_buckets
+from lakebed.options import BUCKET, BUCKET_FUNCTION_TYPE
+from lakebed.spark.bucket_expression import with_bucket
+from lakebed.spark.filters import quoted
+from lakebed.spark.process import prepare_worker
+from lakebed.table.bucket_modes import BucketMode, bucket_mode, shared_rules
+from lakebed.table.context import TableContext
+from lakebed.types.arrow import to_arrow_type
+from lakebed.types.logical import DataField
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+MOST_TASKS = 512
+
+
+_BUCKET = "_lakebed_bucket"
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Rows in the tasks that shall write them. `parts` is how many of them share dynamic buckets, 0 if none do."""
+
+    frame: DataFrame
+    parts: int = 0
+
+
+def distributed(context: TableContext, frame: DataFrame, parallelism: int) -> Distribution:
+    """The frame with all rows of a bucket in one partition, where the table wants that."""
+    mode = bucket_mode(context.schema, context.options)
+    if mode is BucketMode.UNAWARE:
+        return Distribution(frame)
+    if mode is BucketMode.FIXED:
+        buckets = int(context.options[BUCKET])
+        tasks = min(buckets if not context.partition_fields else 4 * buckets, MOST_TASKS)
+        keys = context.schema.fields_of(context.schema.bucket_keys)
+        function = str(context.options[BUCKET_FUNCTION_TYPE])
+        return Distribution(_by_bucket(context, frame, tuple(keys), buckets, function, tasks))
+    if mode is BucketMode.DYNAMIC:
+        parts = shared_rules(context.options, parallelism).assigners
+        return Distribution(_by_share(frame, context.key_fields, parts), parts)
+    # The index of a whole table, or files that wait for their buckets: one writer at a time.
+    return Distribution(frame.coalesce(1))
+
+
+def _by_share(frame: DataFrame, keys: tuple[DataField, ...], parts: int) -> DataFrame:
+    """Keys by the remainder of their hashes, whatever their partitions."""
+    if parts == 1:
+        return frame.coalesce(1)
+    columns = [quoted(name) for name in frame.columns]
+    numbered = _with_bucket(frame, keys, parts, "default")
+    return numbered.repartitionById(parts, sf.col(_BUCKET)).select(*columns)
+
+
+def _by_bucket(
+    context: TableContext, frame: DataFrame, keys: tuple[DataField, ...], buckets: int, function: str, tasks: int
+) -> DataFrame:
+    if tasks == 1:
+        return frame.coalesce(1)
+    columns = [quoted(name) for name in frame.columns]
+    numbered = _with_bucket(frame, keys, buckets, function)
+    number = sf.col(_BUCKET)
+    if context.partition_fields:
+        number = number + sf.hash(*(quoted(field.name) for field in context.partition_fields)).cast("long")
+    return numbered.repartitionById(tasks, sf.pmod(number, sf.lit(tasks)).cast("int")).select(*columns)
+
+
+def _with_bucket(frame: DataFrame, keys: tuple[DataField, ...], buckets: int, function: str) -> DataFrame:
+    if buckets == 1:
+        return frame.withColumn(_BUCKET, sf.lit(0))
+    numbered = with_bucket(frame, keys, buckets, function, _BUCKET)
+    return frame.withColumn(_BUCKET, _bucket_in_arrow(keys, buckets, function)) if numbered is None else numbered
+
+
+def _bucket_in_arrow(keys: tuple[DataField, ...], buckets: int, function: str) -> Column:
+    """For keys of any type: the same code that routes rows, in Spark's Python workers."""
+
+    @sf.arrow_udf("int")  # type: ignore[untyped-decorator]
+    def bucket(*columns: pa.Array) -> pa.Array:
+        prepare_worker()
+        try:
+            typed = [pc.cast(column, to_arrow_type(key.type)) for column, key in zip(columns, keys, strict=True)]
+            numbers = assign_buckets(typed, [key.type for key in keys], buckets, function)
+        except (pa.ArrowException, ValueError):
+            # A value that does not fit: whichever task gets it will say so, and name the column.
+            return pa.array(np.zeros(len(columns[0]), dtype=np.int32))
+        return pa.array(np.asarray(numbers, dtype=np.int32))
+
+    result: Column = bucket(*(quoted(key.name) for key in keys))
+    return result

@@ -1,0 +1,69 @@
+"""What tables ask of Spark, bound to one session. A lake hands it to its tables, which know only the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lakebed.spark.session import Session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from lakebed.metadata.snapshot import Snapshot
+    from lakebed.table.compact import RunPlans
+    from lakebed.table.table import Table
+
+
+class SparkJobs:
+    """Reads and writes tables with Spark. Starts a session when it needs one."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session."""
+        return self.session.get()
+
+    def read(self, table: Table, columns: Sequence[str] | None, filter: Any) -> DataFrame:  # noqa: A002
+        """The table as a DataFrame."""
+        from lakebed.spark.read import table_frame  # pyspark is heavy: only when it is used
+
+        return table_frame(self.spark, table, columns, filter)
+
+    def write(
+        self,
+        table: Table,
+        frame: DataFrame,
+        row_kind: str | None = None,
+        overwrite: bool | Mapping[str, Any] | None = None,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> Snapshot | None:
+        """Writes a DataFrame as one commit."""
+        from lakebed.spark.write import write_frame
+
+        return write_frame(self.spark, table, frame, row_kind, overwrite, commit_user, commit_identifier)
+
+    def compaction(self) -> RunPlans:
+        """Runs compactions as Spark jobs."""
+        from lakebed.spark.compact import spark_plans
+
+        return spark_plans(lambda: self.spark)
+
+    def write_stream(
+        self,
+        table: Table,
+        frame: DataFrame,
+        checkpoint: str,
+        trigger: str | Mapping[str, Any] | None,
+        output_mode: str,
+        row_kind: str | None,
+        query_name: str | None,
+    ) -> StreamingQuery:
+        """Writes a streaming DataFrame, each micro-batch as one commit."""
+        from lakebed.spark.stream_sink import start_sink
+
+        return start_sink(table, frame, checkpoint, trigger, output_mode, row_kind, query_name)

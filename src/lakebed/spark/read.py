@@ -1,0 +1,260 @@
+"""A table as a Spark DataFrame: each part of it is read the way that is quickest.
+
+Files that need no merge are read by Spark itself; the rest is merged in Arrow, in Spark's Python workers. A table that
+is small enough is read here and now and travels as part of the query: no job is quicker than that, and Spark knows how
+small it is when it plans joins.
+
+The plan belongs to one snapshot. It is made from the columns and the filter of this call alone, so that nothing depends
+on what else is asked of the DataFrame later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from lakebed.errors import Unsupported
+from lakebed.fileio.local import LocalFileIO
+from lakebed.fileio.memory import MemoryFileIO
+from lakebed.formats import format_of_file
+from lakebed.lsm.sections import Section
+from lakebed.schema.evolution import map_fields
+from lakebed.spark.filters import quoted, spark_condition
+from lakebed.spark.process import prepare_worker
+from lakebed.spark.types import spark_schema, to_transfer, transfer_schema
+from lakebed.table.change_read import ChangeRead
+from lakebed.table.read import SplitReader
+from lakebed.table.scan import ScanPlan
+from lakebed.table.splits import Split, needs_merge
+from lakebed.table.system.handle import DefinedTable
+from lakebed.types.arrow import from_arrow_schema
+from lakebed.types.logical import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType, TypeRoot
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lakebed.table.table import Table
+
+LOCAL_BYTES = 2 << 20
+LOCAL_ROWS = 50_000
+"""What is read at once, as part of the plan: up to so many bytes of files, and rows in them."""
+
+_TASK_BYTES = 64 << 20
+_LEAST_TASK_BYTES = 8 << 20
+"""Files of one task, about; small splits share one. Less than the second is not worth a task, not even an idle one."""
+
+
+@dataclass(frozen=True)
+class HybridRead:
+    """One planned read. `must_filter` tells whether rows that do not match must go, or may stay."""
+
+    reader: SplitReader
+    plan: ScanPlan
+    must_filter: bool = True
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """The DataFrame. Nothing is read yet, unless the table is small."""
+        if _is_small(self.plan):
+            return _local_frame(spark, self.reader, self.plan.splits)
+        self._check_reachable()
+        native, merged = self._by_path()
+        frames = []
+        if native:
+            frames.append(self._native_frame(spark, native))
+        if merged:
+            frames.append(self._merged_frame(spark, merged))
+        if not frames:
+            return _local_frame(spark, self.reader, ())
+        return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
+
+    # --- which way -----------------------------------------------------------------------------------------------
+
+    def _by_path(self) -> tuple[list[str], list[Split]]:
+        """Paths for Spark's reader, and splits for ours."""
+        predicate = self.reader.predicate
+        may_be_native = self._is_native_table() and (
+            predicate is None or not self.must_filter or spark_condition(predicate) is not None
+        )
+        paths: list[str] = []
+        merged: list[Split] = []
+        for split in self.plan.splits:
+            rest = [section for section in split.sections if not (may_be_native and self._is_native(split, section))]
+            if rest:
+                merged.append(replace(split, sections=tuple(rest)))
+            paths += [
+                self.reader.context.data_file_path(split.partition, split.bucket, file.file_name)
+                for section in split.sections
+                if section not in rest
+                for file in section.files
+                if not self.reader.is_excluded(split, file)
+            ]
+        return paths, merged
+
+    def _is_native_table(self) -> bool:
+        context = self.reader.context
+        return (
+            isinstance(context.fileio, LocalFileIO)
+            and not context.shown_defaults
+            and not context.is_first_row
+            and not set(self.reader.needed) & set(context.hidden_fields)
+            and all(_is_native_type(field.type) for field in self.reader.needed)
+        )
+
+    def _is_native(self, split: Split, section: Section) -> bool:
+        """Whether Spark finds in these files just the rows that the table shows, under the same names and types."""
+        context = self.reader.context
+        if needs_merge(section) or split.branch:
+            return False
+        for file in section.files:
+            if format_of_file(file.file_name).name != "parquet" or file.external_path is not None:
+                return False
+            if file.file_name in split.vectors or (context.has_key and file.delete_row_count != 0):
+                return False
+            evolution = map_fields(list(self.reader.needed), context.schemas.get(file.schema_id))
+            if not evolution.is_identity:
+                return False
+        return True
+
+    def _check_reachable(self) -> None:
+        if isinstance(self.reader.context.fileio, MemoryFileIO):
+            raise Unsupported(
+                f"table `{self.reader.context.name}` is in this process's memory, where Spark's workers can not see it",
+                hint="keep the warehouse in a directory or an object store",
+            )
+
+    # --- the ways ------------------------------------------------------------------------------------------------
+
+    def _native_frame(self, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+        predicate = self.reader.predicate if self.must_filter else None
+        condition = None if predicate is None else spark_condition(predicate)
+        if condition is None:
+            return spark.read.schema(spark_schema(self.reader.fields)).parquet(*paths)
+        frame = spark.read.schema(spark_schema(self.reader.needed)).parquet(*paths)
+        return frame.filter(condition).select(*(quoted(field.name) for field in self.reader.fields))
+
+    def _merged_frame(self, spark: SparkSession, splits: Sequence[Split]) -> DataFrame:
+        groups = packed(splits, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
+        fields = self.reader.fields
+        reader = replace(self.reader, use_threads=False, keeps_everything=False)
+        schema = transfer_schema(fields)
+
+        def read_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            prepare_worker()
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    for split in groups[number]:
+                        for rows in reader.read(split):
+                            yield to_transfer(rows, schema)
+
+        return spark.range(0, len(groups), 1, len(groups)).mapInArrow(read_groups, spark_schema(fields))
+
+
+def table_frame(
+    spark: SparkSession,
+    table: Table,
+    columns: Sequence[str] | None = None,
+    filter: Any = None,  # noqa: A002
+    *,
+    must_filter: bool = True,
+) -> DataFrame:
+    """The table's rows. With `must_filter` false the filter only helps to read less: the caller filters anyway."""
+    if isinstance(table, DefinedTable):
+        rows = table.to_arrow(columns, filter)
+        return arrow_frame(spark, rows, from_arrow_schema(rows.schema))
+    return planned_frame(spark, table.plan_read(columns, filter), must_filter=must_filter)
+
+
+def planned_frame(
+    spark: SparkSession, planned: tuple[SplitReader, ScanPlan] | ChangeRead, *, must_filter: bool = True
+) -> DataFrame:
+    """The rows of a read that is planned already."""
+    if isinstance(planned, ChangeRead):
+        return _changes_frame(spark, planned)
+    return HybridRead(*planned, must_filter).frame(spark)
+
+
+def is_small(planned: tuple[SplitReader, ScanPlan] | ChangeRead) -> bool:
+    """Whether the rows of a planned read are few enough to be read at once, in this process."""
+    return _is_small(planned.plan() if isinstance(planned, ChangeRead) else planned[1])
+
+
+def _changes_frame(spark: SparkSession, changes: ChangeRead) -> DataFrame:
+    """Changes come in the order of their commits, so one task reads them all."""
+    fields = from_arrow_schema(changes.schema)
+    schema = transfer_schema(fields)
+    if _is_small(changes.plan()):
+        return arrow_frame(spark, changes.to_table(), fields)
+
+    def read(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker()
+        for batch in changes.batches():
+            yield to_transfer(batch, schema)
+
+    return spark.range(0, 1, 1, 1).mapInArrow(read, spark_schema(fields))
+
+
+def _local_frame(spark: SparkSession, reader: SplitReader, splits: Sequence[Split]) -> DataFrame:
+    rows = pa.Table.from_batches(reader.read_all(splits), schema=reader.schema)
+    return arrow_frame(spark, rows, reader.fields)
+
+
+def arrow_frame(spark: SparkSession, rows: pa.Table, fields: Sequence[DataField]) -> DataFrame:
+    """Rows that are here already, as a DataFrame."""
+    schema = transfer_schema(fields)
+    batches = [_copied(to_transfer(batch, schema)) for batch in rows.to_batches()]
+    table = pa.Table.from_batches(batches, schema=schema) if batches else schema.empty_table()
+    frame: DataFrame = spark.createDataFrame(table, schema=spark_schema(fields))
+    return frame
+
+
+def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with nested columns in memory of their own: PySpark fails over nulls in parts of larger arrays."""
+    if not any(pa.types.is_nested(column.type) for column in batch.columns):
+        return batch
+    everything = pa.array(np.arange(batch.num_rows))
+    columns = [column.take(everything) if pa.types.is_nested(column.type) else column for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _is_small(plan: ScanPlan) -> bool:
+    files = plan.files
+    return sum(file.size_bytes for file in files) <= LOCAL_BYTES and sum(file.row_count for file in files) <= LOCAL_ROWS
+
+
+def packed(splits: Sequence[Split], parallelism: int = 1) -> list[list[Split]]:
+    """Splits in groups, one for each task, in their order: groups of about the same size, and work for everybody."""
+    total_bytes = max(1, sum(split.size_bytes for split in splits))
+    tasks = max(-(-total_bytes // _TASK_BYTES), min(parallelism, total_bytes // _LEAST_TASK_BYTES), 1)
+    if tasks > parallelism:
+        tasks += -tasks % parallelism  # all of them are busy to the end
+    groups: list[list[Split]] = [[] for _ in range(tasks)]
+    before_bytes = 0
+    for split in splits:
+        middle = before_bytes + split.size_bytes // 2
+        groups[min(middle * tasks // total_bytes, tasks - 1)].append(split)
+        before_bytes += split.size_bytes
+    return [group for group in groups if group]
+
+
+def _is_native_type(data_type: DataType) -> bool:
+    """Whether Spark reads such a column from Parquet files as we do."""
+    match data_type:
+        case AtomicType(root=TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ):
+            return data_type.precision <= 6
+        case AtomicType(root=root):
+            return root not in (TypeRoot.TIME, TypeRoot.VARIANT, TypeRoot.BLOB)
+        case ArrayType(element):
+            return _is_native_type(element)
+        case MapType(key, value):
+            return _is_native_type(key) and _is_native_type(value)
+        case RowType(fields):
+            return all(_is_native_type(part.type) for part in fields)
+        case MultisetType():
+            return False
+
+
+__all__ = ["LOCAL_BYTES", "LOCAL_ROWS", "HybridRead", "arrow_frame", "is_small", "planned_frame", "table_frame"]

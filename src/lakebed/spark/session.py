@@ -1,0 +1,132 @@
+"""The Spark session a lake works with: the user's, or a local one that starts when it is first needed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lakebed.errors import InvalidArgument, MissingDependency
+from lakebed.spark.java import java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOGGING = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
+"""
+
+
+class Session:
+    """Gives the Spark session, and starts a local one at the first call if there is none."""
+
+    def __init__(self, given: Any = None) -> None:
+        if given is not None and not hasattr(given, "createDataFrame"):
+            raise InvalidArgument(
+                f"spark is {type(given).__name__}, not a Spark session",
+                hint="pass a SparkSession, or leave it out to have a local one started",
+            )
+        self._spark: SparkSession | None = given
+
+    @property
+    def is_started(self) -> bool:
+        """Whether there is a session already."""
+        return self._spark is not None
+
+    def get(self) -> SparkSession:
+        """The session."""
+        if self._spark is None or _is_stopped(self._spark):
+            self._spark = _active_session() or start_local()
+        return self._spark
+
+
+def start_local() -> SparkSession:
+    """A local session with settings that fit the machine."""
+    builder_of = _import_pyspark()
+    home = java_home()
+    if home is not None:
+        os.environ["JAVA_HOME"] = home
+    # Workers would take whatever `python3` is on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = builder_of().master(f"local[{os.cpu_count() or 1}]").appName("lakebed")
+    for key, value in _settings().items():
+        builder = builder.config(key, value)
+    session: SparkSession = builder.getOrCreate()
+    return session
+
+
+def _settings() -> dict[str, str]:
+    cores = os.cpu_count() or 1
+    return {
+        "spark.driver.memory": f"{_driver_memory_mb()}m",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        # The collector with the highest throughput; pauses hurt nobody here.
+        "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -Dlog4j2.configurationFile={_logging_file()}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
+        "spark.sql.shuffle.partitions": str(max(2, cores)),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": tempfile.mkdtemp(prefix="lakebed-spark-"),
+        # Lists of files that we know to be there need no job to be listed.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+        "spark.python.worker.reuse": "true",
+        # Errors are raised; a second telling on the terminal, as JSON, helps nobody.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+    }
+
+
+def _driver_memory_mb() -> int:
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        total = 8 << 30
+    return max(1024, min(total // 4, 16 << 30) >> 20)
+
+
+def _logging_file() -> str:
+    path = Path(tempfile.gettempdir()) / f"lakebed-log4j2-{os.getuid() if hasattr(os, 'getuid') else 0}.properties"
+    if not path.exists() or path.read_text() != _LOGGING:
+        scratch = path.with_suffix(f".{os.getpid()}")
+        scratch.write_text(_LOGGING)
+        scratch.replace(path)
+    return str(path)
+
+
+def _import_pyspark() -> Callable[[], Any]:
+    try:
+        from pyspark.sql import SparkSession  # optional: the extra `spark`
+    except ImportError as error:
+        raise MissingDependency(
+            "pyspark is not installed, and this needs Spark", hint='install it with: pip install "lakebed[spark]"'
+        ) from error
+    return lambda: SparkSession.builder
+
+
+def _active_session() -> SparkSession | None:
+    _import_pyspark()
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
+def _is_stopped(spark: Any) -> bool:
+    """Whether somebody stopped the session: one of Spark Connect says so, a classic one has no context to ask."""
+    if isinstance(getattr(type(spark), "is_stopped", None), property):
+        return bool(spark.is_stopped)
+    try:
+        return int(spark.sparkContext.defaultParallelism) < 1
+    except AttributeError:
+        return True

@@ -1,0 +1,21 @@
+"""Spark's errors in the user's own words."""
+
+from __future__ import annotations
+
+from lakebed.errors import InvalidArgument
+from lakebed.spark.failures import translated_error
+
+
+def test_view_names_and_plans_do_not_leak() -> None:
+    """Names of views become those of tables; class, place and plan are taken off the message."""
+    raw = (
+        "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `x` cannot be resolved. Did you mean one of the "
+        "following? [`lakebed_view_7`.`k`, `lakebed_view_71`.`v`]. SQLSTATE: 42703; "
+        "line 1 pos 7;\n'Project ['x]\n+- Relation"
+    )
+    error = translated_error(Exception(raw), {"lakebed_view_7": "db.t", "lakebed_view_71": "u"})
+    assert isinstance(error, InvalidArgument)
+    assert error.message == (
+        "A column with name `x` cannot be resolved. Did you mean one of the following? [`db.t`.`k`, `u`.`v`]."
+    )
+    assert "UNRESOLVED_COLUMN" in error.hint

@@ -1,0 +1,49 @@
+"""How splits are shared out among the tasks of a read."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.metadata.metadata_samples import data_file
+
+from lakebed.lsm.sections import Section, SortedRun
+from lakebed.spark.read import packed
+from lakebed.table.splits import Split
+from lakebed.types.binary_row import EMPTY_ROW
+
+MB = 1 << 20
+
+
+def _splits(sizes_bytes: list[int]) -> list[Split]:
+    return [
+        Split(EMPTY_ROW, bucket, (Section((SortedRun((data_file(size_bytes=size),)),)),))
+        for bucket, size in enumerate(sizes_bytes)
+    ]
+
+
+def _buckets(groups: list[list[Split]]) -> list[list[int]]:
+    return [[split.bucket for split in group] for group in groups]
+
+
+@given(st.lists(st.integers(0, 200 * MB), max_size=30), st.integers(1, 8))
+def test_every_split_is_in_one_task(sizes_bytes: list[int], parallelism: int) -> None:
+    """No split is lost or read twice, the order stays, and no task is without work."""
+    groups = _buckets(packed(_splits(sizes_bytes), parallelism))
+    assert [bucket for group in groups for bucket in group] == list(range(len(sizes_bytes)))
+    assert all(groups)
+
+
+def test_small_splits_share_a_task() -> None:
+    """What is too small to be worth a second task is read by one, however many could work."""
+    assert _buckets(packed(_splits([MB] * 8), 4)) == [list(range(8))]
+
+
+def test_everybody_has_work() -> None:
+    """A table of less than a task's usual size is still shared out evenly among those who could work."""
+    assert _buckets(packed(_splits([6 * MB] * 8), 2)) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def test_tasks_come_in_full_rounds() -> None:
+    """There are as many tasks as workers, or a multiple of it, so that none is idle at the end."""
+    assert len(packed(_splits([24 * MB] * 8), 2)) == 4
+    assert len(packed(_splits([150 * MB] * 8), 2)) == 8
