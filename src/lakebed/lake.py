@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from lakebed.catalog.filesystem import FilesystemCatalog
 from lakebed.catalog.names import DEFAULT_DATABASE, TableName, parse_table_name
 from lakebed.clock import RandomIds, SystemClock
-from lakebed.errors import InvalidArgument, Unsupported
+from lakebed.errors import InvalidArgument
 from lakebed.fileio import open_fileio
+from lakebed.spark.jobs import SparkJobs
+from lakebed.spark.process import keep_memory_warm
+from lakebed.spark.session import Session
 from lakebed.table.arguments import names_argument, options_argument
 from lakebed.table.table import Table
 from lakebed.types.arrow import as_data_type, from_arrow_schema
 from lakebed.types.logical import DataField, renumbered
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 SchemaLike = Any
 """A pyarrow schema, a mapping from column names to types, or a list of fields."""
@@ -25,40 +31,49 @@ SchemaLike = Any
 def connect(path: str | os.PathLike[str], spark: object = None, options: Mapping[str, str] | None = None) -> Lake:
     """Opens the warehouse at a local path or a URL (s3://, gs://, az://, memory://).
 
-    `options` are those of the file system, such as `s3.endpoint`. Nothing is created until something is written.
+    `options` are those of the file system, such as `s3.endpoint`. Nothing is created until something is written, and
+    Spark is not started until something needs it: `spark` is the session to use then, a local one if left out.
     """
-    if spark is not None:
-        raise Unsupported(
-            "a Spark session was given, but this version does not run on Spark",
-            hint="leave `spark` out: tables are read and written without it",
-        )
     if not isinstance(path, str | os.PathLike):
         raise InvalidArgument(f"path is {path!r}", hint="pass a directory, or a URL such as s3://bucket/path")
-    _keep_memory_warm()
+    keep_memory_warm()
     fileio, root = open_fileio(os.fspath(path), options)
-    return Lake(FilesystemCatalog(fileio, root, SystemClock(), RandomIds()))
-
-
-def _keep_memory_warm() -> None:
-    """Lets Arrow reuse freed memory, unless the user chose an allocator.
-
-    Arrow's default hands large blocks back to the system at once, which then clears new ones for the next batch: up to
-    two thirds of the CPU time of a full read, and the reason why two runs of it differ so much.
-    """
-    is_chosen = "ARROW_DEFAULT_MEMORY_POOL" in os.environ or pa.default_memory_pool().backend_name != "mimalloc"
-    if not is_chosen and "jemalloc" in pa.supported_memory_backends():
-        pa.set_memory_pool(pa.jemalloc_memory_pool())
+    jobs = SparkJobs(Session(spark))
+    return Lake(FilesystemCatalog(fileio, root, SystemClock(), RandomIds(), jobs), jobs)
 
 
 class Lake:
     """Databases and tables of one warehouse. Names are `table` (in the current database) or `database.table`."""
 
-    def __init__(self, catalog: FilesystemCatalog) -> None:
+    def __init__(self, catalog: FilesystemCatalog, jobs: SparkJobs | None = None) -> None:
         self._catalog = catalog
+        self._jobs = jobs or SparkJobs(Session(None))
         self._database = DEFAULT_DATABASE
+        self.settings: dict[str, str] = {}
+        """Options for all tables in statements of this lake: what SET has set."""
 
     def __repr__(self) -> str:
         return f"<lakebed lake at {self._catalog.root}>"
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session in use; a local one is started if there is none yet."""
+        return self._jobs.spark
+
+    @property
+    def is_spark_started(self) -> bool:
+        """Whether a Spark session is in use already."""
+        return self._jobs.session.is_started
+
+    def sql(self, text: str) -> DataFrame:
+        """Carries out SQL in Flink's or Spark's spelling, one statement or several with `;` between them.
+
+        Queries give a Spark DataFrame. What needs no Spark, such as SHOW TABLES, starts none and gives rows that look
+        like one. The result is that of the last statement.
+        """
+        from lakebed.sql.front import run  # the parser is only for those who use it
+
+        return run(self, text)
 
     @property
     def current_database(self) -> str:

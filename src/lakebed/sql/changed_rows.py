@@ -1,0 +1,156 @@
+"""Writes what UPDATE, DELETE and MERGE have found: rows with what is to be done with each, as one commit.
+
+A table with a primary key gets rows of kinds. Of a table without one, the old rows are deleted where they lie, and new
+versions and new rows are written, all in one snapshot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakebed.errors import InvalidData
+from lakebed.options import ROWKIND_FIELD, SNAPSHOT_IGNORE_EMPTY_COMMIT
+from lakebed.schema.system_columns import FILE_PATH, ROW_ID, ROW_INDEX, TRACKED_SEQUENCE_NUMBER
+from lakebed.spark.failures import spark_errors
+from lakebed.sql.views import quoted
+from lakebed.table.replace_rows import ReplaceRows
+from lakebed.table.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+KIND = "_lakebed_kind"
+"""The column that says what to do with a row: `+I` new, `+U` new version of an old one, `-D` delete."""
+
+
+@dataclass(frozen=True)
+class ChangedRows:
+    """The result of a statement on the rows of `table`, which was read as `pinned` shows it.
+
+    The frame has all columns of the table, KIND, and where there is no primary key the place of the old row.
+    """
+
+    table: Table
+    pinned: Table
+    operation: str
+    is_unique: bool = False
+    """Whether an old row can turn up no more than once."""
+
+    @staticmethod
+    def place_columns(table: Table) -> list[str]:
+        """Hidden columns that the frame has to have beside those of the table."""
+        if table.primary_key:
+            return []
+        names = [FILE_PATH.name, ROW_INDEX.name]
+        return [*names, ROW_ID.name] if ROW_ID.name in table.hidden_schema.names else names
+
+    def write(self, frame: DataFrame, *, is_small: bool) -> None:
+        """Commits the changes."""
+        if is_small:
+            self._write_here(frame)
+        elif self.table.primary_key:
+            self._write_keyed(frame)
+        else:
+            self._write_placed(frame)
+
+    # --- in this process -----------------------------------------------------------------------------------------
+
+    def _write_here(self, frame: DataFrame) -> None:
+        from lakebed.spark.types import to_precision  # pyspark is heavy: only when it is used
+
+        with spark_errors():
+            rows = to_precision(frame.toArrow(), self.table.schema.fields)
+        if not rows.num_rows:
+            self.note_nothing()
+            return
+        self._check_unique(rows)
+        if self.table.primary_key:
+            self.table.write(self._kinds_in_rows(rows), row_kind=KIND)
+            return
+        context, _ = self.table.plan_write()
+        kinds, names = rows.column(KIND), [field.name for field in self.table.schema.fields]
+        replacing = rows.filter(pc.equal(kinds, "+U")).select([*names, *self._id_columns()])
+        if self._id_columns():
+            nulls = pa.nulls(replacing.num_rows, pa.int64())
+            replacing = replacing.append_column(TRACKED_SEQUENCE_NUMBER.name, nulls)
+        added = rows.filter(pc.equal(kinds, "+I")).select(names)
+        ReplaceRows(context, self.pinned.fixed_to, self.operation).commit(_places(rows), replacing, added)
+
+    def _id_columns(self) -> list[str]:
+        return [name for name in self.place_columns(self.table) if name == ROW_ID.name]
+
+    def _kinds_in_rows(self, rows: pa.Table) -> pa.Table:
+        """Where a column of the table says the kind of a row, deletes have to say so there."""
+        column = self.table.options.get(ROWKIND_FIELD.key)
+        if column is None:
+            return rows
+        index = rows.schema.get_field_index(column)
+        return rows.set_column(index, column, rows.column(KIND))
+
+    def _check_unique(self, rows: pa.Table) -> None:
+        if self.is_unique:
+            return
+        keys = list(self.table.primary_key) or [FILE_PATH.name, ROW_INDEX.name]
+        old = rows.filter(pc.not_equal(rows.column(KIND), "+I")).select(keys)
+        if old.group_by(keys).aggregate([]).num_rows < old.num_rows:
+            raise matched_twice(self.table.name)
+
+    def note_nothing(self) -> None:
+        """A statement that changes nothing makes no snapshot, unless the table asks for one."""
+        if str(self.table.options.get(SNAPSHOT_IGNORE_EMPTY_COMMIT.key)).lower() == "false":
+            self.table.write(self.table.arrow_schema.empty_table())
+
+    # --- as jobs -------------------------------------------------------------------------------------------------
+
+    def _write_keyed(self, frame: DataFrame) -> None:
+        from lakebed.spark.row_changes import checked_once, kinds_in_rows
+
+        column = self.table.options.get(ROWKIND_FIELD.key)
+        if not self.is_unique:
+            frame = checked_once(frame, list(self.table.primary_key), KIND, str(matched_twice(self.table.name)))
+        with spark_errors():
+            self.table.write_spark(kinds_in_rows(frame, KIND, column), row_kind=KIND)
+
+    def _write_placed(self, frame: DataFrame) -> None:
+        from lakebed.spark.row_changes import ReplaceJob
+
+        context, _ = self.table.plan_write()
+        names, ids = [quoted(field.name) for field in self.table.schema.fields], self._id_columns()
+        # Computed once: the places of old rows and the new ones must be of the same run.
+        frame = frame.persist()
+        try:
+            with spark_errors():
+                rows = frame.filter(f"{KIND} <> '+I'").select(KIND, FILE_PATH.name, ROW_INDEX.name).toArrow()
+                self._check_unique(rows)
+                replacing = frame.filter(f"{KIND} = '+U'").select(*names, *ids)
+                if ids:
+                    replacing = replacing.selectExpr("*", f"CAST(NULL AS BIGINT) AS {TRACKED_SEQUENCE_NUMBER.name}")
+                added = frame.filter(f"{KIND} = '+I'").select(*names)
+                job = ReplaceJob(context, self.pinned.fixed_to, self.operation)
+                if job.run(_places(rows), replacing, added) is None:
+                    self.note_nothing()
+        finally:
+            frame.unpersist()
+
+
+def matched_twice(table: str) -> InvalidData:
+    """The error of a MERGE whose source has several rows for one of the table."""
+    return InvalidData(
+        f"a row of table `{table}` matches more than one row of the source",
+        hint="make the source unique in the columns of the ON clause",
+    )
+
+
+def _places(rows: pa.Table) -> dict[str, Any]:
+    """Positions of old rows, by file."""
+    old = rows.filter(pc.not_equal(rows.column(KIND), "+I"))
+    if not old.num_rows:
+        return {}
+    paths = old.column(FILE_PATH.name).combine_chunks().dictionary_encode()
+    codes, positions = np.asarray(paths.indices), np.asarray(old.column(ROW_INDEX.name))
+    return {str(path): positions[codes == code] for code, path in enumerate(paths.dictionary.to_pylist())}

@@ -1,0 +1,150 @@
+"""DELETE: whole partitions are dropped, rows with a key are written as deleted, others are taken out of their files.
+
+Where rows of a key add up to one, a row that says "deleted" means something else, or nothing: unless the table is set
+to take it, its files are rewritten without the rows. That needs files that hold one row of each key, so the table has
+to be compacted then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from sqlglot import exp
+
+from lakebed.errors import CommitConflict, InvalidArgument
+from lakebed.metadata.entries import live_files
+from lakebed.options import (
+    AGGREGATION_REMOVE_RECORD_ON_DELETE,
+    DELETE_FORCE_PRODUCE_CHANGELOG,
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
+)
+from lakebed.spark.failures import spark_errors
+from lakebed.sql.changed_rows import KIND, ChangedRows
+from lakebed.sql.insert import write_frame
+from lakebed.sql.session import SqlLake
+from lakebed.sql.statements import Delete, Sql
+from lakebed.sql.target_rows import TargetRows
+from lakebed.sql.views import quoted
+from lakebed.table.splits import needs_merge
+from lakebed.types.logical import DataField
+
+_TAKES_DELETES = {
+    "deduplicate": "",
+    "partial-update": PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE.key,
+    "aggregation": AGGREGATION_REMOVE_RECORD_ON_DELETE.key,
+}
+"""Merge engines for which a row can say that its key is deleted, and the option that it takes."""
+
+
+def delete(lake: SqlLake, statement: Delete) -> None:
+    """DELETE."""
+    target = TargetRows.open(lake, statement.target, statement.alias)
+    is_told = _is_set(target, DELETE_FORCE_PRODUCE_CHANGELOG.key)
+    if not is_told and statement.where is None:
+        if target.pinned.fixed_to is not None:
+            target.table.truncate()
+        return
+    if not is_told and statement.where is not None and _names_partitions_only(target, statement.where):
+        _drop_partitions(target, statement.where)
+        return
+    if target.table.primary_key and not _takes_deletes(target):
+        _rewrite(target, statement.where)
+        return
+    _delete_rows(target, statement.where)
+
+
+def _delete_rows(target: TargetRows, where: Sql | None) -> None:
+    from lakebed.spark.assign import changed_rows  # pyspark is heavy: only when it is used
+
+    places = ChangedRows.place_columns(target.pinned)
+    view = target.view([where] if where else [], is_alone=True)
+    condition = target.planner.text(where) if where else "TRUE"
+    frame = target.planner.views.sql(_select(target, view, [*target.column_names, *places], condition))
+    with spark_errors():
+        rows = changed_rows(frame, target.table.schema.fields, set(), places, KIND, "-D")
+    target.write(rows, "DELETE", is_unique=True)
+
+
+def _select(target: TargetRows, view: str, names: list[str], where: str) -> str:
+    columns = ", ".join(target.column(name) for name in names)
+    return f"SELECT {columns} FROM {view} AS {quoted(target.alias)} WHERE {where}"
+
+
+def _takes_deletes(target: TargetRows) -> bool:
+    engine = target.merge_engine
+    return engine in _TAKES_DELETES and (not _TAKES_DELETES[engine] or _is_set(target, _TAKES_DELETES[engine]))
+
+
+def _is_set(target: TargetRows, option: str) -> bool:
+    return str(target.table.options.get(option, "false")).lower() == "true"
+
+
+# --- partitions ------------------------------------------------------------------------------------------------------
+
+
+def _names_partitions_only(target: TargetRows, where: Sql) -> bool:
+    keys = {name.lower() for name in target.table.partition_by}
+    columns = list(where.tree.find_all(exp.Column))
+    is_plain = not where.tree.find(exp.Query) and bool(columns)
+    return is_plain and all(
+        column.name.lower() in keys and column.table.lower() in ("", target.alias.lower()) for column in columns
+    )
+
+
+def _drop_partitions(target: TargetRows, where: Sql) -> None:
+    """Which partitions match, Spark says: it knows all that a condition can consist of."""
+    from lakebed.spark.read import arrow_frame
+
+    table = target.table
+    fields = table.schema.fields_of(table.partition_by)
+    rows = _partition_rows(target, fields)
+    view = target.planner.views.add(arrow_frame(target.planner.views.spark, rows, fields), table.name)
+    text = _select(target, view, [field.name for field in fields], target.planner.text(where))
+    frame = target.planner.views.sql(text)
+    with spark_errors():
+        found = frame.toArrow().to_pylist()
+    if found:
+        table.drop_partitions(found)
+    else:
+        ChangedRows(table, target.pinned, "DELETE").note_nothing()
+
+
+def _partition_rows(target: TargetRows, fields: Sequence[DataField]) -> pa.Table:
+    """One row for each partition that has files."""
+    from lakebed.spark.types import transfer_schema
+
+    context, _ = target.table.plan_write()
+    found = {entry.partition for entry in live_files(context.stores, target.pinned.fixed_to)}
+    values = [context.partition_values(partition) for partition in sorted(found)]
+    schema = transfer_schema(fields)
+    columns = [pa.array([row[field.name].as_py() for row in values], field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+# --- tables whose rows add up ----------------------------------------------------------------------------------------
+
+
+def _rewrite(target: TargetRows, where: Sql | None) -> None:
+    """Writes the table again without the rows."""
+    planned = target.pinned.plan_read()
+    assert isinstance(planned, tuple)
+    if any(needs_merge(section) for split in planned[1].splits for section in split.sections):
+        raise InvalidArgument(
+            f"table `{target.table.name}` (merge engine `{target.merge_engine}`) has rows that are not compacted, "
+            "so none can be deleted",
+            hint=f"compact it first: CALL sys.compact(table => '{target.table.name}')",
+        )
+    view = target.view([], is_alone=True)
+    condition = f"NOT COALESCE(({target.planner.text(where)}), FALSE)" if where else "FALSE"
+    kept = target.planner.views.sql(_select(target, view, target.column_names, condition))
+    _refuse_newer_rows(target)
+    write_frame(target.table, kept, {}, is_small=target.planner.is_small)
+
+
+def _refuse_newer_rows(target: TargetRows) -> None:
+    """Raises if rows came in since the statement began: they would go with those that are written again."""
+    if target.table.latest_snapshot() != target.pinned.fixed_to:
+        raise CommitConflict(
+            f"table `{target.table.name}` was written to while its rows were read", hint="run the statement again"
+        )

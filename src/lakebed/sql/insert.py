@@ -1,0 +1,225 @@
+"""INSERT INTO and INSERT OVERWRITE.
+
+Rows of literals are put together here and written at once: no Spark is started, no job runs. Anything else is a query
+of Spark's; if it reads little, its rows are collected and written here as well, else a job writes them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.tokens import TokenType
+
+from lakebed.errors import InvalidArgument, InvalidData, Unsupported
+from lakebed.spark.failures import spark_errors
+from lakebed.sql.cells import column_of
+from lakebed.sql.conversion import convert
+from lakebed.sql.cursor import Cursor
+from lakebed.sql.insert_columns import InsertColumns, columns_of, find_column
+from lakebed.sql.literals import evaluate
+from lakebed.sql.merge_schema import SchemaMerge, relaxed
+from lakebed.sql.overwriting import overwrite_of
+from lakebed.sql.planned import Planner
+from lakebed.sql.references import open_target
+from lakebed.sql.session import SqlLake
+from lakebed.sql.statements import Insert, Sql, Target
+from lakebed.sql.values import NotLiteral, Scalar, Value
+from lakebed.table.table import Table
+from lakebed.types.arrow import from_arrow_schema
+from lakebed.types.logical import DataField, TypeRoot, is_root
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_MOST_ROWS_HERE = 2_000_000
+"""A query that can not give more rows than this is carried out without a job that writes."""
+
+
+def insert(lake: SqlLake, statement: Insert) -> None:
+    """INSERT."""
+    if statement.replace_where is not None:
+        raise Unsupported(
+            "INSERT ... REPLACE WHERE is not carried out in this version",
+            hint="replace whole partitions with INSERT OVERWRITE t PARTITION (...), or use DELETE and INSERT",
+        )
+    table = open_target(lake, statement.target)
+    fixed = _fixed_values(lake, statement, table)
+    target, overwrite = overwrite_of(lake, table, statement, fixed)
+    literals = _literals(lake, statement, target, fixed)
+    if literals is not None:
+        target.write(literals, overwrite=overwrite)
+        return
+    source = _without_defaults(statement.source) if isinstance(statement.source.tree, exp.Values) else statement.source
+    planner = Planner.start(lake)
+    frame = planner.frame(source)
+    merge = SchemaMerge.of(lake, statement.target)
+    if merge.adds and statement.by_name:
+        merge.apply(target, incoming_fields(frame))
+    assigned = _assigned(lake, statement, target, frame, fixed)
+    write_frame(target, assigned, overwrite, is_small=planner.is_small and planner.product_rows <= _MOST_ROWS_HERE)
+
+
+def insert_query(lake: SqlLake, name: str, query: Sql, columns: Sequence[str] | None = None) -> None:
+    """Writes the rows of a query into a table, for CREATE TABLE AS."""
+    insert(lake, Insert(Target(name), query, columns=None if columns is None else tuple(columns)))
+
+
+def write_frame(table: Table, frame: DataFrame, overwrite: bool | Mapping[str, Any] | None, *, is_small: bool) -> None:
+    """Writes a DataFrame: in this process if it is small, else as a job."""
+    if not is_small:
+        with spark_errors():
+            table.write_spark(frame, overwrite=overwrite)
+        return
+    table.write(collected(table, frame), overwrite=overwrite)
+
+
+def collected(table: Table, frame: DataFrame) -> pa.Table:
+    """The rows of a DataFrame, with the precision of the table's columns."""
+    from lakebed.spark.types import to_precision  # pyspark is heavy: only when it is used
+
+    with spark_errors():
+        rows = frame.toArrow()
+    return to_precision(rows, table.schema.fields)
+
+
+# --- literals --------------------------------------------------------------------------------------------------------
+
+
+def _literals(lake: SqlLake, statement: Insert, table: Table, fixed: Mapping[str, Value]) -> pa.Table | None:
+    """The rows of `VALUES ...`, if they consist of literals that can be read here as what the columns hold."""
+    tree = statement.source.tree
+    if not isinstance(tree, exp.Values) or tree.args.get("with_"):
+        return None
+    try:
+        rows = [[_cell(cell) for cell in _cells(row)] for row in tree.expressions]
+        return _table_of(lake, statement, table, rows, fixed)
+    except NotLiteral:
+        return None
+
+
+def _cells(row: exp.Expression) -> list[exp.Expression]:
+    if isinstance(row, exp.Tuple):
+        return list(row.expressions)
+    return [row.this if isinstance(row, exp.Paren) else row]
+
+
+def _cell(node: exp.Expression) -> Value:
+    return None if _is_default(node) else evaluate(node)
+
+
+def _is_default(node: exp.Expression) -> bool:
+    """The word DEFAULT: columns put their default in place of NULL when rows are written."""
+    is_word = isinstance(node, exp.Var) or (isinstance(node, exp.Column) and not node.table and not node.this.quoted)
+    return is_word and node.name.upper() == "DEFAULT"
+
+
+def _without_defaults(source: Sql) -> Sql:
+    """The text with NULL for DEFAULT, which Spark knows only inside INSERT."""
+    edits = {
+        (token.start, token.end + 1): "NULL"
+        for token in Cursor(source.text).tokens
+        if token.text.upper() == "DEFAULT" and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
+    }
+    return Sql(source.spliced(edits), source.tree)
+
+
+def _table_of(
+    lake: SqlLake, statement: Insert, table: Table, rows: list[list[Value]], fixed: Mapping[str, Value]
+) -> pa.Table:
+    widths = {len(row) for row in rows}
+    if len(widths) != 1:
+        raise InvalidArgument("the rows of VALUES differ in length", hint="give each row the same number of values")
+    if statement.by_name:
+        raise InvalidArgument("VALUES has no names to go by", hint="leave BY NAME out, or insert from a SELECT")
+    fields = table.schema.fields
+    columns = columns_of(statement, fields, table.name, widths.pop())
+    zone = session_zone(lake) if any(is_root(field.type, TypeRoot.TIMESTAMP_LTZ) for field in fields) else None
+    arrays = [
+        column_of(field, (_given(field.name, row, place, fixed) for row in rows), zone)
+        for field, place in zip(columns.fields, columns.sources, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, names=[field.name for field in fields])
+
+
+def _given(name: str, row: list[Value], place: int | None, fixed: Mapping[str, Value]) -> Value:
+    return fixed.get(name) if place is None else row[place]
+
+
+def session_zone(lake: SqlLake) -> dt.tzinfo | None:
+    """The zone of the Spark session; None, the machine's, as long as there is none."""
+    if not lake.is_spark_started:
+        return None
+    name = str(lake.spark.conf.get("spark.sql.session.timeZone"))
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError):
+        return None
+
+
+def _fixed_values(lake: SqlLake, statement: Insert, table: Table) -> dict[str, Value]:
+    """Values of a PARTITION clause, by the table's own names."""
+    fixed: dict[str, Value] = {}
+    for name, sql in statement.partition.items():
+        field = find_column(name, table.schema.fields, table.name)
+        if field.name not in table.partition_by:
+            raise InvalidArgument(
+                f"`{field.name}` is not a partition column of table `{table.name}`",
+                hint=f"the table is partitioned by ({', '.join(table.partition_by)})",
+            )
+        if sql is not None:
+            fixed[field.name] = _fixed_value(lake, sql, field)
+    return fixed
+
+
+def _fixed_value(lake: SqlLake, sql: Sql, field: DataField) -> Value:
+    try:
+        return convert(_evaluated(lake, sql), field.type, explicit=True, place=f"column `{field.name}`")
+    except NotLiteral as error:
+        raise InvalidArgument(
+            f"{sql.text} is no value of partition column `{field.name}` ({field.type})",
+            hint="write a value of the column's type",
+        ) from error
+
+
+def _evaluated(lake: SqlLake, sql: Sql) -> Value:
+    try:
+        return evaluate(sql.tree)
+    except NotLiteral:
+        with spark_errors():
+            row = lake.spark.sql(f"SELECT CAST(({sql.text}) AS STRING)").first()
+        return None if row is None or row[0] is None else Scalar(TypeRoot.VARCHAR, row[0])
+
+
+# --- queries ---------------------------------------------------------------------------------------------------------
+
+
+def _assigned(
+    lake: SqlLake, statement: Insert, table: Table, frame: DataFrame, fixed: Mapping[str, Value]
+) -> DataFrame:
+    """The rows of a query as rows of the table."""
+    from lakebed.spark.assign import assigned
+
+    columns: InsertColumns = columns_of(statement, table.schema.fields, table.name, frame.columns)
+    constants = {name: _constant(value) for name, value in fixed.items()}
+    with spark_errors():
+        return assigned(frame, table.name, columns.fields, columns.sources, constants, by_name=statement.by_name)
+
+
+def _constant(value: Value) -> Any:
+    if value is None or isinstance(value, Scalar):
+        return None if value is None else value.value
+    raise InvalidData("a partition value is no single value", hint="write a number, text or date")
+
+
+def incoming_fields(frame: DataFrame) -> tuple[DataField, ...]:
+    """The columns of a DataFrame as columns of a table."""
+    from lakebed.spark.types import arrow_type
+
+    fields = [pa.field(field.name, arrow_type(field.dataType, field.name)) for field in frame.schema.fields]
+    return tuple(replace(field, type=relaxed(field.type)) for field in from_arrow_schema(pa.schema(fields)))

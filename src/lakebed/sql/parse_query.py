@@ -1,0 +1,83 @@
+"""Queries, conditions and values: text in Spark's spelling, with a syntax tree that knows where tables stand."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType
+
+from lakebed.errors import InvalidArgument
+from lakebed.sql.cursor import Cursor, syntax_error
+from lakebed.sql.dialect import Lakebed
+from lakebed.sql.spelling import to_spark
+from lakebed.sql.statements import Sql
+
+_DIALECT = Lakebed()
+
+
+def read_query(cursor: Cursor, *stops: str) -> Sql:
+    """SELECT, WITH, VALUES, FROM or TABLE: all that is left, or what comes before one of the words."""
+    if cursor.accept("TABLE"):
+        start, end = cursor.text_until(*stops)
+        return read_query(Cursor(f"SELECT * FROM {cursor.text[start:end]}"))
+    start = cursor.index
+    found = _read(cursor, None, stops)
+    if not isinstance(found.tree, exp.Query | exp.Values):
+        cursor.index = start
+        cursor.fail("expected a query")
+    return found
+
+
+def read_relation(cursor: Cursor, *stops: str) -> Sql:
+    """What may stand after FROM, with its alias."""
+    return _read(cursor, exp.Table, stops)
+
+
+def read_expression(cursor: Cursor, *stops: str) -> Sql:
+    """A condition or value, up to one of the words outside any brackets."""
+    return _read(cursor, exp.Condition, stops)
+
+
+def _read(cursor: Cursor, kind: Any, stops: tuple[str, ...]) -> Sql:
+    start, end = cursor.text_until(*stops)
+    text = to_spark(cursor.text[start:end])
+    parser = _DIALECT.parser()
+    try:
+        tokens = _DIALECT.tokenize(text)
+        trees = parser.parse(tokens, text) if kind is None else parser.parse_into(kind, tokens, text)
+    except SqlglotError as error:
+        raise _explained(error, text, cursor.text, start) from error
+    tree = trees[0] if len(trees) == 1 else None
+    if not isinstance(tree, exp.Expression) or isinstance(tree, exp.Command):
+        raise syntax_error(cursor.text, start, "this can not be read as a query or expression")
+    return Sql(text, tree)
+
+
+def _explained(error: SqlglotError, text: str, whole: str, offset: int) -> InvalidArgument:
+    """The error with its place in the statement; in the text for Spark where the two differ."""
+    details = (getattr(error, "errors", None) or [{}])[0]
+    message = _plain(details.get("description") or str(error).splitlines()[0])
+    before = "\n".join(text.split("\n")[: (details.get("line") or 1) - 1])
+    position = len(before) + bool(before) + (details.get("col") or 1) - len(details.get("highlight") or "")
+    position = max(0, min(position, len(text)))
+    if whole[offset : offset + len(text)] == text:
+        return syntax_error(whole, offset + position, message)
+    return syntax_error(text, position, message)
+
+
+def _plain(message: str) -> str:
+    """What the parser says, without the names of its classes."""
+    missing = re.match(r"Required keyword: '(\w+)' missing for .*\.(\w+)'>", message)
+    if missing:
+        return f"something is missing here ({missing.group(2)})"
+    return "this is not expected here" if message.startswith("Invalid expression") else message
+
+
+def read_hint(cursor: Cursor) -> dict[str, str]:
+    """The options of a hint, if one is next."""
+    if cursor.current.token_type != TokenType.HINT:
+        return {}
+    return Cursor(" ".join(cursor.take().comments)).hint_options()

@@ -1,0 +1,192 @@
+"""Makes a query ready for Spark: every table of the lake in it becomes a view of a DataFrame that we plan.
+
+The rest of the text stays as the user wrote it. All references to one table see the same snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from lakebed.options import SCAN_CREATION_TIME_MILLIS, SCAN_FILE_CREATION_TIME_MILLIS, SCAN_MODE
+from lakebed.sql.pushdown import Needs, needs_of
+from lakebed.sql.references import Reference, is_common_expression, references
+from lakebed.sql.session import SqlLake
+from lakebed.sql.stars import star_edits, used_hidden
+from lakebed.sql.statements import Sql
+from lakebed.sql.temporary_views import refresh
+from lakebed.sql.views import Views, quoted
+from lakebed.table.change_read import ChangeRead
+from lakebed.table.read import SplitReader
+from lakebed.table.scan import ScanPlan
+from lakebed.table.system.handle import DefinedTable
+from lakebed.table.table import Table
+from lakebed.types.logical import TypeRoot, is_root
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+_SMALL_RANGE = 10_000
+_MODES = (SCAN_MODE, SCAN_FILE_CREATION_TIME_MILLIS, SCAN_CREATION_TIME_MILLIS)
+
+
+@dataclass
+class Planner:
+    """Plans the tables of one statement, which may consist of several texts (a MERGE has many)."""
+
+    lake: SqlLake
+    views: Views
+    is_small: bool = True
+    """Whether every relation that the statement reads is known to be small."""
+    product_rows: int = 1
+    """Rows that joining all of them without conditions would give."""
+    _pinned: dict[str, Table] = field(default_factory=dict)
+
+    @staticmethod
+    def start(lake: SqlLake) -> Planner:
+        """A planner of its own for a statement."""
+        return Planner(lake, Views(lake.spark))
+
+    def text(self, sql: Sql, edits: Mapping[tuple[int, int], str] | None = None) -> str:
+        """The text with views in place of tables, and other edits of the caller."""
+        self._refresh_views(sql)
+        found = references(self.lake, sql)
+        self._note_others(sql, {id(reference.node) for reference in found})
+        return sql.spliced({**self._replacements(sql, found), **(edits or {})})
+
+    def frame(self, sql: Sql, *, keep: bool = False) -> DataFrame:
+        """The query as a DataFrame."""
+        return self.views.sql(self.text(sql), keep=keep)
+
+    def _refresh_views(self, sql: Sql) -> None:
+        for node in sql.tables():
+            if len(node.parts) == 1 and not isinstance(node.this, exp.Func) and not is_common_expression(node):
+                refresh(self.lake, node.name, lambda text: Planner.start(self.lake).frame(text))
+
+    def _note_others(self, sql: Sql, ours: set[int]) -> None:
+        """How much a relation of Spark's holds we do not know, but for a range."""
+        for node in sql.tables():
+            if id(node) not in ours and not is_common_expression(node):
+                self._note_rows(_range_rows(node))
+
+    def _note_rows(self, rows: int | None) -> None:
+        self.is_small = self.is_small and rows is not None
+        self.product_rows *= max(1, rows or 1)
+
+    def _replacements(self, sql: Sql, found: list[Reference]) -> dict[tuple[int, int], str]:
+        edits: dict[tuple[int, int], str] = {}
+        for reference in found:
+            shares = sum(other.table.name == reference.table.name for other in found) > 1
+            edits[reference.span] = self._replacement(reference, shares)
+        for column in sql.tree.find_all(exp.Column):
+            edits |= _without_database(column, found)
+        shown = {
+            id(reference.node): list(reference.table.arrow_schema.names)
+            for reference in found
+            if used_hidden(reference.node, _hidden_names(reference.table))
+        }
+        return {**edits, **star_edits(sql, shown)}
+
+    def _replacement(self, reference: Reference, shares: bool) -> str:
+        table = self._shared(reference, shares)
+        view = self.views.add(self.table_frame(table, reference.node), reference.name)
+        has_alias = reference.alias is not None or reference.node.args.get("sample") is not None
+        own_name = reference.node.name or reference.name.rpartition(".")[2]
+        return view if has_alias else f"{view} AS {quoted(own_name)}"
+
+    def pin(self, table: Table) -> Table:
+        """The table as it is now, for all texts of the statement."""
+        return self._pinned.setdefault(table.name, table.pinned())
+
+    def _shared(self, reference: Reference, shares: bool) -> Table:
+        """The table at one snapshot for all references without a snapshot of their own."""
+        is_placed = bool(reference.node.meta.keys() & {"options", "version"})
+        if is_placed or isinstance(reference.node.this, exp.Func) or isinstance(reference.table, DefinedTable):
+            return reference.table
+        if any(option.key in reference.table.options for option in _MODES):
+            return reference.table  # shows something else than a snapshot
+        if shares:
+            return self.pin(reference.table)
+        return self._pinned.get(reference.table.name, reference.table)
+
+    def table_frame(self, table: Table, node: exp.Table | None = None, needs: Needs | None = None) -> DataFrame:
+        """A table as the query around a reference needs it."""
+        from lakebed.spark.assign import padded_frame
+        from lakebed.spark.read import arrow_frame, is_small, planned_frame  # pyspark is heavy: only when it is used
+
+        spark = self.views.spark
+        if isinstance(table, DefinedTable):
+            return arrow_frame(spark, table.to_arrow(), table.schema.fields)
+        hidden = table.hidden_schema
+        visible = table.arrow_schema
+        if needs is None:
+            types = comparable_types(table)
+            needs = needs_of(node, types) if node is not None else Needs(None)
+            extra = used_hidden(node, hidden.names) if node is not None else []
+            if extra and needs.columns is None:
+                needs = Needs(frozenset([*visible.names, *extra]), needs.predicate)
+        planned = table.plan_read(_columns(needs, visible, hidden), needs.predicate)
+        self._note_rows(_rows_of(planned) if is_small(planned) else None)
+        return padded_frame(planned_frame(spark, planned, must_filter=False), table.schema.fields)
+
+
+def comparable_types(table: Table) -> dict[str, pa.DataType]:
+    """Types of all columns, for conditions; null for padded text, which Spark compares in its own way."""
+    types = {member.name: member.type for member in [*table.arrow_schema, *table.hidden_schema]}
+    padded = {field.name: pa.null() for field in table.schema.fields if is_root(field.type, TypeRoot.CHAR)}
+    return types | padded
+
+
+def _rows_of(planned: tuple[SplitReader, ScanPlan] | ChangeRead) -> int:
+    plan = planned.plan() if isinstance(planned, ChangeRead) else planned[1]
+    return sum(file.row_count for file in plan.files)
+
+
+def _range_rows(node: exp.Table) -> int | None:
+    """Rows of `range(start, end)`; None for all other relations of Spark's."""
+    function = node.this
+    if not isinstance(function, exp.Anonymous) or str(function.this).lower() != "range":
+        return None
+    if not all(isinstance(argument, exp.Literal) and argument.name.isdigit() for argument in function.expressions):
+        return None
+    bounds = [int(argument.name) for argument in function.expressions[:2]]
+    rows = bounds[-1] - (bounds[0] if len(bounds) == 2 else 0)
+    return rows if 0 <= rows <= _SMALL_RANGE else None
+
+
+def _hidden_names(table: Table) -> list[str]:
+    return [] if isinstance(table, DefinedTable) else list(table.hidden_schema.names)
+
+
+def _columns(needs: Needs, visible: pa.Schema, hidden: pa.Schema) -> list[str] | None:
+    if needs.columns is None:
+        return None
+    chosen = [name for name in [*visible.names, *hidden.names] if name in needs.columns]
+    return chosen or [_cheapest(visible)]
+
+
+def _cheapest(schema: pa.Schema) -> str:
+    """A column to count rows with: one of few bytes, if there is any."""
+    widths = [field.type.bit_width if _has_width(field.type) else 1 << 20 for field in schema]
+    return str(schema.names[widths.index(min(widths))])
+
+
+def _has_width(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_primitive(kind))
+
+
+def _without_database(column: exp.Column, found: list[Reference]) -> dict[tuple[int, int], str]:
+    """`db.t.a` as `t.a`: the view has no database."""
+    database, table = column.args.get("db"), column.args.get("table")
+    if not isinstance(database, exp.Identifier) or not isinstance(table, exp.Identifier):
+        return {}
+    for reference in found:
+        same = reference.alias is None and reference.name == f"{database.name}.{table.name}"
+        if same and "start" in database.meta and "start" in table.meta:
+            return {(database.meta["start"], table.meta["start"]): ""}
+    return {}

@@ -1,0 +1,159 @@
+"""Compaction by hand: of data files, merged or sorted, of manifests, and into another number of buckets."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pyarrow as pa
+
+from lakebed.errors import InvalidArgument
+from lakebed.sql.procedures.chosen_partitions import agreeing_partitions, chosen_partitions
+from lakebed.sql.procedures.registry import (
+    DONE,
+    OPTIONS,
+    TABLE,
+    Kind,
+    Parameter,
+    Procedure,
+    Rows,
+    SqlLake,
+    table_options,
+)
+from lakebed.table.sort_compact import STRATEGIES
+
+_STRATEGIES = ("full", "minor")
+_ORDERS = ("none", *STRATEGIES)
+
+
+def _compact(
+    lake: SqlLake,
+    table: str,
+    partitions: str | None = None,
+    order_strategy: str = "none",
+    order_by: str | None = None,
+    options: str | None = None,
+    where: str | None = None,
+    partition_idle_time: str | None = None,
+    compact_strategy: str = "full",
+) -> Rows:
+    handle = lake.table(table)
+    if options:
+        handle = handle.with_options(table_options(options))
+    _check_choice("compact_strategy", compact_strategy, _STRATEGIES)
+    _check_choice("order_strategy", order_strategy, _ORDERS)
+    chosen = chosen_partitions(handle, partitions, where, partition_idle_time)
+    if order_strategy.lower() != "none":
+        if partition_idle_time:
+            raise InvalidArgument(
+                "partition_idle_time and order_strategy do not go together", hint="leave one of them out"
+            )
+        names = [name.strip() for name in (order_by or "").split(",") if name.strip()]
+        if not names:
+            raise InvalidArgument("order_strategy needs order_by", hint="name the columns: order_by => 'a,b'")
+        handle.compact(where=chosen, order_by=names, order_strategy=order_strategy.lower())
+    else:
+        if order_by:
+            raise InvalidArgument("order_by needs an order_strategy", hint="add order_strategy => 'order' or 'zorder'")
+        handle.compact(full=compact_strategy.lower() == "full", where=chosen, on_spark=True)
+    return DONE
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value.lower() not in choices:
+        raise InvalidArgument(f"{name} is `{value}`", hint=f"choose one of {', '.join(choices)}")
+
+
+def _compact_database(
+    lake: SqlLake,
+    including_databases: str = ".*",
+    mode: str | None = None,
+    including_tables: str = ".*",
+    excluding_tables: str | None = None,
+    options: str | None = None,
+    partition_idle_time: str | None = None,
+    compact_strategy: str = "full",
+) -> Rows:
+    """All tables whose names fit, one after another; `mode` is about Flink's jobs and has no meaning here."""
+    done = 0
+    for database in lake.databases():
+        if not re.fullmatch(including_databases, database):
+            continue
+        for name in lake.tables(database):
+            full_name = f"{database}.{name}"
+            fits = any(re.fullmatch(including_tables, text) for text in (full_name, name))
+            if fits and not _is_excluded(excluding_tables, full_name, name):
+                extra: dict[str, Any] = {"options": options, "partition_idle_time": partition_idle_time}
+                _compact(lake, full_name, compact_strategy=compact_strategy, **extra)
+                done += 1
+    return [(f"{done} tables compacted",)]
+
+
+def _is_excluded(pattern: str | None, *names: str) -> bool:
+    return pattern is not None and any(re.fullmatch(pattern, name) for name in names)
+
+
+def _compact_manifest(lake: SqlLake, table: str, options: str | None = None) -> Rows:
+    handle = lake.table(table)
+    if options:
+        handle = handle.with_options(table_options(options))
+    handle.compact_manifest()
+    return DONE
+
+
+def _rescale(
+    lake: SqlLake,
+    table: str,
+    bucket_num: int | None = None,
+    partitions: str | None = None,
+    where: str | None = None,
+) -> Rows:
+    handle = lake.table(table)
+    chosen = chosen_partitions(handle, partitions, where)
+    specs = None if chosen is None else [item.values for item in agreeing_partitions(handle, chosen)]
+    if specs != []:
+        handle.rescale(bucket_num, specs)
+    return DONE
+
+
+PROCEDURES = (
+    Procedure(
+        "compact",
+        (
+            TABLE,
+            Parameter("partitions"),
+            Parameter("order_strategy"),
+            Parameter("order_by"),
+            OPTIONS,
+            Parameter("where"),
+            Parameter("partition_idle_time"),
+            Parameter("compact_strategy"),
+        ),
+        _compact,
+    ),
+    Procedure(
+        "compact_database",
+        (
+            Parameter("including_databases"),
+            Parameter("mode"),
+            Parameter("including_tables"),
+            Parameter("excluding_tables"),
+            OPTIONS,
+            Parameter("partition_idle_time"),
+            Parameter("compact_strategy"),
+        ),
+        _compact_database,
+        {"result": pa.string()},
+    ),
+    Procedure("compact_manifest", (TABLE, OPTIONS), _compact_manifest),
+    Procedure(
+        "rescale",
+        (
+            TABLE,
+            Parameter("bucket_num", Kind.NUMBER),
+            Parameter("partitions", aliases=("partition",)),
+            Parameter("where"),
+        ),
+        _rescale,
+    ),
+)

@@ -1,0 +1,158 @@
+"""What a statement without Spark returns: looks like a DataFrame, starts nothing.
+
+The rows are there already. What people do with small results (collect, show, first, columns, to pandas or Arrow) works
+on them; any other attribute is that of a real DataFrame, made when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakebed.errors import MissingDependency
+
+if TYPE_CHECKING:
+    import pandas
+    from pyspark.sql import DataFrame, Row
+    from pyspark.sql.types import StructType
+
+
+class SmallResult:
+    """Rows that are known, in the shape of a Spark DataFrame."""
+
+    def __init__(self, schema: pa.Schema, rows: Sequence[Sequence[Any]], spark_of: Callable[[], Any]) -> None:
+        """`spark_of` gives the Spark session; it is called only if a real DataFrame is needed."""
+        self._arrow_schema = schema
+        self._rows = [tuple(row) for row in rows]
+        self._spark_of = spark_of
+        self._frame: DataFrame | None = None
+
+    def __repr__(self) -> str:
+        return f"DataFrame[{', '.join(f'{name}: {kind}' for name, kind in self.dtypes)}]"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._real(), name)
+
+    def __getitem__(self, item: Any) -> Any:
+        return self._real()[item]
+
+    # --- what it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self._arrow_schema.names)
+
+    @property
+    def dtypes(self) -> list[tuple[str, str]]:
+        """Names and types of the columns."""
+        return [(field.name, field.dataType.simpleString()) for field in self.schema.fields]
+
+    @property
+    def schema(self) -> StructType:
+        """The schema as Spark has it."""
+        types = _imported("pyspark.sql.pandas.types")
+        schema: StructType = types.from_arrow_schema(self._arrow_schema)
+        return schema
+
+    # --- the rows ------------------------------------------------------------------------------------------------
+
+    def collect(self) -> list[Row]:
+        """All rows."""
+        shape = _imported("pyspark.sql").Row(*self.columns)
+        return [shape(*row) for row in self._rows]
+
+    def count(self) -> int:
+        """How many rows there are."""
+        return len(self._rows)
+
+    def isEmpty(self) -> bool:  # noqa: N802 - Spark's name
+        """Whether there are no rows."""
+        return not self._rows
+
+    def first(self) -> Row | None:
+        """The first row, if there is one."""
+        found = self.take(1)
+        return found[0] if found else None
+
+    def head(self, n: int | None = None) -> Any:
+        """The first row, or a list of the first n."""
+        return self.first() if n is None else self.take(n)
+
+    def take(self, num: int) -> list[Row]:
+        """The first rows."""
+        return self.collect()[:num]
+
+    def tail(self, num: int) -> list[Row]:
+        """The last rows."""
+        return self.collect()[max(0, len(self._rows) - num) :]
+
+    def toLocalIterator(self, prefetchPartitions: bool = False) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
+        """All rows, one by one."""
+        return iter(self.collect())
+
+    def toArrow(self) -> pa.Table:  # noqa: N802 - Spark's name
+        """All rows as an Arrow table."""
+        columns = [list(column) for column in zip(*self._rows, strict=True)] or [[] for _ in self.columns]
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, self._arrow_schema, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=self._arrow_schema)
+
+    def toPandas(self) -> pandas.DataFrame:  # noqa: N802 - Spark's name
+        """All rows as a pandas DataFrame."""
+        return self.toArrow().to_pandas()
+
+    # --- showing -------------------------------------------------------------------------------------------------
+
+    def show(self, n: int = 20, truncate: bool | int = True, vertical: bool = False) -> None:
+        """Prints the rows as Spark does."""
+        if vertical:
+            self._real().show(n, truncate, vertical)
+            return
+        print(self._drawn(n, 20 if truncate is True else int(truncate)))  # noqa: T201 - that is its task
+
+    def printSchema(self, level: int | None = None) -> None:  # noqa: N802 - Spark's name
+        """Prints the columns as Spark does."""
+        lines = [f" |-- {name}: {kind} (nullable = true)" for name, kind in self.dtypes]
+        print("\n".join(["root", *lines, ""]))  # noqa: T201 - that is its task
+
+    def _drawn(self, n: int, width: int) -> str:
+        texts = [[_shown(value, width) for value in row] for row in self._rows[:n]]
+        widths = [max(3, *(len(text) for text in column)) for column in zip(self.columns, *texts, strict=True)]
+        line = "+" + "+".join("-" * wide for wide in widths) + "+"
+
+        def drawn(row: Sequence[str]) -> str:
+            cells = [text.rjust(wide) if width else text.ljust(wide) for text, wide in zip(row, widths, strict=True)]
+            return "|" + "|".join(cells) + "|"
+
+        more = f"only showing top {n} rows\n" if len(self._rows) > n else ""
+        return "\n".join([line, drawn(self.columns), line, *map(drawn, texts), line, more])
+
+    # --- Spark ---------------------------------------------------------------------------------------------------
+
+    def _real(self) -> DataFrame:
+        if self._frame is None:
+            self._frame = self._spark_of().createDataFrame(self._rows, self.schema)
+        return self._frame
+
+
+def _imported(name: str) -> Any:
+    """A module of pyspark: it is heavy, so only when it is used, and it may be missing."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingDependency(
+            "rows of Spark need pyspark, which is not installed",
+            hint='install it with: pip install "lakebed[spark]", or take the result with toArrow()',
+        ) from error
+
+
+def _shown(value: Any, width: int) -> str:
+    text = "NULL" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    if width and len(text) > width:
+        return text[: width - 3] + "..." if width > 3 else text[:width]
+    return text

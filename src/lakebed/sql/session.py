@@ -1,0 +1,93 @@
+"""What statements need of the lake they run on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from lakebed.sql.result import SmallResult
+from lakebed.table.table import Table
+
+
+class SqlLake(Protocol):
+    """The lake, as far as SQL is concerned. `lakebed.lake.Lake` is one."""
+
+    settings: dict[str, str]
+    """What SET has set for this lake: keys without `spark.paimon.`."""
+
+    @property
+    def spark(self) -> Any:
+        """The Spark session; starts one."""
+        ...
+
+    @property
+    def is_spark_started(self) -> bool:
+        """Whether there is a Spark session already."""
+        ...
+
+    @property
+    def current_database(self) -> str:
+        """The database that plain table names refer to."""
+        ...
+
+    def use(self, database: str) -> None:
+        """Makes a database the current one."""
+        ...
+
+    def databases(self) -> list[str]:
+        """Names of all databases."""
+        ...
+
+    def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
+        """Makes a database."""
+        ...
+
+    def drop_database(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
+        """Removes a database."""
+        ...
+
+    def tables(self, database: str | None = None) -> list[str]:
+        """Names of the tables of a database."""
+        ...
+
+    def table(self, name: str) -> Table:
+        """The table of that name."""
+        ...
+
+    def has_table(self, name: str) -> bool:
+        """Whether there is such a table."""
+        ...
+
+    def create_table(
+        self,
+        name: str,
+        schema: Any,
+        *,
+        primary_key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+        if_not_exists: bool = False,
+    ) -> Table:
+        """Makes a table and returns it."""
+        ...
+
+    def drop_table(self, name: str, *, if_exists: bool = False) -> None:
+        """Removes a table."""
+        ...
+
+    def rename_table(self, old: str, new: str) -> None:
+        """Gives a table another name."""
+        ...
+
+
+def result(lake: SqlLake, columns: Mapping[str, pa.DataType], rows: Iterable[Sequence[Any]]) -> SmallResult:
+    """Rows as a statement returns them."""
+    return SmallResult(pa.schema(list(columns.items())), list(rows), lambda: lake.spark)
+
+
+def nothing(lake: SqlLake) -> SmallResult:
+    """What a statement returns that has nothing to say."""
+    return result(lake, {}, [])

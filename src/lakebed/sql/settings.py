@@ -1,0 +1,115 @@
+"""SET and RESET: options for all statements of a lake, and settings of Spark.
+
+`spark.paimon.<option>` and `spark.lakebed.<option>` are options of tables, as if each statement gave them in a hint.
+`spark.paimon.<catalog>.<database>.<table>.<option>` means tables of that name only, `*` any. They live in the lake and
+need no Spark. Settings of Flink's jobs are taken and have no effect. Everything else is Spark's.
+"""
+
+from __future__ import annotations
+
+import logging
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakebed.errors import InvalidOption
+from lakebed.options import (
+    WRITE_MERGE_SCHEMA,
+    WRITE_MERGE_SCHEMA_EXPLICIT_CAST,
+    WRITE_MERGE_SCHEMA_TYPE_WIDENING,
+    check_options,
+)
+from lakebed.options.table import find_option
+from lakebed.sql.ddl_statements import ResetSetting, SetSetting
+from lakebed.sql.session import SqlLake, nothing, result
+
+if TYPE_CHECKING:
+    pass
+
+_log = logging.getLogger(__name__)
+_PREFIXES = ("spark.paimon.", "spark.lakebed.")
+_WRITE_SETTINGS = tuple(
+    option.key for option in (WRITE_MERGE_SCHEMA, WRITE_MERGE_SCHEMA_TYPE_WIDENING, WRITE_MERGE_SCHEMA_EXPLICIT_CAST)
+)
+"""What writes of statements do with columns that a table lacks; no option of a table itself."""
+_FLINK = ("execution.", "table.", "sql-client.", "pipeline.", "parallelism.", "state.", "jobmanager.", "taskmanager.")
+"""Beginnings of Flink's settings. They are about its jobs, so scripts that set them mean nothing else here."""
+_SHOWN = {"key": pa.string(), "value": pa.string()}
+
+
+def set_setting(lake: SqlLake, statement: SetSetting) -> Any:
+    """SET."""
+    key = statement.key
+    if key is not None and key.startswith(_FLINK):
+        _log.info("%s is a setting of Flink and has no meaning here", key)
+        return result(lake, _SHOWN, [(key, statement.value)])
+    prefix = _prefix(key)
+    if key is None or prefix is None:
+        return lake.spark.sql(statement.text)
+    option = key.removeprefix(prefix)
+    if statement.value is None:
+        return result(lake, _SHOWN, [(key, lake.settings.get(option, "<undefined>"))])
+    if _option_of(option) in _WRITE_SETTINGS:
+        _check_flag(key, statement.value)
+    else:
+        check_options({_option_of(option): statement.value}, for_create=False, columns=None)
+    lake.settings[option] = statement.value
+    return result(lake, _SHOWN, [(key, statement.value)])
+
+
+def reset_setting(lake: SqlLake, statement: ResetSetting) -> Any:
+    """RESET."""
+    prefix = _prefix(statement.key)
+    if statement.key is None:
+        lake.settings.clear()
+        return lake.spark.sql("RESET") if lake.is_spark_started else nothing(lake)
+    if prefix is None:
+        return lake.spark.sql(statement.text)
+    lake.settings.pop(statement.key.removeprefix(prefix), None)
+    return nothing(lake)
+
+
+def dynamic_options(lake: SqlLake, table: str) -> dict[str, str]:
+    """Options that SET gives to a table, named `t` or `db.t`, as `with_options` takes them."""
+    return {key: value for key, value in _settings_of(lake, table).items() if key not in _WRITE_SETTINGS}
+
+
+def write_settings(lake: SqlLake, table: str) -> dict[str, bool]:
+    """What SET says about merging schemas when a statement writes to a table, by the keys of the options."""
+    found = _settings_of(lake, table)
+    return {key: found.get(key, "false").lower() == "true" for key in _WRITE_SETTINGS}
+
+
+def _check_flag(key: str, value: str) -> None:
+    if value.lower() not in ("true", "false"):
+        raise InvalidOption(f"setting `{key}` is `{value}`", hint="set it to true or false")
+
+
+def _settings_of(lake: SqlLake, table: str) -> dict[str, str]:
+    """Those for the table's name before those for all."""
+    names = table.split("$")[0].split(".")
+    full = ["paimon", names[0] if len(names) == 2 else lake.current_database, names[-1]]
+    general: dict[str, str] = {}
+    special: dict[str, str] = {}
+    for key, value in lake.settings.items():
+        if _is_option(key):
+            general[key] = value
+            continue
+        *patterns, option = key.split(".", 3)
+        if all(fnmatchcase(name, pattern) for name, pattern in zip(full, patterns, strict=True)):
+            special[option] = value
+    return {**general, **special}
+
+
+def _prefix(key: str | None) -> str | None:
+    return next((prefix for prefix in _PREFIXES if key is not None and key.lower().startswith(prefix)), None)
+
+
+def _is_option(key: str) -> bool:
+    return find_option(key) is not None or key.count(".") < 3
+
+
+def _option_of(key: str) -> str:
+    """The option itself, without the names of the tables it is for."""
+    return key if _is_option(key) else key.split(".", 3)[3]

@@ -1,0 +1,104 @@
+"""Results that need no Spark: they look like a DataFrame, and start one only when they must."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import Row
+
+from lakebed.errors import MissingDependency
+from lakebed.sql.result import SmallResult
+
+SCHEMA = pa.schema([("name", pa.string()), ("n", pa.int64()), ("ok", pa.bool_())])
+ROWS = [("a", 1, True), ("b", None, False), ("c", 3, None)]
+
+
+class FakeSpark:
+    """Counts how often a real DataFrame is made."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[Any, Any]] = []
+
+    def createDataFrame(self, rows: Any, schema: Any) -> Any:  # noqa: N802 - Spark's name
+        """What a session would make."""
+        self.made.append((rows, schema))
+        return "a frame with a join method"
+
+
+def never() -> Any:
+    """A session that must not be asked for."""
+    raise AssertionError("Spark was started")
+
+
+def test_rows_without_spark() -> None:
+    """Rows, counts and columns come without a session."""
+    found = SmallResult(SCHEMA, ROWS, never)
+    row = Row("name", "n", "ok")
+    assert found.collect() == [row(*values) for values in ROWS]
+    assert found.collect()[0].name == "a"
+    assert found.count() == 3
+    assert not found.isEmpty()
+    assert found.columns == ["name", "n", "ok"]
+    assert found.first() == row("a", 1, True)
+    assert found.head() == row("a", 1, True)
+    assert found.head(2) == found.take(2) == found.collect()[:2]
+    assert found.tail(1) == found.collect()[2:]
+    assert list(found.toLocalIterator()) == found.collect()
+    assert found.toArrow() == pa.table([pa.array(column) for column in zip(*ROWS, strict=True)], schema=SCHEMA)
+    assert found.toPandas()["name"].tolist() == ["a", "b", "c"]
+    assert found.dtypes == [("name", "string"), ("n", "bigint"), ("ok", "boolean")]
+    assert found.schema.simpleString() == "struct<name:string,n:bigint,ok:boolean>"
+    assert repr(found) == "DataFrame[name: string, n: bigint, ok: boolean]"
+
+
+def test_empty() -> None:
+    """No rows, or not even columns, is a result too."""
+    assert SmallResult(SCHEMA, [], never).first() is None
+    assert SmallResult(SCHEMA, [], never).toArrow().num_rows == 0
+    nothing = SmallResult(pa.schema([]), [], never)
+    assert (nothing.collect(), nothing.columns, nothing.toArrow().num_columns) == ([], [], 0)
+
+
+def test_show(capsys: pytest.CaptureFixture[str]) -> None:
+    """The table that Spark draws."""
+    SmallResult(SCHEMA, [*ROWS, ("x" * 30, 4, True)], never).show()
+    assert capsys.readouterr().out == (
+        "+--------------------+----+-----+\n"
+        "|                name|   n|   ok|\n"
+        "+--------------------+----+-----+\n"
+        "|                   a|   1| true|\n"
+        "|                   b|NULL|false|\n"
+        "|                   c|   3| NULL|\n"
+        "|xxxxxxxxxxxxxxxxx...|   4| true|\n"
+        "+--------------------+----+-----+\n\n"
+    )
+    SmallResult(SCHEMA, ROWS, never).show(1, truncate=False)
+    assert capsys.readouterr().out == (
+        "+----+---+----+\n|name|n  |ok  |\n+----+---+----+\n|a   |1  |true|\n+----+---+----+\n"
+        "only showing top 1 rows\n\n"
+    )
+    SmallResult(SCHEMA, ROWS, never).printSchema()
+    assert " |-- n: bigint (nullable = true)" in capsys.readouterr().out
+
+
+def test_anything_else_is_a_real_frame() -> None:
+    """Other attributes are those of a DataFrame, which is made once."""
+    spark = FakeSpark()
+    found = SmallResult(SCHEMA, ROWS, lambda: spark)
+    assert found.upper() == "A FRAME WITH A JOIN METHOD"
+    assert found.title() == "A Frame With A Join Method"
+    assert [rows for rows, _ in spark.made] == [ROWS]
+    with pytest.raises(AttributeError):
+        _ = found.__no_such_protocol__
+
+
+def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where pyspark is missing, rows of its kind are, too; Arrow is not."""
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    found = SmallResult(SCHEMA, ROWS, never)
+    with pytest.raises(MissingDependency, match="toArrow"):
+        found.collect()
+    assert found.toArrow().num_rows == 3
