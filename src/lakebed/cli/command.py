@@ -1,0 +1,68 @@
+"""What a command is, and the parser that turns wrong arguments into the same errors as everything else."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
+
+from lakebed.cli.output import Output
+from lakebed.errors import InvalidArgument
+
+OK, FOUND_SOMETHING, FAILED, INTERRUPTED = 0, 1, 2, 130
+"""How a command may end. FOUND_SOMETHING is what a check says that found something wrong."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises instead of ending the program, and takes no abbreviations: scripts must not break by a new option."""
+
+    def __init__(self, prog: str, description: str, epilog: str | None = None) -> None:
+        form = argparse.RawDescriptionHelpFormatter
+        super().__init__(prog, description=description, epilog=epilog, allow_abbrev=False, formatter_class=form)
+
+    def error(self, message: str) -> NoReturn:
+        """Raises what is wrong with the arguments."""
+        raise InvalidArgument(message, hint=f"see `{self.prog} --help`")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What a command takes and does. `run` returns how it ended."""
+
+    arguments: Callable[[Parser], None]
+    run: Callable[[argparse.Namespace, Output], int]
+
+
+def whole_number(text: str) -> int:
+    """An argument that counts something."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = -1
+    if value < 0:
+        raise InvalidArgument(f"`{text}` is not a whole number", hint="write it with digits only, such as 5")
+    return value
+
+
+def names(text: str) -> list[str]:
+    """An argument that lists names, with commas between them."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def sentence_of(error: Exception) -> str:
+    """What an error of somebody else says, on one line: query plans and stack traces come behind."""
+    return f"{type(error).__name__}: {error}".partition("\n")[0].rstrip()
+
+
+__all__ = [
+    "FAILED",
+    "FOUND_SOMETHING",
+    "INTERRUPTED",
+    "OK",
+    "Command",
+    "Parser",
+    "names",
+    "sentence_of",
+    "whole_number",
+]

@@ -1,0 +1,143 @@
+"""`lakebed files`, `compact` and `check`: what a table is made of, and whether it is in order."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakebed.cli.command import FOUND_SOMETHING, OK, Command, Parser, whole_number
+from lakebed.cli.lakes import open_lake
+from lakebed.cli.output import Output, Show
+from lakebed.cli.progress import compaction_progress
+from lakebed.cli.system_rows import add_columns, print_system_table
+from lakebed.cli.values import seconds_text, size_text
+from lakebed.errors import InvalidArgument, NotFound, did_you_mean
+from lakebed.schema.casts import cast_array
+from lakebed.types.logical import STRING
+
+if TYPE_CHECKING:
+    from lakebed.lake import Lake
+    from lakebed.table.table import Table
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+_SHOWN_FILES = {
+    "partition": "partition",
+    "bucket": "bucket",
+    "level": "level",
+    "record_count": "records",
+    "file_size_in_bytes": "size",
+    "min_key": "min_key",
+    "max_key": "max_key",
+    "file_path": "file",
+}
+
+
+def _files_arguments(parser: Parser) -> None:
+    parser.add_argument("table", help="a name such as db.t")
+    state = parser.add_mutually_exclusive_group()
+    state.add_argument("--snapshot", type=whole_number, metavar="N", help="the files of this snapshot")
+    state.add_argument("--tag", metavar="NAME", help="the files of this tag")
+    add_columns(parser)
+
+
+def _files(given: argparse.Namespace, out: Output) -> int:
+    view = open_lake(given).table(f"{given.table}$files")
+    if given.snapshot is not None or given.tag is not None:
+        view = view.at(snapshot=given.snapshot, tag=given.tag)
+    shows: dict[str, Show] = {"file_size_in_bytes": size_text, "creation_time": seconds_text}
+    if not given.wide:
+        shows["file_path"] = lambda path: path.rpartition("/")[2]
+    print_system_table(given, out, view, _SHOWN_FILES, shows)
+    return OK
+
+
+FILES = Command(_files_arguments, _files)
+
+# --- compact ---------------------------------------------------------------------------------------------------------
+
+
+def _compact_arguments(parser: Parser) -> None:
+    parser.add_argument("tables", nargs="+", metavar="table", help="names such as db.t")
+    parser.add_argument("--full", action="store_true", help="merge all files of each bucket, not only what is due")
+    parser.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="COLUMN=VALUE",
+        help="only partitions with this value; may be given several times",
+    )
+
+
+def _compact(given: argparse.Namespace, out: Output) -> int:
+    lake = open_lake(given)
+    done = [_compacted(lake.table(name), given, out) for name in given.tables]
+    out.records(done, [_told(members) for members in done])
+    return OK
+
+
+def _compacted(table: Table, given: argparse.Namespace, out: Output) -> dict[str, Any]:
+    where = _partition_filter(table, given.where)
+    before = len(table.scan(where).files)
+    began = time.monotonic()
+    with compaction_progress(table.name, is_shown=out.is_terminal) as progress:
+        snapshot = table.compact(given.full, where, progress=progress)
+    return {
+        "table": table.name,
+        "snapshot": None if snapshot is None else snapshot.id,
+        "files_before": before,
+        "files_after": len(table.scan(where).files),
+        "seconds": round(time.monotonic() - began, 3),
+    }
+
+
+def _told(done: dict[str, Any]) -> str:
+    if done["snapshot"] is None:
+        return f"{done['table']}: nothing was due"
+    became = f"{done['files_before']} files became {done['files_after']}"
+    return f"{done['table']}: {became} in {done['seconds']:.1f} s, snapshot {done['snapshot']}"
+
+
+def _partition_filter(table: Table, conditions: list[str]) -> list[tuple[str, str, Any]] | None:
+    """Conditions as a filter with values of the columns' types."""
+    found = []
+    for condition in conditions:
+        name, equals, value = condition.partition("=")
+        if not equals:
+            raise InvalidArgument(f"`{condition}` is no condition", hint="write it as in dt=2024-01-01")
+        if name not in table.partition_by:
+            raise NotFound(
+                f"table `{table.name}` has no partition column `{name}`", hint=did_you_mean(name, table.partition_by)
+            )
+        target = table.schema.field(name).type
+        found.append((name, "==", cast_array(pa.array([value]), STRING, target)[0].as_py()))
+    return found or None
+
+
+COMPACT = Command(_compact_arguments, _compact)
+
+# --- check -----------------------------------------------------------------------------------------------------------
+
+
+def _check_arguments(parser: Parser) -> None:
+    parser.add_argument("tables", nargs="*", metavar="table", help="names such as db.t; all tables without any")
+
+
+def _check(given: argparse.Namespace, out: Output) -> int:
+    lake = open_lake(given)
+    done = [(name, lake.table(name).check()) for name in given.tables or _all_tables(lake)]
+    sentences = [f"{name}: {sentence}" for name, findings in done for sentence in findings or ["all is well"]]
+    out.records([{"table": name, "findings": findings} for name, findings in done], sentences)
+    return FOUND_SOMETHING if any(findings for _, findings in done) else OK
+
+
+def _all_tables(lake: Lake) -> list[str]:
+    return [f"{database}.{table}" for database in lake.databases() for table in lake.tables(database)]
+
+
+CHECK = Command(_check_arguments, _check)
+
+__all__ = ["CHECK", "COMPACT", "FILES"]

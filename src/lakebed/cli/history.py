@@ -1,0 +1,117 @@
+"""`lakebed snapshots`, `tag` and `expire`: what a table was, what is kept of it, and what goes."""
+
+from __future__ import annotations
+
+import argparse
+
+from lakebed.cli.command import OK, Command, Parser, whole_number
+from lakebed.cli.lakes import open_lake, open_table
+from lakebed.cli.output import Output
+from lakebed.cli.system_rows import add_columns, print_arrow, print_system_table
+from lakebed.cli.values import seconds_text
+
+# --- snapshots -------------------------------------------------------------------------------------------------------
+
+_SHOWN_SNAPSHOTS = {
+    "snapshot_id": "snapshot",
+    "commit_kind": "kind",
+    "operation": "operation",
+    "commit_time": "time",
+    "total_record_count": "records",
+    "delta_record_count": "change",
+    "schema_id": "schema",
+}
+_SHOWN_TAGS = {
+    "tag_name": "tag",
+    "snapshot_id": "snapshot",
+    "commit_time": "time",
+    "record_count": "records",
+    "create_time": "created",
+    "time_retained": "retained",
+}
+
+
+def _snapshots_arguments(parser: Parser) -> None:
+    parser.add_argument("table", help="a name such as db.t")
+    parser.add_argument("--limit", type=whole_number, metavar="N", help="the newest N only")
+    add_columns(parser)
+
+
+def _snapshots(given: argparse.Namespace, out: Output) -> int:
+    view = open_lake(given).table(f"{given.table}$snapshots")
+    found = view.to_arrow(given.columns)
+    if given.limit is not None:
+        found = found.slice(max(0, found.num_rows - given.limit))
+    shown = None if given.columns or given.wide else _SHOWN_SNAPSHOTS
+    print_arrow(out, found, shown, {"commit_time": seconds_text})
+    return OK
+
+
+SNAPSHOTS = Command(_snapshots_arguments, _snapshots)
+
+# --- tag -------------------------------------------------------------------------------------------------------------
+
+
+def _tag_arguments(parser: Parser) -> None:
+    parser.add_argument("action", choices=["create", "delete", "list"])
+    parser.add_argument("table", help="a name such as db.t")
+    parser.add_argument("name", nargs="?", help="the tag; needed to create or delete one")
+    parser.add_argument("--snapshot", type=whole_number, metavar="N", help="tag this snapshot, not the latest")
+    parser.add_argument("--time-retained", metavar="TIME", help="let the tag expire after a time such as '7 d'")
+    add_columns(parser)
+    parser.set_defaults(needs_name=lambda: parser.error("which tag? name it after the table"))
+
+
+def _tag(given: argparse.Namespace, out: Output) -> int:
+    if given.action == "list":
+        view = open_lake(given).table(f"{given.table}$tags")
+        shows = {"commit_time": seconds_text, "create_time": seconds_text}
+        print_system_table(given, out, view, _SHOWN_TAGS, shows)
+        return OK
+    if given.name is None:
+        given.needs_name()
+    table = open_table(given)
+    if given.action == "delete":
+        table.delete_tag(given.name)
+        out.record({"table": table.name, "deleted": given.name}, f"{table.name}: tag {given.name} is gone")
+        return OK
+    table.create_tag(given.name, given.snapshot, given.time_retained)
+    view = open_lake(given).table(f"{given.table}$tags")
+    (snapshot,) = view.to_arrow(["snapshot_id"], [("tag_name", "==", given.name)]).column(0).to_pylist()
+    members = {"table": table.name, "tag": given.name, "snapshot": snapshot}
+    out.record(members, f"{table.name}: tag {given.name} names snapshot {snapshot}")
+    return OK
+
+
+TAG = Command(_tag_arguments, _tag)
+
+# --- expire ----------------------------------------------------------------------------------------------------------
+
+
+def _expire_arguments(parser: Parser) -> None:
+    parser.add_argument("table", help="a name such as db.t")
+    parser.add_argument("--older-than", metavar="TIME", help="remove what was replaced before, as 2024-05-14 13:45:00")
+    parser.add_argument("--retain-max", type=whole_number, metavar="N", help="keep at most the newest N")
+    parser.add_argument("--retain-min", type=whole_number, metavar="N", help="keep at least the newest N")
+    parser.add_argument("--max-deletes", type=whole_number, metavar="N", help="remove at most N snapshots")
+
+
+def _expire(given: argparse.Namespace, out: Output) -> int:
+    table = open_table(given)
+    expired = table.expire_snapshots(given.older_than, given.retain_max, given.retain_min, given.max_deletes)
+    members = {
+        "table": table.name,
+        "snapshots": list(expired.snapshots),
+        "changelogs": list(expired.changelogs),
+        "file_count": expired.file_count,
+    }
+    told = f"{len(expired.snapshots)} snapshots and {expired.file_count} files are gone"
+    if expired.changelogs:
+        told = f"{len(expired.changelogs)} changelogs, {told}"
+    out.record(members, f"{table.name}: {told if expired else 'nothing was due'}")
+    return OK
+
+
+EXPIRE = Command(_expire_arguments, _expire)
+
+__all__ = ["EXPIRE", "SNAPSHOTS", "TAG"]

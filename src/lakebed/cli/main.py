@@ -1,0 +1,106 @@
+"""`lakebed COMMAND …`: finds the command, runs it, and says how it ended.
+
+The modules of commands are loaded when they are asked for, so that a short command takes a short time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+
+from lakebed.cli.command import FAILED, INTERRUPTED, OK, Command, Parser, sentence_of
+from lakebed.cli.output import FORMATS, Output
+from lakebed.errors import InvalidArgument, LakebedError, did_you_mean
+from lakebed.version import VERSION
+
+COMMANDS = {
+    "sql": ("sql", "run SQL: a statement, a file, or what you type"),
+    "tables": ("tables", "list the tables"),
+    "describe": ("tables", "show a table's columns, keys and options"),
+    "snapshots": ("history", "list a table's snapshots"),
+    "files": ("files", "list a table's data files"),
+    "compact": ("files", "merge a table's files"),
+    "expire": ("history", "remove old snapshots and the files that only they need"),
+    "tag": ("history", "create, delete or list tags: names for snapshots"),
+    "diff": ("changes", "show what differs between two snapshots or tags"),
+    "tail": ("changes", "follow a table's changes"),
+    "check": ("files", "prove the rules of the levels on tables, by their metadata"),
+    "options": ("options", "print the reference of all table options"),
+}
+"""Module and purpose of each command."""
+
+_DEBUG = "LAKEBED_DEBUG"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command; the number is the exit status: 0 if all is well, 1 for findings, 2 if it could not run."""
+    try:
+        return _run(sys.argv[1:] if arguments is None else list(arguments))
+    except LakebedError as error:
+        return _failed(error.message, error.hint)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Nothing more may be written, not even at the end of the program.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Exception as error:  # noqa: BLE001 - a program for people ends with a sentence, not with a traceback
+        if _DEBUG in os.environ:
+            traceback.print_exc()
+        return _failed(sentence_of(error), f"set {_DEBUG}=1 to see where this comes from")
+
+
+def _run(arguments: list[str]) -> int:
+    parser = Parser("lakebed", "Tables of a lake from the command line.", _listing())
+    parser.add_argument("--version", action="version", version=f"lakebed {VERSION}")
+    _add_common(parser, os.environ.get("LAKEBED_WAREHOUSE", "./warehouse"), "table")
+    parser.add_argument("command", nargs="?", metavar="COMMAND", help="what to do")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="…", help="see `lakebed COMMAND --help`")
+    try:
+        given = parser.parse_args(arguments)
+        if given.command is None:
+            parser.print_help()
+            return OK
+        if given.command not in COMMANDS:
+            hint = f"{did_you_mean(given.command, COMMANDS)}; see `lakebed --help`"
+            raise InvalidArgument(f"there is no command `{given.command}`", hint=hint)
+        command, own = _command(given)
+        given = own.parse_args(given.arguments)
+    except SystemExit as end:
+        return int(end.code or 0)  # after --help or --version
+    return command.run(given, Output(given.format))
+
+
+def _command(given: argparse.Namespace) -> tuple[Command, Parser]:
+    module, purpose = COMMANDS[given.command]
+    command: Command = getattr(import_module(f"lakebed.cli.{module}"), given.command.upper())
+    parser = Parser(f"lakebed {given.command}", purpose[0].upper() + purpose[1:] + ".")
+    command.arguments(parser)
+    _add_common(parser, given.warehouse, given.format)
+    return command, parser
+
+
+def _add_common(parser: Parser, warehouse: str, form: str) -> None:
+    group = parser.add_argument_group("all commands")
+    place = "directory or URL of the lake; default: $LAKEBED_WAREHOUSE, or ./warehouse"
+    group.add_argument("--warehouse", default=warehouse, metavar="PATH", help=place)
+    group.add_argument("--format", default=form, choices=FORMATS, help="how to print; default: table")
+
+
+def _listing() -> str:
+    width = max(map(len, COMMANDS))
+    return "commands:\n" + "\n".join(f"  {name:<{width}}  {purpose}" for name, (_, purpose) in COMMANDS.items())
+
+
+def _failed(message: str, hint: str) -> int:
+    sys.stdout.flush()
+    print(f"error: {message}\n  -> {hint}", file=sys.stderr)  # noqa: T201
+    return FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""Values as people and programs read them: texts for tables and CSV, plain data for JSON."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import json
+import math
+from decimal import Decimal
+
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+def plain(value: object) -> object:
+    """The value as JSON has it. Times are ISO 8601, decimals exact texts, bytes base64, maps lists of pairs."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)  # JSON knows no NaN
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return format(value, "f") if isinstance(value, Decimal) else str(value)
+
+
+def to_json(value: object) -> str:
+    """The value as JSON on one line."""
+    return json.dumps(plain(value), ensure_ascii=False)
+
+
+def text(value: object, null: str = "") -> str:
+    """The value as one line of text; what is nested as JSON."""
+    if value is None:
+        return null
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dt.datetime):
+        return value.isoformat(sep=" ")
+    if isinstance(value, dict | list | tuple):
+        return to_json(value)
+    return " ".join(str(plain(value)).splitlines())
+
+
+def size_text(size_bytes: int) -> str:
+    """A number of bytes in the unit that suits it."""
+    size, unit = float(size_bytes), 0
+    while size >= 1000 and unit + 1 < len(_UNITS):
+        size, unit = size / 1000, unit + 1
+    return f"{size_bytes} B" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
+
+
+def seconds_text(moment: dt.datetime) -> str:
+    """A time without fractions of a second."""
+    return moment.isoformat(sep=" ", timespec="seconds")
+
+
+__all__ = ["plain", "seconds_text", "size_text", "text", "to_json"]

@@ -1,0 +1,206 @@
+"""The program as a whole: finding commands, the lake and the format, and ending well."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lakebed
+from lakebed.cli import main as program
+from lakebed.cli.main import COMMANDS
+from lakebed.version import VERSION
+
+from .conftest import Run
+
+STARTING_BUDGET_S = 0.4
+
+
+def test_help_lists_every_command(run: Run) -> None:
+    """Without a command, or with --help, the commands are listed with what they do."""
+    for arguments in ((), ("--help",)):
+        ran = run(*arguments)
+        assert (ran.status, ran.err) == (0, "")
+        for name, (_, purpose) in COMMANDS.items():
+            assert any(line.split() == [name, *purpose.split()] for line in ran.lines), name
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(run: Run, command: str) -> None:
+    """`--help` behind a command tells its arguments and those of all commands."""
+    ran = run(command, "--help")
+    assert (ran.status, ran.err) == (0, "")
+    assert f"usage: lakebed {command}" in ran.out
+    assert "--warehouse" in ran.out
+    assert "--format" in ran.out
+
+
+def test_version(run: Run) -> None:
+    """The version is printed and nothing else."""
+    assert run("--version").out == f"lakebed {VERSION}\n"
+
+
+def test_unknown_commands(run: Run) -> None:
+    """A mistyped command is answered with the nearest one, on the error stream, with status 2."""
+    ran = run("tabels")
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.splitlines() == [
+        "error: there is no command `tabels`",
+        "  -> did you mean `tables`?; see `lakebed --help`",
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("tables", "--nope"),
+        ("describe",),
+        ("tables", "--format", "xml"),
+        ("--format", "xml", "tables"),
+        ("tag", "remove", "events"),
+        ("tables", "--form", "json"),
+        ("files", "events", "--snapshot", "1", "--tag", "x"),
+        ("snapshots", "events", "--limit", "-1"),
+    ],
+)
+def test_wrong_arguments(run: Run, arguments: tuple[str, ...]) -> None:
+    """Wrong arguments are said on the error stream with a next step, and nothing runs."""
+    ran = run(*arguments)
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith("error: ")
+    assert "\n  -> " in ran.err
+
+
+def test_errors_of_the_lake(run: Run) -> None:
+    """An error of lakebed is its message and its hint."""
+    ran = run("describe", "shop.order")
+    assert (ran.status, ran.out) == (2, "")
+    assert "error: table `shop.order` does not exist" in ran.err
+    assert "did you mean `orders`?" in ran.err
+
+
+def test_errors_of_ours(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody foresaw is still a sentence; the traceback is there for those who ask for it."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("no such luck\nand a long plan")
+
+    monkeypatch.setattr(program, "import_module", fail)
+    ran = run("tables")
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.splitlines() == [
+        "error: RuntimeError: no such luck",
+        "  -> set LAKEBED_DEBUG=1 to see where this comes from",
+    ]
+    monkeypatch.setenv("LAKEBED_DEBUG", "1")
+    assert "Traceback" in run("tables").err
+
+
+def test_interrupting(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C ends a command without a word, with the status that shells expect."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lakebed, "connect", interrupt)
+    ran = run("describe", "events")
+    assert (ran.status, ran.out, ran.err) == (130, "", "")
+
+
+def test_common_options_stand_anywhere(run: Run, lake: lakebed.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """--warehouse and --format work before the command and behind it; the nearer one counts."""
+    path = os.environ["LAKEBED_WAREHOUSE"]
+    monkeypatch.delenv("LAKEBED_WAREHOUSE")
+    expected = [{"database": "default", "table": "events"}, {"database": "shop", "table": "orders"}]
+    assert run("--warehouse", path, "--format", "json", "tables").json == expected
+    assert run("tables", "--format", "json", "--warehouse", path).json == expected
+    assert run("--warehouse", "/nowhere", "--format", "csv", "tables", "--warehouse", path).lines[0] == "database,table"
+
+
+def test_a_lake_that_is_not_there(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A mistyped path is no empty lake; without one it is ./warehouse."""
+    monkeypatch.delenv("LAKEBED_WAREHOUSE")
+    monkeypatch.chdir(tmp_path)
+    for command in (["tables"], ["describe", "t"], ["check"]):
+        ran = run(*command)
+        assert ran.status == 2
+        assert "there is no lake at ./warehouse" in ran.err
+        assert "--warehouse" in ran.err
+    lakebed.connect(tmp_path / "warehouse").create_table("t", {"a": "INT"})
+    assert run("tables", "--format", "csv").lines == ["database,table", "default,t"]
+
+
+def _as_a_program(*arguments: str, lake: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "lakebed", *arguments],
+        env={**os.environ, "LAKEBED_WAREHOUSE": str(lake)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_as_a_program(tmp_path: Path) -> None:
+    """`python -m lakebed` is the same program: output, errors and status."""
+    lakebed.connect(tmp_path).create_table("t", {"a": "INT"})
+    done = _as_a_program("tables", "--format", "json", lake=tmp_path)
+    assert (done.returncode, json.loads(done.stdout)) == (0, [{"database": "default", "table": "t"}])
+    assert _as_a_program("describe", "x", lake=tmp_path).returncode == 2
+
+
+def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
+    """`lakebed … | head -1` ends without complaints."""
+    lakebed.connect(tmp_path).create_table("t", {"a": "INT"})
+    command = f'"{sys.executable}" -m lakebed --warehouse "{tmp_path}" options | head -1'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("option")
+    assert done.stderr == ""
+
+
+def test_listing_starts_quickly(tmp_path: Path) -> None:
+    """`lakebed tables` loads little, and takes little more than the start of Python and Arrow."""
+    lakebed.connect(tmp_path).create_table("t", {"a": "INT"})
+    code = (
+        "import sys, time\nfrom lakebed.cli.main import main\n"
+        f"main(['--warehouse', {str(tmp_path)!r}, 'tables'])\n"
+        "heavy = {'rich', 'lakebed.table.table', 'sqlglot', 'pyspark'} & set(sys.modules)\n"
+        "print(time.process_time(), sorted(heavy))"
+    )
+    runs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()[-1]
+        for _ in range(3)
+    ]
+    assert all(run.endswith("[]") for run in runs)
+    # The fastest of three, and CPU rather than wall time: a busy machine slows single runs down.
+    assert min(float(run.split()[0]) for run in runs) < STARTING_BUDGET_S
+
+
+def test_ctrl_c_ends_tail(tmp_path: Path) -> None:
+    """A followed table is left by Ctrl-C at once, without a traceback, with status 0."""
+    lakebed.connect(tmp_path).create_table("t", {"a": "INT"})
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lakebed", "--warehouse", str(tmp_path), "tail", "t", "--interval", "50 ms"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    lines: list[str] = []
+    began = time.monotonic()
+    while not lines and time.monotonic() - began < 60:
+        # Written again and again until the program, which starts in its own time, has seen one.
+        lakebed.connect(tmp_path).table("t").write(pa.table({"a": pa.array([1], pa.int32())}))
+        time.sleep(0.3)
+        ready, _, _ = select.select([process.stdout], [], [], 0)
+        lines = [process.stdout.readline().rstrip(), process.stdout.readline().rstrip()] if ready else []
+    process.send_signal(2)
+    _, errors = process.communicate(timeout=30)
+    assert lines[:2] == ["rowkind  a", "+I       1"]
+    assert (process.returncode, errors) == (0, "")
