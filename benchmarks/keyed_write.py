@@ -4,7 +4,8 @@
 
 The rows of `merge_read`: one commit of 2 M rows in random key order, then five of 200 k rows. They are handed over as a
 stream of batches of 100 k rows that is read from a file meanwhile, so the peak of a process is the writer's own doing.
-Each measurement is a process of its own that has imported everything before its clock starts; the median counts.
+Each measurement is a process of its own that has imported everything before its clock starts; the median counts. None
+of them loads pandas, which pyarrow would do if it is installed, unless the writer needs it.
 `ratio` is the peer's time (or memory) divided by ours. pypaimon's plain Python writer is measured with `--plain` only.
 """
 
@@ -29,6 +30,11 @@ BATCH_ROWS = 100_000
 
 MEASURE = """
 import json, re, sys, time
+class NoPandas:  # pyarrow loads it (55 MB) wherever it happens to be installed
+    def find_spec(name, path=None, target=None):
+        if name == "pandas":
+            raise ImportError(name)
+sys.meta_path.insert(0, NoPandas)
 import pyarrow as pa
 warehouse, sources = sys.argv[1], sys.argv[2:]
 def batches(source):
@@ -56,11 +62,6 @@ timed(write)
 """
 WRITERS = {
     "lakebed": """
-class NoPandas:  # pyarrow loads it (55 MB) if it is there; our tests need it, neither lakebed nor rust does
-    def find_spec(name, path=None, target=None):
-        if name == "pandas":
-            raise ImportError(name)
-sys.meta_path.insert(0, NoPandas)
 import lakebed
 table = lakebed.connect(warehouse).table("t")
 def write(batches):
@@ -75,6 +76,7 @@ table = PaimonCatalog({"warehouse": warehouse}).get_table(("default", "t"))
 """
     + PEER.format(write_batch="write_arrow"),
     "pypaimon": """
+sys.meta_path.remove(NoPandas)  # it can not do without
 from pypaimon import CatalogFactory
 table = CatalogFactory.create({"warehouse": warehouse}).get_table("default.t")
 """

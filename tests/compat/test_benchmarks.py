@@ -11,10 +11,21 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
-    "name", ["append_table", "bucket_hash", "compaction", "keyed_write", "lookup_changelog", "memory", "merge_read"]
+    "name",
+    [
+        "append_table",
+        "bucket_hash",
+        "compaction",
+        "keyed_write",
+        "lookup_changelog",
+        "memory",
+        "merge_read",
+        pytest.param("spark_read", marks=pytest.mark.spark),
+        pytest.param("spark_upsert", marks=pytest.mark.spark),
+    ],
 )
 def test_benchmark_runs(name: str) -> None:
-    """Every benchmark reaches its end and reports JSON."""
+    """Every benchmark reaches its end and reports JSON; those on Spark with the peers that have been built here."""
     assert {path.stem for path in (ROOT / "benchmarks").glob("*.py")} == {
         "__init__",
         "append_table",
@@ -25,6 +36,10 @@ def test_benchmark_runs(name: str) -> None:
         "memory",
         "merge_read",
         "peers",
+        "spark_peers",
+        "spark_read",
+        "spark_upsert",
+        "spark_worker",
     }
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.{name}", "--small", "--json"],
@@ -34,5 +49,6 @@ def test_benchmark_runs(name: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert done.stdout
     for line in done.stdout.splitlines():
         assert json.loads(line)["benchmark"] == name

@@ -44,9 +44,41 @@ def prepare(name: str) -> Environment:
     return _prepare_python(name)
 
 
+def prepare_jars(name: str) -> list[Path]:
+    """The jars that `<name>-pom.xml` pins, fetched when the cache has them not. A peer on Spark is nothing but jars."""
+    if shutil.which("mvn") is None:
+        raise JudgeUnavailable(f"the jars of {name} need mvn on the PATH")
+    pins = _jar_pins(name)
+    directory = _directory(name, [pins])
+
+    def build() -> None:
+        _run(["mvn", "-q", "-B", "-f", str(pins), "dependency:copy-dependencies", f"-DoutputDirectory={directory}"])
+
+    _once(name, directory, build)
+    return sorted(directory.glob("*.jar"))
+
+
+def is_at_hand(name: str) -> bool:
+    """Whether the environment of a Python judge, or the jars of a peer, are in the cache."""
+    pins = _jar_pins(name)
+    directory = _directory(name, [pins]) if pins.exists() else _python_directory(name)
+    return (directory / READY).exists()
+
+
+def _jar_pins(name: str) -> Path:
+    return JAVA_SOURCES / f"{name}-pom.xml"
+
+
+def _python_pins(name: str) -> Path:
+    return HERE / f"requirements-{name}.txt"
+
+
+def _python_directory(name: str) -> Path:
+    return _directory(name, [_python_pins(name)], platform.python_version(), platform.machine())
+
+
 def _prepare_python(name: str) -> Environment:
-    pins = HERE / f"requirements-{name}.txt"
-    directory = _directory(name, [pins], platform.python_version(), platform.machine())
+    pins, directory = _python_pins(name), _python_directory(name)
     python = directory / "bin" / "python"
 
     def build() -> None:

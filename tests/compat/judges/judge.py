@@ -186,6 +186,10 @@ class JavaJudge(Judge):
         """Tag a snapshot, the latest one by default."""
         self._process.ask("create_tag", **_named(warehouse, database, table), name=name, snapshot=snapshot)
 
+    def look_after(self, warehouse: Path, database: str, table: str, how: str, **arguments: Any) -> Any:
+        """Tags, branches, rollback, orphans or statistics, by one method of the engine."""
+        return self._process.ask("look_after", **_named(warehouse, database, table), how=how, **arguments)
+
     def buckets(self, warehouse: Path, database: str, table: str, rows: Rows) -> list[int]:
         """The bucket into which the engine would write each of these whole rows of a fixed-bucket table."""
         answer: list[int] = self._process.ask("buckets", **_named(warehouse, database, table), rows=rows_in_order(rows))
