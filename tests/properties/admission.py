@@ -37,6 +37,8 @@ class Objection(Enum):
     LATE = "2.4: a late row, once rows before and after it are merged"
     MIXED_SEQUENCE = "2.3, 3.1: a merged row holds the last known value of each sequence column, a tuple nobody wrote"
     LATE_REMOVAL = "2.3: a -D below its group's stored order removes rows it is merged with, but not older ones"
+    AFTER_REMOVAL = "G-03, 2.4: a function changes what it is given first, but not in a lone row"
+    WITHOUT_ORDER = "G-03: values of a group without an order stay in a lone row, and are ignored by a merge"
 
 
 @dataclass(frozen=True)
@@ -99,8 +101,9 @@ class Admission:
         if not isinstance(engine, PartialUpdate | Aggregation):
             return None
         if not record.is_retract:
-            is_apart = self._needs_company(engine) and any(self._takes_back(each) for each in beside)
-            return Objection.RETRACT_APART if is_apart else None
+            if self._needs_company(engine) and any(self._takes_back(each) for each in beside):
+                return Objection.RETRACT_APART
+            return Objection.AFTER_REMOVAL if self._changes_alone([*before, *beside], record) else None
         if not self._takes_back(record):
             return None
         if isinstance(engine, PartialUpdate) and not engine.groups:
@@ -112,6 +115,14 @@ class Admission:
         if self._needs_company(engine) and (beside or not self.merges_whole):
             return Objection.RETRACT_APART
         return None
+
+    def _changes_alone(self, earlier: Sequence[Record], record: Record) -> bool:
+        """Whether a row looks different if compaction has dropped what removed the rows before it."""
+        if not isinstance(self.model.engine, Aggregation) or not earlier or self._is_there(earlier):
+            return False
+        schema = self.model.schema
+        alone, merged = (self.model.merged(records, schema) for records in ([record], [*earlier, record]))
+        return [schema.row(each) for each in alone] != [schema.row(each) for each in merged]
 
     def _takes_back(self, record: Record) -> bool:
         """Whether the record retracts values, rather than remove the row or do nothing."""
@@ -191,7 +202,10 @@ class Admission:
         engine, schema = self.model.engine, self.model.schema
         if not isinstance(engine, PartialUpdate) or not engine.groups:
             return None
-        state = engine.folded(self.model.order.oldest_first([*before, *beside], schema.cell), schema) or {}
+        earlier = [*before, *beside]
+        if earlier and not record.is_retract and not self._is_there(earlier) and self._lacks_order(engine, record):
+            return Objection.WITHOUT_ORDER  # compaction may have dropped the earlier ones
+        state = engine.folded(self.model.order.oldest_first(earlier, schema.cell), schema) or {}
         for group in engine.groups:
             if not engine.is_late(group, state, record, schema):
                 continue
@@ -200,6 +214,15 @@ class Admission:
             if any(isinstance(engine.functions.get(column), ORDER_DEPENDENT) for column in group.protected):
                 return Objection.LATE
         return None
+
+    def _lacks_order(self, engine: PartialUpdate, record: Record) -> bool:
+        """Whether a group's values are given, but not where they stand."""
+        schema = self.model.schema
+        return any(
+            group.place(record, schema) is None
+            and any(schema.cell(record, column) is not None for column in group.protected)
+            for group in engine.groups
+        )
 
 
 def _later(place: int) -> int:

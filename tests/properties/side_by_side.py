@@ -69,7 +69,8 @@ class SideBySide:
         self.definition.create(lakebed.connect(self.url), "t")
         self.handles = [self.open(), self.open()]
         columns = {column.name: column.id for column in self.model.schema.columns}
-        self._pools = {columns[name]: pool for name, pool in self.definition.pools.items()}
+        types = self.definition.columns
+        self._pools = {columns[name]: (types[name], pool) for name, pool in self.definition.pools.items()}
         self.fixed = {columns[name] for name in (*self.definition.primary_key, *self.definition.partition_by)}
         self._mentioned = {columns[name] for name in _mentioned(self.definition)}
         self._admission = Admission(self.definition, self.model, self.full_only)
@@ -94,8 +95,13 @@ class SideBySide:
     # --- what random rows need to know ---
 
     def pools(self, schema: ModelSchema) -> dict[str, Sequence[Value]]:
-        """The values of key columns by their current names."""
-        return {column.name: self._pools[column.id] for column in schema.columns if column.id in self._pools}
+        """The values of key columns by their names and in their types under this schema."""
+        return {
+            column.name: [widened(value, first, column.type) for value in pool]
+            for column in schema.columns
+            if column.id in self._pools
+            for first, pool in [self._pools[column.id]]
+        }
 
     def known_values(self, schema: ModelSchema) -> dict[str, list[Value]]:
         """What rows hold or held in each column: a filter that finds outdated rows is the interesting one."""
@@ -253,11 +259,7 @@ class SideBySide:
     def widen_column(self, name: str, data_type: AtomicType) -> None:
         """A wider type."""
         self.handles[0].alter(lakebed.UpdateColumnType(name, data_type))
-        before = self.model.schema.column(name).type
         self.model.widen_column(name, data_type)
-        after = self.model.schema.column(name)
-        if after.id in self._pools:
-            self._pools[after.id] = [widened(value, before, after.type) for value in self._pools[after.id]]
 
     # --- comparisons ---
 

@@ -2,7 +2,7 @@
 
 Whoever replays the changes has the table: as it is, or as it was when a compaction last told. Every event must fit what
 was told before it, to the value; and what nobody touched is not told of. Tables with the producer `input` tell what
-came in, no more and no less.
+came in, no more and no less, or, if they normalise it, what it changes.
 """
 
 from __future__ import annotations
@@ -27,8 +27,15 @@ from lakebed.testing.model_engines import PartialUpdate
 from lakebed.testing.replay import Key, key_of, replayed
 from lakebed.testing.strategies import TableDefinition
 
+MARKS = "deletion-vectors.enabled"
+NORMALISES = "changelog-producer.input.normalize"
 TELLERS: dict[str, list[dict[str, str]]] = {
-    "lookup": [{}, {"changelog-producer.row-deduplicate": "true"}, {"changelog-file.format": "parquet"}],
+    "lookup": [
+        {},
+        {"changelog-producer.row-deduplicate": "true"},
+        {"changelog-file.format": "parquet"},
+        {MARKS: "true", "deletion-vectors.merge-on-read": "true"},
+    ],
     "full-compaction": [
         {},
         {"changelog-producer.row-deduplicate": "true"},
@@ -36,6 +43,10 @@ TELLERS: dict[str, list[dict[str, str]]] = {
         {"full-compaction.delta-commits": "2", "changelog-producer.row-deduplicate": "true"},
     ],
     "input": [{}],
+    "normalised input": [
+        {NORMALISES: "true"},
+        {NORMALISES: "true", "changelog-producer.row-deduplicate": "true"},
+    ],
 }
 """Options to go with each producer."""
 
@@ -57,6 +68,8 @@ class Told(SideBySide):
         super().__post_init__()
         meaning = self.definition.meaning
         self.producer = meaning["changelog-producer"]
+        self.tells_at_once = NORMALISES in meaning
+        """Whether commits tell what they change, rather than compactions."""
         self.skips_unchanged = "changelog-producer.row-deduplicate" in meaning
         self.every = int(meaning.get("full-compaction.delta-commits", "1"))
         self.is_write_only = self.definition.layout.get("write-only") == "true"
@@ -64,6 +77,8 @@ class Told(SideBySide):
         """Snapshot of the last overwrite, which is not told."""
         self.seen = 0
         """Snapshot up to which events have been looked at."""
+        self.known_records: Sequence[Record] = ()
+        """What was there before, without having been told."""
         self.told_records: Sequence[Record] = ()
         """What the replay must come to."""
         self.is_certain = True
@@ -116,6 +131,11 @@ class Told(SideBySide):
         if writer.model.is_overwrite:
             self.baseline, self.told_records, self.is_certain, self.touched = self.snapshots[-1], (), True, set()
         commit = self.model.commits[-1]
+        if self.tells_at_once:
+            self.told_records, self.is_certain = commit.live, True
+            if writer.model.is_overwrite:
+                self.known_records = commit.live
+                return
         self.touched |= {self.model.key_of(record.cells) for record in commit.brought}
         if not self.is_write_only:
             self._was_compacted(not isinstance(writer, NumberedWriter) or writer.number % self.every == 0)
@@ -126,6 +146,8 @@ class Told(SideBySide):
         self._was_compacted(full or self.full_only)
 
     def _was_compacted(self, is_full: bool) -> None:
+        if self.tells_at_once:
+            return
         if self.producer == "lookup" or is_full:
             self.told_records = self.model.commits[-1].live if self.model.commits else ()
             self.is_certain = True
@@ -137,8 +159,8 @@ class Told(SideBySide):
     def check_told(self) -> None:
         """Everything told since the last overwrite, step by step and in sum."""
         table = self.handles[0]
-        events = changes_from_arrow(table.changes(self.baseline))
-        state = replayed(events, self._key_names)
+        known: list[Change] = [("+I", row) for row in self._rows_of(self.known_records)]
+        state = replayed([*known, *changes_from_arrow(table.changes(self.baseline))], self._key_names)
         if self.producer == "full-compaction":
             found = from_arrow(lakebed.connect(self.url).table("t$ro").to_arrow())
             assert tally(state.values()) == tally(found), "told is not what the highest levels hold"
@@ -147,14 +169,15 @@ class Told(SideBySide):
         self._check_news(table)
 
     def _check_sum(self, state: dict[Key, Row]) -> None:
-        schema = self.model.schema
-        expected = [
-            schema.row(record) for record in self.model.merged(self.told_records, schema) if not record.is_retract
-        ]
+        expected = self._rows_of(self.told_records)
         missing, extra = tally(expected) - tally(state.values()), tally(state.values()) - tally(expected)
         assert (missing, extra) == (Counter(), Counter()), (
             f"told in sum: missing {dict(missing)}, instead {dict(extra)}"
         )
+
+    def _rows_of(self, records: Sequence[Record]) -> list[Row]:
+        schema = self.model.schema
+        return [schema.row(record) for record in self.model.merged(records, schema) if not record.is_retract]
 
     def _check_news(self, table: lakebed.Table) -> None:
         """What was told since the last look is about keys that somebody wrote, and about changes if asked for."""
@@ -220,11 +243,15 @@ class ChangelogMachine(EngineMachine):
         if not may_be_write_only:
             layout = {option: text for option, text in definition.layout.items() if option != "write-only"}
             definition = replace(definition, layout=layout)
-        more = data.draw(st.sampled_from(TELLERS[self.producer]), "changelog")
+        more = data.draw(st.sampled_from(self._tellers()), "changelog")
         is_write_only = definition.layout.get("write-only") == "true"
-        told = with_changelog(definition, self.producer, more)
+        told = with_changelog(definition, self.producer.removeprefix("normalised "), more)
         self.both = Told(told, full_only=full_only and is_write_only, judges=True)
         self.write(data, 0)
+
+    def _tellers(self) -> list[dict[str, str]]:
+        # The first row of a key is never replaced: there is nothing to mark.
+        return [more for more in TELLERS[self.producer] if self.kind != "first-row" or MARKS not in more]
 
     @invariant()
     def same_changes(self) -> None:
@@ -251,7 +278,11 @@ class ChangelogMachine(EngineMachine):
 
 
 ENGINES = ["deduplicate", "partial-update", "sequence groups", "aggregation"]
-CASES = [(kind, producer) for producer in TELLERS for kind in ENGINES] + [("first-row", "lookup")]
+CASES = [
+    *((kind, producer) for producer in TELLERS if producer != "normalised input" for kind in ENGINES),
+    ("first-row", "lookup"),
+    ("deduplicate", "normalised input"),
+]
 EXAMPLES, STEPS = 8, 12
 LONG_EXAMPLES, LONG_STEPS = 120, 40
 """Of each engine with each producer."""

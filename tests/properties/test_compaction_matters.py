@@ -136,6 +136,22 @@ CASES = {
         (1, 5, 1, 1),
         together=1,
     ),
+    "2.4 listagg: an empty text after a removal": Case(
+        Objection.AFTER_REMOVAL,
+        "k a:STRING",
+        _aggregation("listagg", **{"aggregation.remove-record-on-delete": "true"}),
+        [("+I", (1, "a")), ("-D", (1, "a")), ("+I", (1, ""))],
+        (1, N),
+        (1, ""),
+    ),
+    "G-03 a value without an order after a removal": Case(
+        Objection.WITHOUT_ORDER,
+        "k g a",
+        {**_GROUP, "partial-update.remove-record-on-sequence-group": "g"},
+        [("+I", (1, 1, 5)), ("-D", (1, 2, 5)), ("+I", (1, N, 7))],
+        (1, N, N),
+        (1, N, 7),
+    ),
 }
 
 

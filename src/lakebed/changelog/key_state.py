@@ -8,12 +8,6 @@ search reads the rows it finds. They go with the state, at the latest when the p
 
 from __future__ import annotations
 
-import contextlib
-import itertools
-import os
-import shutil
-import tempfile
-import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakebed.errors import StorageError
+from lakebed.fileio.temporary import TemporaryFiles
 from lakebed.types import key_value, ordering
 from lakebed.types.row_kind import is_retract
 from lakebed.types.sorted_search import find_keys
@@ -94,9 +88,9 @@ class KeyState:
         self._schema = schema
         self._max_memory_bytes = max_memory_bytes
         self._runs: list[_Run] = []
-        self._names = itertools.count()
-        self._directory: str | None = None
-        self._remove: weakref.finalize[..., KeyState] | None = None
+        self._files = TemporaryFiles(
+            "lakebed-state-", "the latest rows of a stream were kept on disk", "allow more memory"
+        )
 
     @property
     def memory_bytes(self) -> int:
@@ -144,9 +138,7 @@ class KeyState:
     def close(self) -> None:
         """Forgets everything, and removes the files."""
         self._runs = []
-        if self._remove is not None:
-            self._remove()
-        self._directory = None
+        self._files.close()
 
     def _merge_equals(self) -> None:
         """Until every run has more than twice as many rows as the next newer one."""
@@ -166,30 +158,21 @@ class KeyState:
         self._runs = [*keep, run] if run.chunks else keep
         for old in merged:
             if old.path is not None:
-                with contextlib.suppress(OSError):  # the whole directory goes later
-                    os.unlink(old.path)
+                self._files.remove(old.path)
 
     def _on_disk(self, chunks: Iterator[pa.RecordBatch]) -> _Run:
-        path = os.path.join(self._home(), f"run-{next(self._names)}.arrow")
+        path = self._files.new_path("arrow")
         try:
-            with _disk("write", path):
+            with self._files.using("write", path):
                 with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, self._schema) as writer:
                     for chunk in chunks:
                         writer.write_batch(chunk)
                 reader = pa.ipc.open_file(pa.memory_map(path))
                 mapped = [reader.get_batch(number) for number in range(reader.num_record_batches)]
         except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
+            self._files.remove(path)
             raise
         return _Run.of(mapped, self._key, path)
-
-    def _home(self) -> str:
-        if self._directory is None:
-            with _disk("make a directory in", tempfile.gettempdir()):
-                self._directory = tempfile.mkdtemp(prefix="lakebed-state-")
-            self._remove = weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
-        return self._directory
 
 
 def _found(columns: Sequence[pa.Array], asked: Sequence[pa.Array]) -> tuple[npt.NDArray[np.int64], Mask]:
@@ -242,17 +225,6 @@ def _columns(rows: pa.RecordBatch, key: Sequence[str]) -> list[pa.Array]:
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
-
-
-@contextlib.contextmanager
-def _disk(doing: str, path: str) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, pa.ArrowException) as error:
-        raise StorageError(
-            f"could not {doing} {path} while the latest rows of a stream were kept on disk: {error}",
-            hint="make room there, choose another place with TMPDIR, or allow more memory",
-        ) from error
 
 
 __all__ = ["KeyState"]

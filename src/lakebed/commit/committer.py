@@ -14,15 +14,18 @@ import logging
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lakebed.clock import Clock
 from lakebed.commit.lineage import is_in_line
 from lakebed.commit.manifest_merge import ManifestMergeRules, merge_manifests
 from lakebed.commit.replay import LAST_IDENTIFIER_PREFIX, CommitIdentity, is_replay, last_identifiers
+from lakebed.commit.row_ids import RowIdRules, number_rows
+from lakebed.commit.sequence_state import MAX_SEQUENCE_NUMBER, next_kept_number
 from lakebed.commit.written_files import WrittenFiles
 from lakebed.errors import CommitConflict, CorruptFile, FileMissing, LakebedError, NotFound, OutcomeUnknown
 from lakebed.metadata.entries import all_metas
+from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.metadata.stores import MetadataStores
@@ -35,11 +38,17 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What one snapshot changes. Changelog entries ride along; `index_manifest` None keeps the one that is there."""
+    """What one snapshot changes. Changelog entries ride along.
+
+    `index_entries` are all index files from then on (see `index_changes`); None keeps those that are there, and so
+    does `statistics`. `rewrites_manifests`: the state before is written anew, so that no manifest deletes anything.
+    """
 
     entries: Sequence[ManifestEntry]
     changelog: Sequence[ManifestEntry] = ()
-    index_manifest: str | None = None
+    index_entries: Sequence[IndexEntry] | None = None
+    statistics: str | None = None
+    rewrites_manifests: bool = False
 
 
 Prepare = Callable[[Snapshot | None], Changes | None]
@@ -55,6 +64,10 @@ class CommitRules:
     timeout_ms: int | None = None
     min_retry_wait_ms: int = 10
     max_retry_wait_ms: int = 10_000
+    row_ids: RowIdRules | None = None
+    """How rows are numbered; None for tables whose rows have no ids."""
+    keeps_sequence_number: bool = False
+    """Whether every snapshot says what the highest sequence number is."""
 
 
 @dataclass(slots=True)
@@ -200,9 +213,15 @@ class Committer:
 
     def _build(self, stores: MetadataStores, latest: Snapshot | None, changes: Changes, stamp: _Stamp) -> Snapshot:
         merge = self.rules.manifests
+        if changes.rewrites_manifests:
+            merge = replace(merge, full_threshold_bytes=0)
         before = merge_manifests(stores, all_metas(stores, latest), self.partition_types, merge)
         base_name, base_size = stores.manifest_lists.write(before)
-        delta = stores.manifests.write(list(changes.entries), self.partition_types, merge.target_size_bytes)
+        snapshot_id = latest.id + 1 if latest else 1
+        entries, next_row_id = list(changes.entries), (latest.next_row_id or 0) if latest else 0
+        if self.rules.row_ids is not None:
+            entries, next_row_id = number_rows(entries, next_row_id, snapshot_id, self.rules.row_ids)
+        delta = stores.manifests.write(entries, self.partition_types, merge.target_size_bytes)
         delta_name, delta_size = stores.manifest_lists.write(delta)
         log_name, log_size = None, None
         if changes.changelog:
@@ -211,7 +230,7 @@ class Committer:
         delta_rows = sum(_signed_rows(entry) for entry in changes.entries)
         now_ms = self.clock.now_ms()
         return Snapshot(
-            id=latest.id + 1 if latest else 1,
+            id=snapshot_id,
             schema_id=stamp.schema_id,
             base_manifest_list=base_name,
             base_manifest_list_size=base_size,
@@ -219,7 +238,7 @@ class Committer:
             delta_manifest_list_size=delta_size,
             changelog_manifest_list=log_name,
             changelog_manifest_list_size=log_size,
-            index_manifest=changes.index_manifest or (latest.index_manifest if latest else None),
+            index_manifest=_index_manifest(stores, latest, changes),
             commit_user=stamp.identity.user,
             commit_identifier=stamp.identity.identifier,
             commit_kind=stamp.kind,
@@ -229,21 +248,27 @@ class Committer:
             delta_record_count=delta_rows,
             changelog_record_count=sum(entry.file.row_count for entry in changes.changelog),
             watermark=_later(latest.watermark if latest else None, stamp.watermark),
-            statistics=latest.statistics if latest and latest.schema_id == stamp.schema_id else None,
-            properties=self._carried_properties(latest, stamp),
-            next_row_id=latest.next_row_id if latest and latest.next_row_id is not None else 0,
+            statistics=changes.statistics or _statistics(latest, stamp),
+            properties=self._carried_properties(latest, stamp) | self._kept_number(latest, entries) or None,
+            next_row_id=next_row_id,
             operation=stamp.operation,
             writer_version=self.writer_version,
             uuid=stamp.identity.token,
         )
 
-    def _carried_properties(self, latest: Snapshot | None, stamp: _Stamp) -> dict[str, str] | None:
+    def _carried_properties(self, latest: Snapshot | None, stamp: _Stamp) -> dict[str, str]:
         """Last identifiers of all streams travel from snapshot to snapshot, so that no expiry forgets them."""
         last = last_identifiers(self.stores.snapshots, latest)
         if stamp.identity.is_replayable:
             last[stamp.identity.user] = stamp.identity.identifier
         carried = {LAST_IDENTIFIER_PREFIX + user: str(identifier) for user, identifier in last.items()}
-        return {**stamp.properties, **carried} or None
+        return {**stamp.properties, **carried}
+
+    def _kept_number(self, latest: Snapshot | None, entries: Sequence[ManifestEntry]) -> dict[str, str]:
+        if not self.rules.keeps_sequence_number:
+            return {}
+        number = next_kept_number(self.stores, latest, entries)
+        return {} if number is None else {MAX_SEQUENCE_NUMBER: str(number)}
 
     def _update_hint(self, snapshot: Snapshot) -> None:
         try:
@@ -263,6 +288,16 @@ class _Stamp:
     watermark: int | None
     operation: str | None
     properties: dict[str, str]
+
+
+def _statistics(latest: Snapshot | None, stamp: _Stamp) -> str | None:
+    return latest.statistics if latest and latest.schema_id == stamp.schema_id else None
+
+
+def _index_manifest(stores: MetadataStores, latest: Snapshot | None, changes: Changes) -> str | None:
+    if changes.index_entries is None:
+        return latest.index_manifest if latest else None
+    return stores.index_manifests.write(changes.index_entries) if changes.index_entries else None
 
 
 def _signed_rows(entry: ManifestEntry) -> int:

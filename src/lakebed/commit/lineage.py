@@ -20,11 +20,15 @@ def is_in_line(
     stores: MetadataStores, base: Snapshot | None, published: Snapshot, entries: Sequence[ManifestEntry]
 ) -> bool:
     """Whether later snapshots, if there are any, build on the published one, which made these changes to its base."""
-    if base is not None and stores.snapshots.exists(base.id):
-        return True
-    later = [snapshot_id for snapshot_id in stores.snapshots.ids() if snapshot_id > published.id]
+    if base is not None:
+        now = stores.snapshots.find(base.id)
+        if now is not None:
+            return now == base  # another one in its place: a branch took over
+    ids = stores.snapshots.ids()
+    later = [snapshot_id for snapshot_id in ids if snapshot_id > published.id]
     if not later:
-        return True
+        # Expiry takes the oldest first. If an older one is there and our base is not, a rollback took it away.
+        return base is None or not any(snapshot_id < base.id for snapshot_id in ids)
     if later[0] != published.id + 1:
         return False  # the one after it has expired, hence so had the one in whose place it stands
     successor = stores.snapshots.get(later[0])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any, cast
 
 from lakebed.errors import AlreadyExists, StorageError
 from lakebed.fileio.base import FileIO, OutputFile
+from lakebed.metadata.data_file import INDEX_SUFFIX
 
 _log = logging.getLogger(__name__)
 
@@ -37,11 +38,19 @@ class WrittenFiles:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
+    def note(self, paths: Iterable[str]) -> None:
+        """Takes charge of files that others have written for the same commit."""
+        known = set(self._paths)
+        self._paths += [path for path in paths if path not in known]
+
     def take_back(self, keep: Container[str] = ()) -> None:
-        """Deletes what was written. What can not be deleted is left for orphan cleaning: nothing refers to it."""
+        """Deletes what was written. What can not be deleted is left for orphan cleaning: nothing refers to it.
+
+        With a data file its indexes are kept.
+        """
         paths, self._paths = self._paths, []
         for path in paths:
-            if path in keep:
+            if path.removesuffix(INDEX_SUFFIX) in keep:
                 continue
             try:
                 self._inner.delete(path)

@@ -65,6 +65,7 @@ MUTATIONS = frozenset(
         "make_directory",
         "delete",
         "delete_directory",
+        "delete_empty_directory",
         "rename_directory",
     }
 )
@@ -168,6 +169,9 @@ class FaultyFileIO:
                 self.inner.delete(status.path)
 
         self._run("delete_directory", path, lambda: self.inner.delete_directory(path), half)
+
+    def delete_empty_directory(self, path: str) -> bool:
+        return self._run("delete_empty_directory", path, lambda: self.inner.delete_empty_directory(path))
 
     def rename_directory(self, source: str, target: str) -> None:
         self._run("rename_directory", source, lambda: self.inner.rename_directory(source, target))
