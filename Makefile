@@ -22,7 +22,7 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(READY) ## a tour in one minute: write, upsert, travel in time, evolve, read
+demo: $(READY) ## a tour in one minute: write, upsert, travel in time, evolve, SQL on Spark
 	@$(BIN)/python examples/tour.py
 
 test: $(READY) ## all tests but the nightly ones
@@ -36,7 +36,7 @@ format: $(READY) ## let the formatter and the linter mend what they can
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
 bench: $(READY) ## benchmarks against the peers (minutes)
-	@for b in append_table bucket_hash keyed_write merge_read compaction lookup_changelog memory; do echo "== $$b"; $(BIN)/python -m benchmarks.$$b || exit 1; done
+	@for b in append_table bucket_hash keyed_write merge_read compaction lookup_changelog memory spark_read spark_upsert; do echo "== $$b"; $(BIN)/python -m benchmarks.$$b || exit 1; done
 
 nightly: $(READY) ## the long random runs
 	@$(BIN)/python -m pytest -n 2 -m nightly

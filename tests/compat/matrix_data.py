@@ -153,7 +153,6 @@ FINE_COLUMNS = [
 LAKEBED_REFUSES = {
     "orc": {
         "c_variant": "can not store VARIANT",
-        "c_row_row": "inside another ROW",  # pyarrow's writer would lose values
     },
     "avro": {"c_variant": "can not store VARIANT"},
 }
@@ -206,6 +205,7 @@ _RUST_ORC = [
     "c_map_int",
     "c_map_array",
     "c_row",
+    "c_row_row",
     "c_array_row",
     "c_row_nested",
     "c_multiset",
@@ -238,6 +238,9 @@ MISREADS = {("rust", "avro"): ["c_row_row"]}
 WRITES_WRONG = {("rust", "parquet"): dict.fromkeys(["c_multiset", "c_multiset_int"], "keys must be non-nullable")}
 """(judge, format) -> columns it writes in a way that the format forbids, with what Lakebed says on reading them."""
 
+LOSES_VALUES = {("pypaimon", "orc"): ["c_row_row"]}
+"""(judge, format) -> columns it writes with other values than it was given, next to nulls."""
+
 
 def readable_by(judge: str, file_format: str) -> list[Column]:
     """The columns of the matrix that Lakebed writes and the judge reads."""
@@ -246,7 +249,8 @@ def readable_by(judge: str, file_format: str) -> list[Column]:
 
 def writable_by(judge: str, file_format: str) -> list[Column]:
     """The columns of the matrix that both read and write."""
-    return columns_of(file_format, _names(judge, file_format, CANNOT_READ, MISREADS, CANNOT_WRITE, WRITES_WRONG))
+    unfit = _names(judge, file_format, CANNOT_READ, MISREADS, CANNOT_WRITE, WRITES_WRONG, LOSES_VALUES)
+    return columns_of(file_format, unfit)
 
 
 def _names(judge: str, file_format: str, *lists: Any) -> set[str]:

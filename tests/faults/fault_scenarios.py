@@ -93,7 +93,16 @@ _COMPACTED = {
     "before": [[(1, key, key) for key in range(6)], [(1, 1, 21)]],
     "own": [(1, key, 100 + key) for key in range(4)],
 }
+_INDEXES = {
+    "file-index.bloom-filter.columns": "v",
+    "file-index.bloom-filter.v.items": "10",
+    "file-index.in-manifest-threshold": "0 b",
+}
 _PARTITIONED = {**_ONE_BUCKET, "partition_by": ["p"]}
+_DYNAMIC = {
+    **_PARTITIONED,
+    "options": {"file.format": "avro", "dynamic-bucket.target-row-num": "4"},
+}
 _MANY = [[(1, number, number)] for number in range(4)]
 
 SCENARIOS = {
@@ -104,7 +113,16 @@ SCENARIOS = {
         Scenario("append-stream", **_APPEND, is_stream=True),
         Scenario("keyed-buckets", **_KEYED, is_stream=True),
         Scenario("compact", **_COMPACTED, is_stream=True),
+        Scenario("dynamic-buckets", **_DYNAMIC, is_stream=True),
+        Scenario("dynamic-overwrite", **{**_DYNAMIC, "own": [(1, 7, 107), (1, 1, 101)]}, overwrite=True),
         Scenario("restamp", **_ONE_BUCKET, is_stream=True, meddling="writing"),
+        Scenario(
+            "indexed-restamp",
+            **{**_ONE_BUCKET, "options": {**_ONE_BUCKET["options"], **_INDEXES}},
+            is_stream=True,
+            meddling="writing",
+        ),
+        Scenario("indexed-compact", **{**_COMPACTED, "options": {**_COMPACTED["options"], **_INDEXES}}, is_stream=True),
         Scenario("overtaken", **_ONE_BUCKET, is_stream=True, meddling="publishing"),
         Scenario("append-overtaken", **_APPEND, meddling="publishing"),
         Scenario(

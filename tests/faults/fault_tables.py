@@ -134,7 +134,7 @@ class Inventory:
 
     @property
     def orphans(self) -> frozenset[str]:
-        """There, but not needed: data files, manifests and lists that nothing refers to."""
+        """There, but not needed: data files, index files, manifests and lists that nothing refers to."""
         return self.present - self.needed
 
 
@@ -146,17 +146,22 @@ def take_inventory(table: Table) -> Inventory:
         status.path
         for status in context.fileio.list_recursive(root)
         if not status.name.startswith(".")
-        and ("/bucket-" in status.path or status.path.startswith(f"{root}/manifest/"))
+        and ("/bucket-" in status.path or status.path.startswith((f"{root}/manifest/", f"{root}/index/")))
     }
     needed: set[str] = set()
     for snapshot in table.snapshots():
         lists = [snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list]
         metas = [*all_metas(stores, snapshot), *changelog_metas(stores, snapshot)]
         needed |= {stores.paths.manifest_file(name) for name in [*filter(None, lists), *(m.file_name for m in metas)]}
+        if snapshot.index_manifest is not None:
+            needed.add(stores.paths.manifest_file(snapshot.index_manifest))
+            indexes = stores.index_manifests.read(snapshot.index_manifest)
+            needed |= {stores.paths.index_file(entry.file_name) for entry in indexes}
         for entry in read_manifests(stores, metas):
             # A file that was deleted before the oldest snapshot is not ours to look for.
             if entry.kind == 0:
-                needed.add(context.data_file_path(entry.partition, entry.bucket, entry.file.file_name))
+                names = (entry.file.file_name, *entry.file.extra_files)
+                needed |= {context.data_file_path(entry.partition, entry.bucket, name) for name in names}
     return Inventory(frozenset(present), frozenset(needed))
 
 

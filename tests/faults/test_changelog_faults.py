@@ -49,6 +49,7 @@ ENGINES: Mapping[str, dict[str, str]] = {
     "sum": {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"},
 }
 PRODUCERS = ("input", "lookup", "full-compaction")
+NORMALISED = "normalised input"
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +73,9 @@ class Case:
 
     def create(self, disk: FileIO) -> None:
         options = {"bucket": "1", "file.format": "avro", "num-sorted-run.compaction-trigger": "2"}
-        options |= {"changelog-producer": self.producer, **ENGINES[self.engine]}
+        options |= {"changelog-producer": self.producer.removeprefix("normalised "), **ENGINES[self.engine]}
+        if self.producer == NORMALISED:
+            options["changelog-producer.input.normalize"] = "true"
         table = open_lake(disk).create_table("t", SCHEMA, primary_key=KEY, options=options)
         for rows in BEFORE:
             table.write(data(rows))
@@ -101,6 +104,7 @@ CASES = {
     for case in [
         *(Case(engine, producer) for engine in ENGINES for producer in PRODUCERS),
         *(Case("sum", producer, number) for producer in PRODUCERS for number in (1, 2)),
+        *(Case("deduplicate", NORMALISED, number) for number in (0, 1)),
     ]
 }
 
@@ -163,7 +167,7 @@ class Run:
         self._check_now(table, [*commits, OWN, NEXT], "after the next commit")
         commit(open_lake(self.disk).table("t"), NEXT, IDENTIFIER + 1)
         self._check_now(table, [*commits, OWN, NEXT], "after repeating that one")
-        if case.producer != "input":
+        if case.producer not in ("input", NORMALISED):
             assert not any(file.level == 0 for file in table.scan().files), "rows that no compaction has told of"
         check_sound(table)
         check_untouched(original, self.disk)

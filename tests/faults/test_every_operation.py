@@ -133,7 +133,7 @@ class Run:
         assert self.fileio is not None
         if isinstance(self.outcome, SimulatedCrash | OutcomeUnknown) or isinstance(self.fileio, DeadFileIO):
             return
-        if self.scenario.name == "compact" and self.fileio.mode == "unknown" and self.outcome is None:
+        if self.scenario.name.endswith("compact") and self.fileio.mode == "unknown" and self.outcome is None:
             return  # the commit stands, and the compaction behind it can not tell whether it happened
         failed = self.fileio.ops[self.fileio.fail_at - 1] if self.fileio.fail_at else ("", "")
         undeleted = {failed[1]} if failed[0] in ("delete", "output.abort") else set()

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.warehouse_under_test import ints
 
 import lakebed
-from lakebed.errors import InvalidArgument, Unsupported
+from lakebed.errors import InvalidArgument
 from lakebed.types.logical import BIGINT, STRING, DataField
 
 
@@ -114,7 +114,7 @@ def test_keys_may_be_given_as_options() -> None:
     assert table.to_arrow().num_rows == 1
 
 
-def test_a_spark_session_is_refused() -> None:
-    """The place for a Spark session is there, and says that it is of no use yet."""
-    with pytest.raises(Unsupported, match="Spark"):
+def test_what_is_no_spark_session_is_refused() -> None:
+    """Something else in the place of a session is named at once, not when it is first used."""
+    with pytest.raises(InvalidArgument, match="object"):
         lakebed.connect("memory://no-spark", spark=object())

@@ -369,12 +369,12 @@ def test_bad_value_is_explained(key: str, value: object, expected: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("deletion-vectors.enabled", "true"),
-        ("snapshot.clean-empty-directories", "true"),
-        ("tag.creation-period", "daily"),
+        ("chain-table.enabled", "true"),
+        ("snapshot.watermark-idle-timeout", "1 h"),
+        ("partition.idle-time-to-done", "1 h"),
         ("write-mode", "batch"),
         ("sink.parallelism", "4"),
-        ("file-index.bloom-filter.columns", "a"),
+        ("file-index.rtree.columns", "a"),
         ("metadata.iceberg.storage", "table-location"),
         ("metadata.iceberg.uri", "thrift://host"),
         ("branch", "main"),
@@ -460,8 +460,9 @@ def test_stored_options_that_would_make_reads_wrong() -> None:
     raw = {
         "merge-engine": "first-row",
         "fields.price.aggregate-function": "sum",
+        "chain-table.enabled": "true",
         "deletion-vectors.enabled": "true",
-        "data-evolution.enabled": "false",
+        "data-evolution.enabled": "true",
         "fields.a.default-value": "0",
         "changelog-producer": "lookup",
         "snapshot.time-retained": "2 h",
@@ -469,14 +470,14 @@ def test_stored_options_that_would_make_reads_wrong() -> None:
         "owner": "ann",
         "bucket": "4",
     }
-    assert keys(unhonoured_for_read(raw)) == ["deletion-vectors.enabled"]
+    assert keys(unhonoured_for_read(raw)) == ["chain-table.enabled"]
 
 
 def test_stored_options_that_would_make_writes_wrong() -> None:
     """Options of others that a write would have to follow are named; those that only reads need are not."""
     raw = {
+        "chain-table.enabled": "true",
         "row-tracking.enabled": "true",
-        "file-index.bloom-filter.columns": "a",
         "sequence.snapshot-ordering": "true",
         "fields.a.default-value": "0",
         "record-level.expire-time": "7 d",
@@ -484,11 +485,7 @@ def test_stored_options_that_would_make_writes_wrong() -> None:
         "tag.automatic-creation": "process-time",
         "write-only": "true",
     }
-    assert keys(unhonoured_for_write(raw)) == [
-        "row-tracking.enabled",
-        "file-index.bloom-filter.columns",
-        "sequence.snapshot-ordering",
-    ]
+    assert keys(unhonoured_for_write(raw)) == ["chain-table.enabled"]
 
 
 def test_stored_values_nobody_understands_are_not_ignored() -> None:

@@ -1,7 +1,8 @@
 """Reads one data file as the table's current schema wants it.
 
 A file was written under some schema version: columns are found by id through that version, lifted to today's names and
-types, partition columns come from the manifest, and columns that the file predates are null.
+types, partition columns come from the manifest, and columns that the file predates are null. Rows that a deletion
+vector marks are left out, by their positions in the file. Where a row lies, and which id it has, are columns made here.
 """
 
 from __future__ import annotations
@@ -9,15 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakebed.datafiles.index.probe import excludes
 from lakebed.errors import CorruptFile, FileMissing
 from lakebed.fileio.base import FileIO
 from lakebed.formats import format_of_file
-from lakebed.metadata.data_file import DataFile
+from lakebed.metadata.data_file import DataFile, FileSource
+from lakebed.metadata.deletion_vector import NO_POSITIONS, Positions
 from lakebed.schema.evolution import Evolution, map_fields
-from lakebed.schema.system_columns import is_reserved
+from lakebed.schema.system_columns import (
+    PLACE_FIELDS,
+    ROW_ID,
+    ROW_INDEX,
+    TRACKED_SEQUENCE_NUMBER,
+    is_reserved,
+)
 from lakebed.schema.table_schema import TableSchema
 from lakebed.types import predicate as predicates
 from lakebed.types.arrow import to_arrow_schema
@@ -26,7 +36,7 @@ from lakebed.types.logical import FLOATS, DataField, DataType, is_nested, is_roo
 from lakebed.types.predicate import Predicate
 from lakebed.types.predicate_evaluate import to_expression
 
-SYSTEM_COLUMNS = frozenset({SEQUENCE_NUMBER, VALUE_KIND})
+SYSTEM_COLUMNS = frozenset({SEQUENCE_NUMBER, VALUE_KIND, ROW_ID.name})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,36 +49,71 @@ class FileReader:
     partition_keys: frozenset[str] = frozenset()
     batch_rows: int = 65536
     use_threads: bool = True
+    orders_by_snapshot: bool = False
+    """Whether rows have the number of their snapshot, which stands in the manifest, until they are compacted."""
+    uses_indexes: bool = True
+    """Whether files are left out if their indexes say that no row matches."""
 
     def read(
-        self, path: str, file: DataFile, partition: Callable[[str], pa.Scalar], predicate: Predicate | None = None
+        self,
+        path: str,
+        file: DataFile,
+        partition: Callable[[str], pa.Scalar],
+        predicate: Predicate | None = None,
+        deleted: Positions = NO_POSITIONS,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """(position of the first row, batch) pairs with the wanted columns.
+        """(position of the first row, batch) pairs with the wanted columns, without the deleted rows.
 
-        `predicate` only skips row groups that can not match; rows are not filtered.
+        `predicate` only skips files and row groups that can not match; rows are not filtered.
         """
+        made_up = [field for field in self.wanted if field in PLACE_FIELDS]
         system = [field for field in self.wanted if field.name in SYSTEM_COLUMNS]
-        stored = [field for field in self.wanted if field.name not in SYSTEM_COLUMNS | self.partition_keys]
-        evolution = map_fields(stored, self.schema_of(file.schema_id))
+        known = {field.name for field in (*made_up, *system)} | self.partition_keys
+        evolution = map_fields(
+            [field for field in self.wanted if field.name not in known], self.schema_of(file.schema_id)
+        )
+        if predicate is not None and self._is_excluded(path, file, predicate, evolution):
+            return
         wanted_schema = to_arrow_schema(self.wanted)
         rows_seen = 0
         for position, batch in self._physical(path, file, [*system, *evolution.file_fields], predicate, evolution):
+            rows_seen += batch.num_rows
+            batch, places = _without(batch, position, deleted)
             lifted = evolution.apply(batch.select([field.name for field in evolution.file_fields]))
             columns = []
             for field in self.wanted:
-                if field.name in SYSTEM_COLUMNS:
-                    columns.append(batch.column(field.name))
+                if field in made_up:
+                    columns.append(pa.array(places) if field == ROW_INDEX else pa.repeat(path, len(places)))
+                elif field.name == SEQUENCE_NUMBER and self.orders_by_snapshot and not _is_compacted(file, path):
+                    columns.append(pa.repeat(pa.scalar(file.min_sequence_number, pa.int64()), len(places)))
+                elif field.name in SYSTEM_COLUMNS:
+                    columns.append(_tracked(field, batch.column(field.name), file, places))
                 elif field.name in self.partition_keys:
-                    columns.append(pa.repeat(partition(field.name), batch.num_rows))
+                    columns.append(pa.repeat(partition(field.name), len(places)))
                 else:
                     columns.append(lifted.column(field.name))
-            rows_seen += batch.num_rows
-            yield position, _batch(columns, wanted_schema, batch.num_rows)
+            yield position, _batch(columns, wanted_schema, len(places))
         if predicate is None and rows_seen != file.row_count:
             raise CorruptFile(
                 f"data file {path} holds {rows_seen} rows, its manifest says {file.row_count}",
                 hint="the file was replaced or cut: restore it, or roll the table back to a snapshot without it",
             )
+
+    def is_excluded(self, path: str, file: DataFile, predicate: Predicate) -> bool:
+        """Whether the file's indexes say that no row matches."""
+        known = [field for field in self.wanted if field.name not in SYSTEM_COLUMNS | self.partition_keys]
+        return self._is_excluded(path, file, predicate, map_fields(known, self.schema_of(file.schema_id)))
+
+    def _is_excluded(self, path: str, file: DataFile, predicate: Predicate, evolution: Evolution) -> bool:
+        if not self.uses_indexes:
+            return False
+        index = file.embedded_index
+        if index is None and file.index_file is not None:
+            try:
+                index = self.fileio.read_bytes(f"{path.rpartition('/')[0]}/{file.index_file}")
+            except FileMissing:
+                return False  # the rows are what counts
+        return index is not None and excludes(index, path, predicate, lambda name: unchanged_field(evolution, name))
 
     def _physical(
         self,
@@ -115,19 +160,64 @@ class FileReader:
             )
 
 
+def _without(batch: pa.RecordBatch, position: int, deleted: Positions) -> tuple[pa.RecordBatch, Positions]:
+    """Rows that are not deleted, and their positions. The batch begins at a position of the file."""
+    places = np.arange(position, position + batch.num_rows, dtype=np.int64)
+    start, stop = np.searchsorted(deleted, (position, position + batch.num_rows))
+    if start == stop:
+        return batch, places
+    keep = np.ones(batch.num_rows, dtype=np.bool_)
+    keep[deleted[start:stop] - position] = False
+    places = places[keep]
+    if not batch.num_columns:
+        return _batch([], pa.schema([]), len(places)), places
+    return batch.filter(pa.array(keep)), places
+
+
+def _tracked(field: DataField, column: pa.Array, file: DataFile, places: Positions) -> pa.Array:
+    """Ids and sequence numbers that stand in the file, and those that follow from its manifest entry."""
+    if not column.null_count:
+        return column
+    if field == ROW_ID and file.first_row_id is not None:
+        return pc.coalesce(column, pa.array(places + file.first_row_id))
+    if field == TRACKED_SEQUENCE_NUMBER:
+        return pc.fill_null(column, file.max_sequence_number)
+    return column
+
+
+def _is_compacted(file: DataFile, path: str) -> bool:
+    if file.file_source is None:
+        raise CorruptFile(
+            f"data file {path}: its manifest does not tell whether it was written or compacted, so its place in the "
+            "order of snapshots is unknown",
+            hint="`sequence.snapshot-ordering` is for tables that had it from the start",
+        )
+    return file.file_source == FileSource.COMPACT
+
+
 def _pushed(predicate: Predicate | None, evolution: Evolution) -> pc.Expression | None:
     """The part of the predicate that the file's own columns can answer, under their old names."""
     if predicate is None:
         return None
     names = {}
     for field in evolution.wanted:
-        old = evolution.old_field_of(field.name)
-        # Only unchanged types, since a literal may not even exist in an older, narrower one; and only types whose
-        # statistics bound all values, since one other column would keep the reader from skipping anything.
-        if old is not None and same_ignoring_nullability(old.type, field.type) and _is_bounded(old.type):
+        old = unchanged_field(evolution, field.name)
+        # Only types whose statistics bound all values, since one other column would keep the reader from skipping
+        # anything.
+        if old is not None and _is_bounded(old.type):
             names[field.name] = old.name
     part = predicates.project_onto(predicate, frozenset(names))
     return None if part is None else to_expression(predicates.rename(part, names))
+
+
+def unchanged_field(evolution: Evolution, name: str) -> DataField | None:
+    """The file's own column behind a wanted one, if its type is still the same: a literal of today need not even exist
+    in an older, narrower one."""
+    now = next((field for field in evolution.wanted if field.name == name), None)
+    old = None if now is None else evolution.old_field_of(name)
+    if now is None or old is None or not same_ignoring_nullability(old.type, now.type):
+        return None
+    return old
 
 
 def _is_bounded(data_type: DataType) -> bool:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from lakebed.datafiles.rolling_writer import FileLayout, WriteRules
 from lakebed.fileio.base import FileIO
 from lakebed.formats import format_of_file
-from lakebed.metadata.data_file import DataFile
+from lakebed.metadata.data_file import INDEX_SUFFIX, DataFile
 from lakebed.types.key_value import SEQUENCE_NUMBER
 
 
@@ -34,9 +34,17 @@ def restamp(
             moved = pc.add(batch.column(position), pa.scalar(shift, pa.int64()))
             writer.write(batch.set_column(position, batch.schema.field(position), moved))
         writer.close()
+    new_name = new_path.rsplit("/", 1)[-1]
+    extra_files: tuple[str, ...] = ()
+    if file.index_file is not None:
+        # The rows are the same, and so are their indexes.
+        extra_files = (new_name + INDEX_SUFFIX,)
+        index = fileio.read_bytes(f"{old_path.rpartition('/')[0]}/{file.index_file}")
+        fileio.write_bytes(new_path + INDEX_SUFFIX, index)
     return replace(
         file,
-        file_name=new_path.rsplit("/", 1)[-1],
+        file_name=new_name,
+        extra_files=extra_files,
         size_bytes=output.size_bytes,
         min_sequence_number=file.min_sequence_number + shift,
         max_sequence_number=file.max_sequence_number + shift,

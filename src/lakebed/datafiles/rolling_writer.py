@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from lakebed.clock import Clock
+from lakebed.datafiles.index.build import FileIndexBuilder, IndexSpec
 from lakebed.datafiles.statistics import key_statistics, value_statistics
 from lakebed.errors import StorageError
 from lakebed.fileio.base import FileIO, OutputFile
 from lakebed.formats.base import FileFormat, FileStats, FormatWriter, WriteSettings
-from lakebed.metadata.data_file import EMPTY_STATS, DataFile, FileSource, creation_time_from_epoch
+from lakebed.metadata.data_file import EMPTY_STATS, INDEX_SUFFIX, DataFile, FileSource, creation_time_from_epoch
 from lakebed.schema import system_columns
 from lakebed.types import key_value
 from lakebed.types.arrow import to_arrow_schema
@@ -31,6 +32,9 @@ _log = logging.getLogger(__name__)
 
 ROWS_BETWEEN_SIZE_CHECKS = 65536
 
+_COMPRESSION_NAMES = {"zstd": "zst", "gzip": "gz", "none": ""}
+"""Compressions that file names call otherwise."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileLayout:
@@ -39,10 +43,16 @@ class FileLayout:
     schema_id: int
     fields: tuple[DataField, ...]
     key: tuple[DataField, ...] = ()
+    tracks_rows: bool = False
+    """Rows have ids and, for sequence numbers, the snapshots that wrote them: both are for the commit to give."""
+    carries_ids: bool = False
+    """Rows were in the table before: their ids, and the sequence numbers of those that did not change, are columns."""
 
     @property
     def physical(self) -> tuple[DataField, ...]:
         """Columns of a file in their order."""
+        if self.carries_ids:
+            return (*self.fields, *system_columns.TRACKING_FIELDS)
         if not self.key:
             return self.fields
         return (
@@ -63,6 +73,16 @@ class WriteRules:
     target_row_count: int | None = None
     stats_mode_of: Callable[[str], str] = field(default=lambda _: "truncate(16)")
     dense_stats: bool = True
+    indexes: tuple[IndexSpec, ...] = ()
+    index_in_manifest_bytes: int = 500
+    """Size up to which the indexes of a file stand in its manifest entry instead of a file beside it."""
+    names_compression: bool = False
+
+    @property
+    def extension(self) -> str:
+        """How names of files end: the format, after the compression if it is to be named."""
+        compression = _COMPRESSION_NAMES.get(self.settings.compression, self.settings.compression)
+        return f"{compression}.{self.format.name}" if self.names_compression and compression else self.format.name
 
 
 class RollingWriter:
@@ -119,8 +139,8 @@ class RollingWriter:
         try:
             if open_file is not None:
                 open_file.discard()
-            for file in files:
-                self._fileio.delete(self._path_of(file.file_name))
+            for name in (name for file in files for name in (file.file_name, *file.extra_files)):
+                self._fileio.delete(self._path_of(name))
         except StorageError as error:
             _log.warning("left an unreferenced file behind: %s", error.message)
 
@@ -142,8 +162,18 @@ class RollingWriter:
         if self._open is None:
             return
         stats, size_bytes = self._open.finish()
-        self._files.append(self._describe(self._open, stats, size_bytes))
-        self._open = None
+        made, self._open = self._open, None
+        self._files.append(self._describe(made, stats, size_bytes))
+        self._files[-1] = self._with_index(self._files[-1], made.index.finish())
+
+    def _with_index(self, file: DataFile, index: bytes | None) -> DataFile:
+        if index is None:
+            return file
+        if len(index) <= self._rules.index_in_manifest_bytes:
+            return replace(file, embedded_index=index)
+        name = file.file_name + INDEX_SUFFIX
+        self._fileio.write_bytes(self._path_of(name), index)
+        return replace(file, extra_files=(name,))
 
     def _describe(self, made: _OpenFile, stats: FileStats, size_bytes: int) -> DataFile:
         layout = self._layout
@@ -159,6 +189,10 @@ class RollingWriter:
             min_key, max_key = encode_row(made.first_key, types), encode_row(made.last_key, types)
             key_columns = {column.name: stats.columns[KEY_PREFIX + column.name] for column in layout.key}
             key_stats = key_statistics(layout.key, key_columns)
+        elif layout.tracks_rows:
+            first, last = _tracked_range(stats) if layout.carries_ids else (0, 0)
+            min_key = max_key = EMPTY_ROW
+            key_stats = EMPTY_STATS
         else:
             first, last = self._next_sequence_number, self._next_sequence_number + stats.row_count - 1
             self._next_sequence_number = last + 1
@@ -181,12 +215,26 @@ class RollingWriter:
             delete_row_count=made.delete_row_count,
             embedded_index=None,
             file_source=self._source,
-            value_stats_cols=stats_columns,
+            value_stats_cols=self._stats_columns(stats_columns),
             external_path=None,
             first_row_id=None,
-            write_cols=None,
+            write_cols=tuple(field.name for field in layout.physical) if layout.carries_ids else None,
             write_cols_sequences=None,
         )
+
+    def _stats_columns(self, columns: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        # Where a file names its columns, readers take statistics without names to be of those, ids included.
+        if self._layout.carries_ids and columns is None:
+            return tuple(field.name for field in self._layout.fields)
+        return columns
+
+
+def _tracked_range(stats: FileStats) -> tuple[int, int]:
+    """Smallest and largest sequence number; 0 stands for the snapshot that the commit will make."""
+    numbers = stats.columns[SEQUENCE_NUMBER]
+    if numbers.min is None or numbers.max is None:
+        return 0, 0
+    return numbers.min.as_py(), 0 if numbers.null_count else numbers.max.as_py()
 
 
 class _OpenFile:
@@ -202,6 +250,7 @@ class _OpenFile:
         self._layout = layout
         self._rules = rules
         self._output = output
+        self.index = FileIndexBuilder(rules.indexes)
         try:
             self._writer: FormatWriter = rules.format.open_writer(output.stream, layout.physical, rules.settings)
         except BaseException:
@@ -216,6 +265,7 @@ class _OpenFile:
             self.last_key = [column[-1] for column in key]
             self.delete_row_count += int(np.count_nonzero(is_retract(key_value.kinds(rows))))
         self._writer.write(pa.RecordBatch.from_arrays([*key, *rows.columns], schema=schema))
+        self.index.add(rows)
         self.row_count += rows.num_rows
         self._arrow_bytes += rows.nbytes
 

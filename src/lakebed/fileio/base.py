@@ -110,6 +110,10 @@ class FileIO(Protocol):
         """Delete a directory with all it holds; no error when there is none."""
         ...
 
+    def delete_empty_directory(self, path: str) -> bool:
+        """Delete a directory if it holds nothing. False when it holds something or is not there: no error."""
+        ...
+
     def rename_directory(self, source: str, target: str) -> None:
         """Move a directory; `AlreadyExists` when the target is there, `FileMissing` when the source is not."""
         ...

@@ -155,6 +155,16 @@ class LocalFileIO:
                 with contextlib.suppress(FileNotFoundError):
                     shutil.rmtree(path)
 
+    def delete_empty_directory(self, path: str) -> bool:
+        with translated("delete directory", path):
+            try:
+                os.rmdir(path)
+            except OSError as error:
+                if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST):
+                    return False
+                raise
+            return True
+
     def rename_directory(self, source: str, target: str) -> None:
         if not os.path.isdir(source):
             raise FileMissing(f"can not rename {source}: there is no such directory", hint="check the name")

@@ -135,6 +135,15 @@ class MemoryFileIO:
                 if name:
                     del self._store.directories[name]
 
+    def delete_empty_directory(self, path: str) -> bool:
+        path = self._path(path)
+        with self._store.lock:
+            files, directories = self._store.below(path)
+            if path not in self._store.directories or files or len(directories) > 1:
+                return False
+            del self._store.directories[path]
+            return True
+
     def rename_directory(self, source: str, target: str) -> None:
         source, target = self._path(source), self._path(target)
         with self._store.lock:

@@ -198,6 +198,9 @@ class ObjectStoreFileIO:
                 except FileNotFoundError:
                     continue  # somebody else deletes here as well: look what is left
 
+    def delete_empty_directory(self, path: str) -> bool:
+        return False  # a directory is there as long as something is in it
+
     def rename_directory(self, source: str, target: str) -> None:
         paths = self._paths_below(source)
         if not paths:

@@ -3,10 +3,9 @@
 Limits of pyarrow shape this file. Its reader knows timestamps as 64-bit nanoseconds only (years 1677 to 2262), so
 values beyond are refused on writing instead of producing a file that can not be read back; and its writer stores
 fractions of a second before 1970 in a way that no other reader understands, so these are refused as well. It ignores
-the offset of sliced structs, so such columns are copied first; and it loses values of a ROW inside a ROW next to nulls,
-so such columns are refused on writing (reading them is fine). It ends the process when it can not write while it is
-being destroyed, so it never gets to see that a write failed. Statistics inside ORC files are out of reach too: a filter
-never leaves anything out here.
+the offset of sliced structs, so such columns are copied first, and it minds what lies below nulls (`pushed_nulls`). It
+ends the process when it can not write while it is being destroyed, so it never gets to see that a write failed.
+Statistics inside ORC files are out of reach too: a filter never leaves anything out here.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from lakebed.errors import CorruptFile, InvalidData, InvalidOption, InvalidSchem
 from lakebed.formats.base import FileStats, WriteSettings
 from lakebed.formats.careful_sink import CarefulSink
 from lakebed.formats.conform import as_corrupt, check_rows, map_entries, to_read, to_write
+from lakebed.formats.pushed_nulls import with_pushed_nulls
 from lakebed.formats.size_estimate import SizeEstimate
 from lakebed.formats.statistics import StatsCollector
 from lakebed.types.arrow import to_arrow_type
@@ -60,7 +60,7 @@ class OrcFormat:
     def check(self, fields: Sequence[DataField]) -> None:
         """Refuses types that ORC has no room for, and those that can not be written right."""
         for field in fields:
-            unfit = _unfit_part(field.type, inside_row=False)
+            unfit = _unfit_part(field.type)
             if unfit is not None:
                 raise InvalidSchema(
                     f"column `{field.name}`: ORC files can not store {unfit}",
@@ -77,20 +77,18 @@ class OrcFormat:
         return OrcReader(source, path)
 
 
-def _unfit_part(data_type: DataType, *, inside_row: bool) -> str | None:
+def _unfit_part(data_type: DataType) -> str | None:
     parts: tuple[DataType, ...] = ()
     match data_type:
         case AtomicType(root=TypeRoot.VARIANT):
             return str(data_type)
-        case RowType() if inside_row:
-            return f"{data_type} inside another ROW"
         case ArrayType(element) | MultisetType(element):
             parts = (element,)
         case MapType(key, value):
             parts = (key, value)
         case RowType(members):
-            parts, inside_row = tuple(member.type for member in members), True
-    return next((unfit for part in parts if (unfit := _unfit_part(part, inside_row=inside_row)) is not None), None)
+            parts = tuple(member.type for member in members)
+    return next((unfit for part in parts if (unfit := _unfit_part(part)) is not None), None)
 
 
 class OrcWriter:
@@ -172,6 +170,8 @@ def _to_stored(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
             "not find in an ORC file written here",
             hint="use file.format parquet, or TIMESTAMP(0) for the column",
         )
+    if _contains_struct(field.type):
+        return pa.chunked_array([with_pushed_nulls(chunk) for chunk in stored.chunks], field.type)
     return stored
 
 

@@ -1,23 +1,18 @@
 """Sorted runs on local disk, for rows that do not fit into memory before they are written to the table.
 
-Each run is a compressed Arrow stream in a directory of its own below the system's temporary directory (`TMPDIR` moves
-it). The directory goes with its `Spill`, at the latest when the process ends. Nothing here survives a commit.
+Each run is a compressed Arrow stream in a directory that goes with its `Spill`. Nothing here survives a commit.
 """
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
-import shutil
-import tempfile
-import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakebed.errors import StorageError
+from lakebed.fileio.temporary import TemporaryFiles
 from lakebed.lsm.merge_runs import merge_runs
 from lakebed.merge.base import MergeEngine, MergeOrder
 
@@ -57,9 +52,9 @@ class Spill:
 
     def __init__(self, rules: SpillRules) -> None:
         self._rules = rules
-        self._names = itertools.count()
-        self._directory: str | None = None
-        self._remove: weakref.finalize[..., Spill] | None = None
+        self._files = TemporaryFiles(
+            "lakebed-spill-", "a write buffer was on disk", "set `write-buffer-spillable` to false"
+        )
         self.used_bytes = 0
 
     def has_room_for(self, size_bytes: int) -> bool:
@@ -68,14 +63,13 @@ class Spill:
 
     def write(self, run: Run) -> SpilledRun:
         """Writes a run that is not empty. A disk that fails leaves nothing behind."""
-        path = os.path.join(self._home(), f"run-{next(self._names)}.arrows")
+        path = self._files.new_path("arrows")
         try:
-            with _disk("write", path):
+            with self._files.using("write", path):
                 _write_stream(path, run, pa.ipc.IpcWriteOptions(compression=self._rules.codec()))
                 size_bytes = os.path.getsize(path)
         except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
+            self._files.remove(path)
             raise
         self.used_bytes += size_bytes
         return SpilledRun(path, size_bytes)
@@ -94,25 +88,20 @@ class Spill:
 
     def close(self) -> None:
         """Removes all runs."""
-        if self._remove is not None:
-            self._remove()
-        self._directory, self.used_bytes = None, 0
+        self._files.close()
+        self.used_bytes = 0
 
     def _merged(
         self, spilled: Sequence[SpilledRun], newest: Sequence[Run], order: MergeOrder, engine: MergeEngine
     ) -> Run:
-        yield from merge_runs([*(_read(run.path) for run in spilled), *newest], order, engine)
+        yield from merge_runs([*(self._read(run.path) for run in spilled), *newest], order, engine)
         for run in spilled:
-            with contextlib.suppress(OSError):  # the whole directory goes later
-                os.unlink(run.path)
+            self._files.remove(run.path)
             self.used_bytes -= run.size_bytes
 
-    def _home(self) -> str:
-        if self._directory is None:
-            with _disk("make a directory in", tempfile.gettempdir()):
-                self._directory = tempfile.mkdtemp(prefix="lakebed-spill-")
-            self._remove = weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
-        return self._directory
+    def _read(self, path: str) -> Run:
+        with self._files.using("read", path), pa.OSFile(path, "rb") as file, pa.ipc.open_stream(file) as stream:
+            yield from stream
 
 
 def _write_stream(path: str, run: Run, options: pa.ipc.IpcWriteOptions) -> None:
@@ -122,19 +111,3 @@ def _write_stream(path: str, run: Run, options: pa.ipc.IpcWriteOptions) -> None:
         for batch in itertools.chain([first], run):
             for start in range(0, batch.num_rows, rows):
                 stream.write_batch(batch.slice(start, rows))
-
-
-def _read(path: str) -> Run:
-    with _disk("read", path), pa.OSFile(path, "rb") as file, pa.ipc.open_stream(file) as stream:
-        yield from stream
-
-
-@contextlib.contextmanager
-def _disk(doing: str, path: str) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, pa.ArrowException) as error:
-        raise StorageError(
-            f"could not {doing} {path} while a write buffer was on disk: {error}",
-            hint="make room there, choose another place with TMPDIR, or set `write-buffer-spillable` to false",
-        ) from error

@@ -234,7 +234,14 @@ _DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "bzip2": bz2.decompress,
     "xz": lzma.decompress,
 }
-_CODEC_NAMES = {"zstd": "zstandard", "zstandard": "zstandard", "deflate": "deflate", "none": "null", "null": "null"}
+_CODEC_NAMES = {
+    "zstd": "zstandard",
+    "zstandard": "zstandard",
+    "deflate": "deflate",
+    "snappy": "snappy",
+    "none": "null",
+    "null": "null",
+}
 
 
 def codec_name(compression: str) -> str:
@@ -243,7 +250,7 @@ def codec_name(compression: str) -> str:
     if codec is None:
         raise InvalidOption(
             f"manifest compression `{compression}` is not one that can be written",
-            hint=did_you_mean(compression, ("zstd", "deflate", "none")),
+            hint=did_you_mean(compression, _CODEC_NAMES),
         )
     return codec
 
@@ -256,6 +263,9 @@ def _compress(codec: str, plain: bytes, level: int) -> bytes:
     if codec == "deflate":
         deflate = zlib.compressobj(wbits=-15)
         return deflate.compress(plain) + deflate.flush()
+    if codec == "snappy":
+        packed: bytes = pa.Codec("snappy").compress(plain, asbytes=True)
+        return packed + zlib.crc32(plain).to_bytes(4, "big")
     return plain
 
 

@@ -7,12 +7,11 @@ they name are the business of whoever expires them.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from lakebed.errors import FileMissing, NotFound
+from lakebed.errors import NotFound
 from lakebed.fileio.base import FileIO
+from lakebed.metadata.numbered_files import NumberedFiles
 from lakebed.metadata.paths import TablePaths
-from lakebed.metadata.snapshot import Snapshot
+from lakebed.metadata.snapshot import Snapshot, numbered_snapshot
 
 _PREFIX = "changelog"
 
@@ -23,6 +22,14 @@ class ChangelogStore:
     def __init__(self, fileio: FileIO, paths: TablePaths) -> None:
         self._fileio = fileio
         self._paths = paths
+        self._files = NumberedFiles(
+            fileio,
+            paths.changelog_directory,
+            _PREFIX,
+            paths.changelog_file,
+            paths.changelog_latest_hint,
+            paths.changelog_earliest_hint,
+        )
 
     def get(self, snapshot_id: int) -> Snapshot:
         """The snapshot behind a changelog; `NotFound` says which changelogs there are."""
@@ -38,35 +45,19 @@ class ChangelogStore:
 
     def find(self, snapshot_id: int) -> Snapshot | None:
         """As `get`, but `None` when there is no such changelog."""
-        path = self._paths.changelog_file(snapshot_id)
-        try:
-            snapshot = Snapshot.from_json(self._fileio.read_bytes(path), path)
-        except FileMissing:
-            return None
-        return snapshot if snapshot.id == snapshot_id else replace(snapshot, id=snapshot_id)
+        return numbered_snapshot(self._files, snapshot_id)
 
     def ids(self) -> list[int]:
         """Ids of all changelogs, ascending, by listing the directory."""
-        names = (status.name for status in self._fileio.list_directory(self._paths.changelog_directory))
-        return sorted(
-            int(number)
-            for prefix, _, number in (name.partition("-") for name in names)
-            if prefix == _PREFIX and number.isascii() and number.isdigit()
-        )
+        return self._files.ids()
 
     def earliest_id(self) -> int | None:
         """Id of the oldest changelog; `None` when there is none."""
-        hint = self._hint(self._paths.changelog_earliest_hint)
-        if hint is not None and self._fileio.exists(self._paths.changelog_file(hint)):
-            return hint
-        return min(self.ids(), default=None)
+        return self._files.earliest_id()
 
     def latest_id(self) -> int | None:
         """Id of the newest changelog; `None` when there is none."""
-        hint = self._hint(self._paths.changelog_latest_hint)
-        if hint is not None and self._exists(hint) and not self._exists(hint + 1):
-            return hint
-        return max(self.ids(), default=None)
+        return self._files.latest_id()
 
     # For expiry only
 
@@ -76,29 +67,17 @@ class ChangelogStore:
 
     def delete(self, snapshot_id: int) -> bool:
         """Delete a changelog file, and only that; false when there was none."""
-        return self._fileio.delete(self._paths.changelog_file(snapshot_id))
+        return self._files.delete(snapshot_id)
 
     def write_latest_hint(self, snapshot_id: int) -> None:
         """Say which changelog is the newest. Only once it is there: other readers trust this blindly."""
-        self._fileio.overwrite(self._paths.changelog_latest_hint, str(snapshot_id).encode())
+        self._files.write_latest_hint(snapshot_id)
 
     def write_earliest_hint(self, snapshot_id: int) -> None:
         """Say which changelog is the oldest."""
-        self._fileio.overwrite(self._paths.changelog_earliest_hint, str(snapshot_id).encode())
+        self._files.write_earliest_hint(snapshot_id)
 
     def delete_hints(self) -> None:
         """Say nothing about newest and oldest: before the last changelog goes."""
         self._fileio.delete(self._paths.changelog_latest_hint)
         self._fileio.delete(self._paths.changelog_earliest_hint)
-
-    # Private
-
-    def _exists(self, snapshot_id: int) -> bool:
-        return self._fileio.exists(self._paths.changelog_file(snapshot_id))
-
-    def _hint(self, path: str) -> int | None:
-        try:
-            text = self._fileio.read_bytes(path).strip()
-        except FileMissing:
-            return None
-        return int(text) if text.isdigit() and len(text) < 20 else None

@@ -1,6 +1,6 @@
 """Consumers: how far a stream reader has come, kept in the table so that expiration spares what it has yet to read.
 
-A consumer file holds one number, the next snapshot to read, and is overwritten in place as the reader advances.
+A consumer file holds the next snapshot to read, and is overwritten in place as the reader advances.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from lakebed.metadata.json_file import JsonFile
 from lakebed.metadata.paths import TablePaths
 
 _PREFIX = "consumer-"
+_LAST_LIST = "lakebedLastDeltaManifestList"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +41,27 @@ class ConsumerStore:
         except FileMissing:
             return None
 
-    def record(self, consumer_id: str, next_snapshot: int) -> None:
-        """Record progress, forward or backward."""
+    def last_list(self, consumer_id: str) -> str | None:
+        """The delta manifest list of the snapshot that a consumer has read last; `None` when it is not known.
+
+        Ids come again after a rollback, names of manifest lists never do. Other engines neither know nor mind this.
+        """
+        path = self._paths.consumer_file(consumer_id)
+        try:
+            return JsonFile(self._fileio.read_bytes(path), path).optional_text(_LAST_LIST)
+        except FileMissing:
+            return None
+
+    def record(self, consumer_id: str, next_snapshot: int, last_list: str | None = None) -> None:
+        """Record progress, forward or backward, and what the snapshot before was, if that is known."""
         if next_snapshot < 1:
             raise InvalidArgument(
                 f"consumer `{consumer_id}` can not continue at snapshot {next_snapshot}", hint="ids begin at 1"
             )
-        body = json.dumps({"nextSnapshot": next_snapshot}).encode()
-        self._fileio.overwrite(self._paths.consumer_file(consumer_id), body)
+        members: dict[str, int | str] = {"nextSnapshot": next_snapshot}
+        if last_list is not None:
+            members[_LAST_LIST] = last_list
+        self._fileio.overwrite(self._paths.consumer_file(consumer_id), json.dumps(members).encode())
 
     def delete(self, consumer_id: str) -> bool:
         """Forget a consumer; false when there was none."""

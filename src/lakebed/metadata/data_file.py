@@ -19,6 +19,7 @@ from lakebed.metadata.stats import EMPTY_STATS, SimpleStats, build_stats, stats_
 
 __all__ = [
     "EMPTY_STATS",
+    "INDEX_SUFFIX",
     "DataFile",
     "FileSource",
     "SimpleStats",
@@ -28,6 +29,10 @@ __all__ = [
     "data_file_schema",
     "data_file_to_record",
 ]
+
+
+INDEX_SUFFIX = ".index"
+"""What the name of a data file gets for the name of the file beside it that holds its indexes."""
 
 
 class FileSource(IntEnum):
@@ -70,6 +75,11 @@ class DataFile:
     def at_level(self, level: int) -> DataFile:
         """The same file, said to lie on another level: compaction may move a file without rewriting it."""
         return replace(self, level=level)
+
+    @property
+    def index_file(self) -> str | None:
+        """The name of the file beside it that holds its indexes, if there is one."""
+        return next((name for name in self.extra_files if name.endswith(INDEX_SUFFIX)), None)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values only, bytes as base64."""

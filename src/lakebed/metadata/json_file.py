@@ -86,6 +86,13 @@ class JsonFile:
             raise self.wrong(key, "a list of integers")
         return value
 
+    def optional_object(self, key: str) -> dict[str, Any] | None:
+        """An object with members of any kind; `None` when absent or null."""
+        value = self._members.get(key)
+        if value is None or isinstance(value, dict):
+            return value
+        raise self.wrong(key, "an object")
+
     def wrong(self, key: str, expected: str) -> CorruptFile:
         """The error for a member that is not what it should be."""
         return corrupt(self._path, f"`{key}` should be {expected}, it is {str(self._members.get(key))[:80]!r}")

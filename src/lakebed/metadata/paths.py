@@ -90,6 +90,11 @@ class TablePaths:
         return f"{self.snapshot_directory}/EARLIEST"
 
     @property
+    def expiring_hint(self) -> str:
+        """The file in which an expiry announces the first snapshot that it keeps. Other engines pass it over."""
+        return f"{self.snapshot_directory}/EXPIRING"
+
+    @property
     def changelog_directory(self) -> str:
         """Directory of changelogs that outlive their snapshots."""
         return f"{self.branch_root}/changelog"
@@ -116,6 +121,10 @@ class TablePaths:
     def tag_file(self, name: str) -> str:
         """A tag file."""
         return f"{self.tag_directory}/tag-{_checked('tag', name)}"
+
+    def tag_marker_file(self, name: str) -> str:
+        """A file that tells others that a tag was made."""
+        return f"{self.tag_directory}/tag-success-file/{_checked('tag', name)}_SUCCESS"
 
     @property
     def consumer_directory(self) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from lakebed.errors import FileMissing, NotFound
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.json_file import INT64_MAX, JsonFile
+from lakebed.metadata.numbered_files import NumberedFiles
 from lakebed.metadata.paths import TablePaths
 
 BATCH_COMMIT_IDENTIFIER = INT64_MAX
@@ -135,18 +136,36 @@ class Snapshot:
         )
 
 
+def numbered_snapshot(files: NumberedFiles, snapshot_id: int) -> Snapshot | None:
+    """The snapshot in one of these files; `None` when it is not there."""
+    content = files.read(snapshot_id)
+    if content is None:
+        return None
+    snapshot = Snapshot.from_json(content, files.path_of(snapshot_id))
+    # The file's name decides: the next commit takes the name after it, whatever the content says.
+    return snapshot if snapshot.id == snapshot_id else replace(snapshot, id=snapshot_id)
+
+
 class SnapshotStore:
     """The snapshots of one branch of a table."""
 
     def __init__(self, fileio: FileIO, paths: TablePaths) -> None:
         self._fileio = fileio
         self._paths = paths
+        self._files = NumberedFiles(
+            fileio,
+            paths.snapshot_directory,
+            "snapshot",
+            paths.snapshot_file,
+            paths.latest_hint,
+            paths.earliest_hint,
+        )
 
     # One snapshot
 
     def exists(self, snapshot_id: int) -> bool:
         """Whether the snapshot is there."""
-        return self._fileio.exists(self._paths.snapshot_file(snapshot_id))
+        return self._files.exists(snapshot_id)
 
     def get(self, snapshot_id: int) -> Snapshot:
         """A snapshot; `NotFound` says which ones there are."""
@@ -164,33 +183,43 @@ class SnapshotStore:
 
     def delete(self, snapshot_id: int) -> bool:
         """Delete a snapshot file, and only that; false when there was none."""
-        return self._fileio.delete(self._paths.snapshot_file(snapshot_id))
+        return self._files.delete(snapshot_id)
 
     def write_latest_hint(self, snapshot_id: int) -> None:
         """Say which snapshot is the newest. Only after it was published: other readers trust this blindly."""
-        self._fileio.overwrite(self._paths.latest_hint, str(snapshot_id).encode())
+        self._files.write_latest_hint(snapshot_id)
 
     def write_earliest_hint(self, snapshot_id: int) -> None:
         """Say which snapshot is the oldest."""
-        self._fileio.overwrite(self._paths.earliest_hint, str(snapshot_id).encode())
+        self._files.write_earliest_hint(snapshot_id)
+
+    def announce_expiry(self, first_kept: int) -> None:
+        """Say, before any file is deleted, that the snapshots below this one are about to go."""
+        if self.first_not_expiring() < first_kept:
+            self._files.write_hint(self._paths.expiring_hint, first_kept)
+
+    def withdraw_expiry(self, first_kept: int) -> None:
+        """Take an announcement back from this snapshot on: a rollback makes it the newest."""
+        if self.first_not_expiring() > first_kept:
+            self._files.write_hint(self._paths.expiring_hint, first_kept)
+
+    def first_not_expiring(self) -> int:
+        """The oldest id that no expiry has announced to delete; 0 when none ever announced anything."""
+        return self._files.hint(self._paths.expiring_hint) or 0
+
+    def find(self, snapshot_id: int) -> Snapshot | None:
+        """As `get`, but `None` when there is no such snapshot."""
+        return self._find(snapshot_id)
 
     # The newest and the oldest
 
     def ids(self) -> list[int]:
         """Ids of all snapshots, ascending, by listing the directory."""
-        names = (status.name for status in self._fileio.list_directory(self._paths.snapshot_directory))
-        return sorted(
-            int(number)
-            for prefix, _, number in (name.partition("-") for name in names)
-            if prefix == "snapshot" and number.isascii() and number.isdigit()
-        )
+        return self._files.ids()
 
     def latest_id(self) -> int | None:
         """Id of the newest snapshot; `None` for a table without any."""
-        hint = self._hint(self._paths.latest_hint)
-        if hint is not None and self.exists(hint) and not self.exists(hint + 1):
-            return hint
-        return max(self.ids(), default=None)
+        return self._files.latest_id()
 
     def latest(self) -> Snapshot | None:
         """The newest snapshot; `None` for a table without any."""
@@ -198,10 +227,7 @@ class SnapshotStore:
 
     def earliest_id(self) -> int | None:
         """Id of the oldest snapshot; `None` for a table without any."""
-        hint = self._hint(self._paths.earliest_hint)
-        if hint is not None and self.exists(hint):
-            return hint
-        return min(self.ids(), default=None)
+        return self._files.earliest_id()
 
     def earliest(self) -> Snapshot | None:
         """The oldest snapshot; `None` for a table without any."""
@@ -231,21 +257,7 @@ class SnapshotStore:
     # Private
 
     def _find(self, snapshot_id: int) -> Snapshot | None:
-        path = self._paths.snapshot_file(snapshot_id)
-        try:
-            snapshot = Snapshot.from_json(self._fileio.read_bytes(path), path)
-        except FileMissing:
-            return None
-        # The file's name decides: the next commit takes the name after it, whatever the content says.
-        return snapshot if snapshot.id == snapshot_id else replace(snapshot, id=snapshot_id)
-
-    def _hint(self, path: str) -> int | None:
-        try:
-            text = self._fileio.read_bytes(path).strip()
-        except FileMissing:
-            return None
-        # At most 19 digits: an id is a 64-bit number, anything longer is garbage.
-        return int(text) if text.isdigit() and len(text) < 20 else None
+        return numbered_snapshot(self._files, snapshot_id)
 
     def _first_found(self, choose: Callable[[], int | None]) -> Snapshot | None:
         for _ in range(_ATTEMPTS):

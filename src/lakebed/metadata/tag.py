@@ -79,8 +79,7 @@ class TagStore:
 
     def names(self) -> tuple[str, ...]:
         """Names of all tags, in alphabetical order."""
-        found = self._fileio.list_directory(self._paths.tag_directory)
-        return tuple(sorted(s.name.removeprefix(_PREFIX) for s in found if s.name.startswith(_PREFIX)))
+        return tuple(sorted(self.modified_ms()))
 
     def exists(self, name: str) -> bool:
         """Whether there is such a tag."""
@@ -101,10 +100,7 @@ class TagStore:
         """Tag a snapshot; `AlreadyExists` when the name is taken. Without `retained` the tag lives until deleted."""
         tag = _new_tag(name, snapshot, create_time, retained)
         if not self._fileio.create_exclusive(self._paths.tag_file(name), tag.to_json().encode()):
-            raise AlreadyExists(
-                f"tag `{name}` of {self._paths.branch_root} exists already",
-                hint="choose another name, or delete or replace the tag",
-            )
+            raise self._taken(name)
         return tag
 
     def replace(
@@ -116,6 +112,21 @@ class TagStore:
         self._fileio.overwrite(self._paths.tag_file(name), tag.to_json().encode())
         return tag
 
+    def rename(self, name: str, new_name: str) -> None:
+        """Give a tag another name. For a moment it has both, so that nobody finds what it keeps without a tag."""
+        tag = self.get(name)
+        body = Tag(new_name, tag.snapshot, tag.create_time, tag.retained).to_json().encode()
+        if not self._fileio.create_exclusive(self._paths.tag_file(new_name), body):
+            raise self._taken(new_name)
+        self.delete(name)
+
+    def modified_ms(self) -> dict[str, int]:
+        """When each tag's file was written."""
+        found = self._fileio.list_directory(self._paths.tag_directory)
+        # Markers of tags are in a directory whose name begins like that of a tag.
+        files = (s for s in found if s.name.startswith(_PREFIX) and not s.is_directory)
+        return {s.name.removeprefix(_PREFIX): s.modified_ms for s in files}
+
     def delete(self, name: str) -> bool:
         """Delete a tag; false when there was none."""
         return self._fileio.delete(self._paths.tag_file(name))
@@ -124,6 +135,16 @@ class TagStore:
         """All tags, ordered by snapshot and name."""
         found = (self._find(name) for name in self.names())
         return tuple(sorted(filter(None, found), key=lambda tag: (tag.snapshot.id, tag.name)))
+
+    def find(self, name: str) -> Tag | None:
+        """As `get`, but `None` when there is no such tag."""
+        return self._find(name)
+
+    def _taken(self, name: str) -> AlreadyExists:
+        return AlreadyExists(
+            f"tag `{name}` of {self._paths.branch_root} exists already",
+            hint="choose another name, or delete or replace the tag",
+        )
 
     def _find(self, name: str) -> Tag | None:
         path = self._paths.tag_file(name)

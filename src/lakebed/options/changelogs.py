@@ -7,7 +7,6 @@ from typing import Final
 from lakebed.options.option import ON_WRITE, WRITES, Kind, Names, Option
 from lakebed.units import HOUR_MS, LONG_MAX, MIB
 
-_NORMALIZED: Final = "use `changelog-producer` = `lookup` with `changelog-producer.row-deduplicate`: it tells the same"
 _LOOKUP: Final = "local copies are searched in key order and have no Bloom filter; leave the option out"
 
 CHANGELOG_PRODUCER = Option(
@@ -37,8 +36,8 @@ CHANGELOG_PRODUCER_INPUT_NORMALIZE = Option(
     "changelog-producer.input.normalize",
     Kind.BOOLEAN,
     False,
-    "Expand the upserts of an `input` changelog into `-U`, `+U` pairs and leave out rows that lose.",
-    instead=_NORMALIZED,
+    "Let an `input` changelog tell what rows change: upserts become `-U`, `+U` pairs, rows that lose are left out.",
+    honoured=True,
     paimon="ours",
 )
 CHANGELOG_PRODUCER_IGNORE_DELETE = Option(
@@ -183,7 +182,7 @@ PRECOMMIT_COMPACT = Option(
     False,
     "Merge the small files of one commit into larger ones before committing.",
     aliases=("changelog.precommit-compact",),
-    instead="write larger batches per commit",
+    honoured=True,
     scope=ON_WRITE,
 )
 DELETE_FORCE_PRODUCE_CHANGELOG = Option(

@@ -1,12 +1,14 @@
 """Whether options may be set, changed or, in a table of another engine, ignored.
 
-Options that a lakebed user sets are checked strictly: what is unknown, ill-formed or not honoured is refused before
-anything is written. Options found in a stored table are judged by one question: would ignoring this value make a read
-or a write wrong? Which options go together is no matter of this file; the parts they configure know that.
+Options that a lakebed user sets are checked strictly: what is mistyped, ill-formed or not honoured is refused before
+anything is written; a key that resembles no option is a property of the user's own, kept and without effect. Options
+found in a stored table are judged by one question: would ignoring this value make a read or a write wrong? Which
+options go together is no matter of this file; the parts they configure know that.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Mapping
 
 from lakebed.errors import InvalidOption, did_you_mean
@@ -14,7 +16,7 @@ from lakebed.options.option import ON_CREATE, FieldOption, Option
 from lakebed.options.table import OPTIONS, find_option, known_keys
 from lakebed.options.view import Options
 
-__all__ = ["check_options", "check_unchanged", "unhonoured_for_read", "unhonoured_for_write"]
+__all__ = ["check_options", "check_unchanged", "is_custom", "unhonoured_for_read", "unhonoured_for_write"]
 
 
 def check_options(
@@ -22,12 +24,16 @@ def check_options(
 ) -> dict[str, str]:
     """The options as they are to be stored: proper keys, texts for values. Raises InvalidOption for the first that
     is unknown, ill-formed, not honoured or names a column that is not among `columns` (None: not checked).
+    Properties of the user's own are stored as they are.
 
     `for_create` allows the options that only the creation of a table knows, such as its keys.
     """
     checked: dict[str, str] = {}
     given_as: dict[str, str] = {}
     for key, value in raw.items():
+        if is_custom(key):
+            checked[key] = str(value)
+            continue
         option = _known(key)
         if option.scope == ON_CREATE and not for_create:
             raise InvalidOption(
@@ -47,6 +53,15 @@ def check_options(
             )
         checked[proper], given_as[proper] = text, key
     return checked
+
+
+def is_custom(key: str) -> bool:
+    """Whether it is a property of the user's own: no option, and nothing like one that is mistyped."""
+    if find_option(key) is not None:
+        return False
+    if key.startswith(("avro.", "orc.", "parquet.")):
+        return True  # settings of the libraries that other engines write files with
+    return not difflib.get_close_matches(key, known_keys(key), n=1, cutoff=0.6)
 
 
 def check_unchanged(before: Mapping[str, str], after: Mapping[str, str]) -> None:

@@ -129,7 +129,7 @@ COMPACTION_MIN_FILE_NUM = Option(
     5,
     "Small files that must come together before a table without a key compacts them.",
     minimum=1,
-    instead=_LATER,
+    honoured=True,
 )
 COMPACTION_FILE_NUM_LIMIT = Option(
     "compaction.file-num-limit",
@@ -137,14 +137,14 @@ COMPACTION_FILE_NUM_LIMIT = Option(
     100_000,
     "Most files that one compaction of a table without buckets looks at.",
     minimum=1,
-    instead=_LATER,
+    honoured=True,
 )
 COMPACTION_DELETE_RATIO_THRESHOLD = Option(
     "compaction.delete-ratio-threshold",
     Kind.DECIMAL,
     0.2,
     "Part of deleted rows at which a file of a table without a key is rewritten.",
-    instead=_LATER,
+    honoured=True,
 )
 COMPACTION_SKIP_EXPIRED_PARTITIONS = Option(
     "compaction.skip-expired-partitions",
@@ -228,7 +228,8 @@ ZORDER_VAR_LENGTH_CONTRIBUTION = Option(
     Kind.INTEGER,
     8,
     "Bytes that a text or binary column adds to a z-order.",
-    instead=_SORTING,
+    minimum=1,
+    honoured=True,
 )
 SORT_COMPACTION_RANGE_STRATEGY = Option(
     "sort-compaction.range-strategy",

@@ -11,7 +11,7 @@ _STATS_PATTERN: Final = r"none|counts|full|truncate\([0-9]+\)"
 _STATS_FORM: Final = "`none`, `counts`, `full` or `truncate(n)`"
 _LEVELS: Final = "files of all levels are written alike; set the option without `.per.level`"
 _PATHS: Final = "data files lie under the table's own directory; leave the option out"
-_INDEXES: Final = "file indexes are not written in this version; statistics already skip files"
+_INDEXES: Final = "choose one of `bloom-filter`, `bitmap`, `range-bitmap` and `bsi`"
 _LEAVE_OUT: Final = "leave the option out; the result is the same"
 
 FILE_FORMAT = Option(
@@ -156,8 +156,9 @@ FILE_SUFFIX_INCLUDE_COMPRESSION = Option(
     "file.suffix.include.compression",
     Kind.BOOLEAN,
     False,
-    "Name the compression in the names of data files.",
-    instead=_LEAVE_OUT,
+    "Name the compression in the names of data files, as in `data-1.zst.parquet`.",
+    honoured=True,
+    scope=ON_WRITE,
 )
 PARTITION_DEFAULT_NAME = Option(
     "partition.default-name",
@@ -225,9 +226,21 @@ MANIFEST_COMPRESSION = Option(
     Kind.CHOICE,
     "zstd",
     "Compression of manifests and manifest lists.",
-    choices=("zstd", "deflate", "null", "snappy"),
-    honoured_choices=("zstd", "deflate", "null"),
+    choices=("zstd", "deflate", "snappy", "null", "bzip2", "xz"),
+    honoured_choices=("zstd", "deflate", "snappy", "null"),
     honoured=True,
+    instead="not every engine reads such manifests",
+)
+MANIFEST_FORMAT = Option(
+    "manifest.format",
+    Kind.CHOICE,
+    "avro",
+    "Format of manifests and manifest lists.",
+    choices=("avro", "orc", "parquet"),
+    honoured_choices=("avro",),
+    honoured=True,
+    instead="every engine reads Avro manifests",
+    affects=READS_AND_WRITES,
 )
 MANIFEST_TARGET_FILE_SIZE = Option(
     "manifest.target-file-size",
@@ -286,34 +299,61 @@ MANIFEST_SORT_PARTITION_FIELD = Option[str | None](
     "Partition column that manifest entries are sorted by.",
     instead=_LEAVE_OUT,
 )
+FILE_INDEX_BLOOM_FILTER_COLUMNS = Option[Names](
+    "file-index.bloom-filter.columns",
+    Kind.LIST,
+    (),
+    "Columns that get a Bloom filter in every data file, by which reads of single values leave files out.",
+    honoured=True,
+)
+FILE_INDEX_BITMAP_COLUMNS = Option[Names](
+    "file-index.bitmap.columns",
+    Kind.LIST,
+    (),
+    "Columns that get a bitmap index in every data file: which rows have which value. For columns of few values.",
+    honoured=True,
+)
+FILE_INDEX_RANGE_BITMAP_COLUMNS = Option[Names](
+    "file-index.range-bitmap.columns",
+    Kind.LIST,
+    (),
+    "Columns that get an index of ranges in every data file: which rows have values below or above another.",
+    honoured=True,
+)
+FILE_INDEX_BSI_COLUMNS = Option[Names](
+    "file-index.bsi.columns",
+    Kind.LIST,
+    (),
+    "Columns of whole numbers, dates or times that get a bit-slice index in every data file.",
+    honoured=True,
+)
 FILE_INDEX_COLUMNS = FieldOption[Names](
     "file-index.<type>.columns",
     Kind.LIST,
     (),
     "Columns that get an index of this type in every data file.",
     instead=_INDEXES,
-    affects=WRITES,
 )
 FILE_INDEX_COLUMN_SETTING = FieldOption[str | None](
     "file-index.<type>.<column>.<setting>",
     Kind.TEXT,
     None,
     "A setting of one column's index, such as `fpp` of a Bloom filter.",
-    instead=_INDEXES,
+    honoured=True,
 )
 FILE_INDEX_IN_MANIFEST_THRESHOLD = Option(
     "file-index.in-manifest-threshold",
     Kind.SIZE,
     500,
-    "Size up to which an index is kept in the manifest instead of a file.",
-    instead=_INDEXES,
+    "Size up to which the indexes of a file are kept in the manifest instead of a file.",
+    honoured=True,
 )
 FILE_INDEX_READ_ENABLED = Option(
     "file-index.read.enabled",
     Kind.BOOLEAN,
     True,
     "Skip files by their indexes while reading.",
-    instead="files are skipped by statistics only; leave the option out",
+    honoured=True,
     scope=ON_READ,
 )
 PARQUET_ENABLE_DICTIONARY = Option[bool | None](

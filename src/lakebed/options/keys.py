@@ -7,9 +7,8 @@ from typing import Final
 from lakebed.options.option import ON_CREATE, READS, READS_AND_WRITES, Kind, Names, Option
 from lakebed.units import GIB, LONG_MAX
 
-_DYNAMIC: Final = "give the table a fixed number of buckets"
 _POSTPONE: Final = "give the table a fixed number of buckets instead of postponing the choice"
-_BRANCHES: Final = "lakebed reads and writes the main branch only; leave the option out"
+_BRANCHES: Final = "open the branch as `table$branch_x`, or give the option for one read or write: t.with_options(...)"
 
 PRIMARY_KEY = Option[Names](
     "primary-key",
@@ -89,7 +88,7 @@ DYNAMIC_BUCKET_TARGET_ROW_NUM = Option(
     "Rows after which a dynamic bucket counts as full.",
     minimum=1,
     maximum=LONG_MAX,
-    instead=_DYNAMIC,
+    honoured=True,
 )
 DYNAMIC_BUCKET_INITIAL_BUCKETS = Option[int | None](
     "dynamic-bucket.initial-buckets",
@@ -98,7 +97,7 @@ DYNAMIC_BUCKET_INITIAL_BUCKETS = Option[int | None](
     "Buckets a new partition of a dynamic-bucket table starts with.",
     minimum=1,
     immutable=True,
-    instead=_DYNAMIC,
+    honoured=True,
 )
 DYNAMIC_BUCKET_MAX_BUCKETS = Option(
     "dynamic-bucket.max-buckets",
@@ -106,7 +105,7 @@ DYNAMIC_BUCKET_MAX_BUCKETS = Option(
     -1,
     "Most buckets a partition of a dynamic-bucket table may have; -1 is no limit.",
     minimum=-1,
-    instead=_DYNAMIC,
+    honoured=True,
 )
 DYNAMIC_BUCKET_ASSIGNER_PARALLELISM = Option[int | None](
     "dynamic-bucket.assigner-parallelism",
@@ -114,21 +113,22 @@ DYNAMIC_BUCKET_ASSIGNER_PARALLELISM = Option[int | None](
     None,
     "How many tasks hand out dynamic buckets.",
     minimum=1,
-    instead=_DYNAMIC,
+    honoured=True,
 )
 CROSS_PARTITION_UPSERT_INDEX_TTL = Option[int | None](
     "cross-partition-upsert.index-ttl",
     Kind.DURATION,
     None,
     "How long a key's partition is remembered when the primary key does not hold the partition columns.",
-    instead="include the partition columns in the primary key",
+    honoured=True,
 )
 CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM = Option(
     "cross-partition-upsert.bootstrap-parallelism",
     Kind.INTEGER,
     10,
     "Threads that load the key index when a writer across partitions starts.",
-    instead="include the partition columns in the primary key",
+    minimum=1,
+    honoured=True,
 )
 POSTPONE_DEFAULT_BUCKET_NUM = Option[int | None](
     "postpone.default-bucket-num",
@@ -136,7 +136,7 @@ POSTPONE_DEFAULT_BUCKET_NUM = Option[int | None](
     None,
     "Buckets a partition gets when its postponed rows are first placed.",
     minimum=1,
-    instead=_POSTPONE,
+    honoured=True,
 )
 POSTPONE_TARGET_ROW_NUM_PER_BUCKET = Option[int | None](
     "postpone.target-row-num-per-bucket",
@@ -145,28 +145,28 @@ POSTPONE_TARGET_ROW_NUM_PER_BUCKET = Option[int | None](
     "Rows per bucket when the number of buckets is estimated from the postponed rows.",
     minimum=1,
     maximum=LONG_MAX,
-    instead=_POSTPONE,
+    honoured=True,
 )
 POSTPONE_TARGET_SIZE_PER_BUCKET = Option(
     "postpone.target-size-per-bucket",
     Kind.SIZE,
     GIB,
     "Bytes per bucket when the number of buckets is estimated from the postponed files.",
-    instead=_POSTPONE,
+    honoured=True,
 )
 POSTPONE_BATCH_WRITE_FIXED_BUCKET = Option(
     "postpone.batch-write-fixed-bucket",
     Kind.BOOLEAN,
     True,
     "Let batch writes of a postponed table go straight to real buckets.",
-    instead=_POSTPONE,
+    honoured=True,
 )
 POSTPONE_BATCH_WRITE_FIXED_BUCKET_MAX_PARALLELISM = Option(
     "postpone.batch-write-fixed-bucket.max-parallelism",
     Kind.INTEGER,
     2048,
     "Most buckets a batch write of a postponed table may choose for a partition.",
-    instead=_POSTPONE,
+    honoured=True,
 )
 POSTPONE_BATCH_WRITE_FIXED_BUCKET_RESCALE_LOAD_FACTOR = Option(
     "postpone.batch-write-fixed-bucket.rescale-load-factor",
@@ -180,7 +180,7 @@ POSTPONE_MERGE_ON_READ = Option(
     Kind.BOOLEAN,
     False,
     "Let batch reads see rows that still wait for their bucket.",
-    instead=_POSTPONE,
+    honoured=True,
     affects=READS,
 )
 BRANCH = Option(

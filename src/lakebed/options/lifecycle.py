@@ -7,9 +7,9 @@ from typing import Final
 from lakebed.options.option import INT_MAX, Kind, Names, Option
 from lakebed.units import HOUR_MS
 
-_TAGS: Final = "tags are not created by themselves in this version; call `t.create_tag(...)`"
-_PARTITIONS: Final = "partitions do not expire by themselves in this version; overwrite or delete their rows"
-_DONE: Final = "partitions are not marked done in this version; write the marker after the commit"
+_TAGS: Final = "leave the option out; what else makes tags by itself works, see `tag.automatic-creation`"
+_PARTITIONS: Final = "leave the option out: partitions whose values have another format do not expire"
+_DONE: Final = "partitions are marked done at the end of a batch job, or by `t.mark_partition_done(...)`"
 _HOOKS: Final = "Java classes can not be called from here; do the work after the write has returned"
 
 TAG_CALLBACKS = Option[Names](
@@ -66,7 +66,7 @@ SNAPSHOT_CLEAN_EMPTY_DIRECTORIES = Option(
     False,
     "Remove directories that became empty when snapshots expired.",
     aliases=("snapshot.expire.clean-empty-directories",),
-    instead="empty directories stay in this version; nothing reads them",
+    honoured=True,
 )
 SNAPSHOT_WATERMARK_IDLE_TIMEOUT = Option[int | None](
     "snapshot.watermark-idle-timeout",
@@ -81,7 +81,7 @@ TAG_AUTOMATIC_CREATION = Option(
     "none",
     "What creates tags: nothing, the clock, the watermark, or the end of a batch job.",
     choices=("none", "process-time", "watermark", "batch"),
-    instead=_TAGS,
+    honoured=True,
 )
 TAG_CREATION_PERIOD = Option(
     "tag.creation-period",
@@ -89,21 +89,21 @@ TAG_CREATION_PERIOD = Option(
     "daily",
     "How often a tag is created.",
     choices=("daily", "hourly", "two-hours"),
-    instead=_TAGS,
+    honoured=True,
 )
 TAG_CREATION_PERIOD_DURATION = Option[int | None](
     "tag.creation-period-duration",
     Kind.DURATION,
     None,
     "How often a tag is created, as a duration.",
-    instead=_TAGS,
+    honoured=True,
 )
 TAG_CREATION_DELAY = Option(
     "tag.creation-delay",
     Kind.DURATION,
     0,
     "How long late rows may still enter a period's tag.",
-    instead=_TAGS,
+    honoured=True,
 )
 TAG_PERIOD_FORMATTER = Option(
     "tag.period-formatter",
@@ -111,7 +111,7 @@ TAG_PERIOD_FORMATTER = Option(
     "with_dashes",
     "How a period is spelled in the name of its tag.",
     choices=("with_dashes", "without_dashes", "without_dashes_and_spaces"),
-    instead=_TAGS,
+    honoured=True,
 )
 TAG_NUM_RETAINED_MAX = Option[int | None](
     "tag.num-retained-max",
@@ -119,77 +119,77 @@ TAG_NUM_RETAINED_MAX = Option[int | None](
     None,
     "Most automatic tags to keep.",
     minimum=1,
-    instead=_TAGS,
+    honoured=True,
 )
 TAG_DEFAULT_TIME_RETAINED = Option[int | None](
     "tag.default-time-retained",
     Kind.DURATION,
     None,
     "How long a new tag is kept.",
-    instead="delete tags when they are no longer needed",
+    honoured=True,
 )
 TAG_TIME_EXPIRE_ENABLED = Option(
     "tag.time-expire-enabled",
     Kind.BOOLEAN,
     True,
-    "Let tags expire.",
-    instead="delete tags when they are no longer needed",
+    "Let tags expire after commits when their time is over.",
+    honoured=True,
 )
 TAG_AUTOMATIC_COMPLETION = Option(
     "tag.automatic-completion",
     Kind.BOOLEAN,
     False,
     "Create the tags of periods that were missed.",
-    instead=_TAGS,
+    honoured=True,
 )
 TAG_BATCH_CUSTOMIZED_NAME = Option[str | None](
     "tag.batch.customized-name",
     Kind.TEXT,
     None,
     "Name of the tag that a batch job creates.",
-    instead=_TAGS,
+    honoured=True,
 )
 TAG_CREATE_SUCCESS_FILE = Option(
     "tag.create-success-file",
     Kind.BOOLEAN,
     False,
     "Write a marker file for every new tag.",
-    instead=_TAGS,
+    honoured=True,
 )
 SINK_PROCESS_TIME_ZONE = Option[str | None](
     "sink.process-time-zone",
     Kind.TEXT,
     None,
     "Time zone in which the clock is read for automatic tags; without it, that of the machine.",
-    instead=_TAGS,
+    honoured=True,
 )
 SINK_WATERMARK_TIME_ZONE = Option(
     "sink.watermark-time-zone",
     Kind.TEXT,
     "UTC",
     "Time zone in which watermarks are read for automatic tags.",
-    instead=_TAGS,
+    honoured=True,
 )
 PARTITION_EXPIRATION_TIME = Option[int | None](
     "partition.expiration-time",
     Kind.DURATION,
     None,
     "Age at which a partition is dropped.",
-    instead=_PARTITIONS,
+    honoured=True,
 )
 PARTITION_EXPIRATION_STRATEGY = Option(
     "partition.expiration-strategy",
     Kind.TEXT,
     "values-time",
     "Whether a partition's age comes from its values (`values-time`) or from its last change (`update-time`).",
-    instead=_PARTITIONS,
+    honoured=True,
 )
 PARTITION_EXPIRATION_CHECK_INTERVAL = Option(
     "partition.expiration-check-interval",
     Kind.DURATION,
     HOUR_MS,
     "How often the age of partitions is looked at.",
-    instead=_PARTITIONS,
+    honoured=True,
 )
 PARTITION_EXPIRATION_MAX_NUM = Option(
     "partition.expiration-max-num",
@@ -197,7 +197,7 @@ PARTITION_EXPIRATION_MAX_NUM = Option(
     100,
     "Most partitions that expire in one go.",
     minimum=1,
-    instead=_PARTITIONS,
+    honoured=True,
 )
 PARTITION_EXPIRATION_BATCH_SIZE = Option[int | None](
     "partition.expiration-batch-size",
@@ -205,21 +205,21 @@ PARTITION_EXPIRATION_BATCH_SIZE = Option[int | None](
     None,
     "Partitions dropped per commit when many expire.",
     minimum=1,
-    instead=_PARTITIONS,
+    honoured=True,
 )
 PARTITION_TIMESTAMP_PATTERN = Option[str | None](
     "partition.timestamp-pattern",
     Kind.TEXT,
     None,
     "How partition columns make up a time, as in `$dt $hour:00:00`.",
-    instead=_PARTITIONS,
+    honoured=True,
 )
 PARTITION_TIMESTAMP_FORMATTER = Option[str | None](
     "partition.timestamp-formatter",
     Kind.TEXT,
     None,
     "Java format of that time.",
-    instead=_PARTITIONS,
+    honoured=True,
 )
 PARTITION_TIMESTAMP_FORMAT_STRICT = Option(
     "partition.timestamp-format.strict",
@@ -233,14 +233,14 @@ END_INPUT_CHECK_PARTITION_EXPIRE = Option(
     Kind.BOOLEAN,
     False,
     "Look at the age of partitions at the end of a batch job.",
-    instead=_PARTITIONS,
+    honoured=True,
 )
 PARTITION_MARK_DONE_ACTION = Option[Names](
     "partition.mark-done-action",
     Kind.LIST,
     ("success-file",),
     "What is done to tell others that a partition is complete.",
-    instead=_DONE,
+    honoured=True,
 )
 PARTITION_MARK_DONE_ACTION_CUSTOM_CLASS = Option[str | None](
     "partition.mark-done-action.custom.class",
@@ -254,14 +254,14 @@ PARTITION_MARK_DONE_ACTION_HTTP_URL = Option[str | None](
     Kind.TEXT,
     None,
     "Address that is told over HTTP.",
-    instead=_DONE,
+    honoured=True,
 )
 PARTITION_MARK_DONE_ACTION_HTTP_PARAMS = Option[str | None](
     "partition.mark-done-action.http.params",
     Kind.TEXT,
     None,
     "Text that is sent along.",
-    instead=_DONE,
+    honoured=True,
 )
 PARTITION_MARK_DONE_ACTION_MODE = Option(
     "partition.mark-done-action.mode",
@@ -283,7 +283,7 @@ PARTITION_END_INPUT_TO_DONE = Option(
     Kind.BOOLEAN,
     False,
     "Mark partitions done at the end of a batch job.",
-    instead=_DONE,
+    honoured=True,
 )
 PARTITION_IDLE_TIME_TO_DONE = Option[int | None](
     "partition.idle-time-to-done",

@@ -61,7 +61,7 @@ SEQUENCE_SNAPSHOT_ORDERING = Option(
     False,
     "Let rows of later snapshots win, whichever writer they come from.",
     immutable=True,
-    instead="give the table a sequence field",
+    honoured=True,
     affects=READS_AND_WRITES,
 )
 SEQUENCE_AUTO_PADDING = Option(
@@ -79,9 +79,10 @@ WRITE_SEQUENCE_NUMBER_INIT_MODE = Option(
     "write.sequence-number-init-mode",
     Kind.CHOICE,
     "scan",
-    "Where a writer learns the next sequence number: from the files of the bucket, or from the snapshot.",
+    "Where a writer learns the next sequence number: from the files of the bucket, or (if it never compacts) from the "
+    "snapshot, which keeps the highest one of the table.",
     choices=("scan", "snapshot"),
-    instead="lakebed always looks at the files of the bucket; leave the option out",
+    honoured=True,
     scope=ON_WRITE,
 )
 ROWKIND_FIELD = Option[str | None](

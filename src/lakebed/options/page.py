@@ -6,7 +6,7 @@ from lakebed.options.option import Kind, Option
 from lakebed.options.table import GROUPS
 from lakebed.units import LONG_MAX
 
-__all__ = ["options_page"]
+__all__ = ["described", "options_page"]
 
 _INTRO = """# Options
 
@@ -33,8 +33,12 @@ def options_page() -> str:
 
 
 def _row(option: Option[object]) -> str:
-    cells = (f"`{option.key}`", option.kind.value, _default(option), _meaning(option), _standing(option))
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in described(option)) + " |"
+
+
+def described(option: Option[object]) -> tuple[str, str, str, str, str]:
+    """Key, type, default, meaning and what lakebed makes of it, as the page's columns have them."""
+    return f"`{option.key}`", option.kind.value, _default(option), _meaning(option), _standing(option)
 
 
 def _default(option: Option[object]) -> str:

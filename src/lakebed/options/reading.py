@@ -8,7 +8,7 @@ from lakebed.options.option import ON_READ, ON_WRITE, READS, Kind, Option
 from lakebed.units import LONG_MAX, MIB
 
 _CHANGES: Final = "read changes with `t.changes(since=..., until=...)`"
-_BRANCHES: Final = "lakebed reads the main branch only; leave the option out"
+_BRANCHES: Final = "leave the option out: a branch that can not be read is always an error here"
 _TRAVEL: Final = "choose the state with `t.at(snapshot=...)`, `t.at(tag=...)` or `t.at(timestamp=...)`"
 _FILTER: Final = "filter the rows: `t.to_arrow(filter=...)`"
 
@@ -59,6 +59,7 @@ SCAN_TIMESTAMP_MILLIS = Option[int | None](
     Kind.INTEGER,
     None,
     "Read the last snapshot committed by this time, in milliseconds since 1970 UTC.",
+    minimum=-LONG_MAX - 1,
     maximum=LONG_MAX,
     aliases=("log.scan.timestamp-millis",),
     honoured=True,
@@ -168,9 +169,9 @@ SCAN_PARTITIONS = Option[str | None](
     "scan.partitions",
     Kind.TEXT,
     None,
-    "Read these partitions only.",
+    "Read these partitions only: `dt=1,hh=2;dt=1,hh=3`, or the largest with `max_pt()` or `max_two_pt()`.",
     aliases=("lookup.dynamic-partition",),
-    instead=_FILTER,
+    honoured=True,
     scope=ON_READ,
     affects=READS,
 )
@@ -179,7 +180,7 @@ SCAN_FALLBACK_BRANCH = Option[str | None](
     Kind.TEXT,
     None,
     "Branch that supplies partitions which the table does not have.",
-    instead=_BRANCHES,
+    honoured=True,
     scope=ON_READ,
     affects=READS,
 )
@@ -196,7 +197,7 @@ SCAN_PRIMARY_BRANCH = Option[str | None](
     Kind.TEXT,
     None,
     "Branch whose partitions are read before those of the table.",
-    instead=_BRANCHES,
+    honoured=True,
     scope=ON_READ,
     affects=READS,
 )

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from lakebed.options.option import ON_READ, Kind, Option
 from lakebed.units import LONG_MAX, SECOND_MS
-
-_STREAMS: Final = "follow the table with `t.follow()`, which brings one snapshot at a time"
 
 SCAN_BOUNDED_WATERMARK = Option[int | None](
     "scan.bounded.watermark",
@@ -64,7 +60,7 @@ CONSUMER_EXPIRATION_TIME = Option[int | None](
     Kind.DURATION,
     None,
     "Quiet time after which a consumer is forgotten.",
-    instead="leave the option out; a consumer stays, and keeps snapshots, until its file is deleted",
+    honoured=True,
 )
 CONSUMER_IGNORE_PROGRESS = Option(
     "consumer.ignore-progress",
@@ -96,49 +92,49 @@ READ_STREAM_MAXFILESPERTRIGGER = Option[int | None](
     "read.stream.maxFilesPerTrigger",
     Kind.INTEGER,
     None,
-    "Most files in one micro-batch.",
+    "Most files that a stream takes at a time.",
     minimum=1,
-    instead=_STREAMS,
+    honoured=True,
     scope=ON_READ,
 )
 READ_STREAM_MAXBYTESPERTRIGGER = Option[int | None](
     "read.stream.maxBytesPerTrigger",
     Kind.INTEGER,
     None,
-    "Most bytes in one micro-batch.",
+    "Most bytes that a stream takes at a time.",
     minimum=1,
     maximum=LONG_MAX,
-    instead=_STREAMS,
+    honoured=True,
     scope=ON_READ,
 )
 READ_STREAM_MAXROWSPERTRIGGER = Option[int | None](
     "read.stream.maxRowsPerTrigger",
     Kind.INTEGER,
     None,
-    "Most rows in one micro-batch.",
+    "Most rows that a stream takes at a time; those of one file always come together.",
     minimum=1,
     maximum=LONG_MAX,
-    instead=_STREAMS,
+    honoured=True,
     scope=ON_READ,
 )
 READ_STREAM_MINROWSPERTRIGGER = Option[int | None](
     "read.stream.minRowsPerTrigger",
     Kind.INTEGER,
     None,
-    "Rows that must be there before a micro-batch starts.",
+    "Rows that a stream waits for before it takes any.",
     minimum=1,
     maximum=LONG_MAX,
-    instead=_STREAMS,
+    honoured=True,
     scope=ON_READ,
 )
 READ_STREAM_MAXTRIGGERDELAYMS = Option[int | None](
     "read.stream.maxTriggerDelayMs",
     Kind.INTEGER,
     None,
-    "Milliseconds after which a micro-batch starts although rows are missing.",
+    "Milliseconds that rows wait at most for others to come.",
     minimum=1,
     maximum=LONG_MAX,
-    instead=_STREAMS,
+    honoured=True,
     scope=ON_READ,
 )
 SCAN_REMOVE_NORMALIZE = Option(

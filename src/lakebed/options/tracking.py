@@ -7,9 +7,7 @@ from typing import Final
 from lakebed.options.option import ON_READ, ON_WRITE, READS, READS_AND_WRITES, WRITES, FieldOption, Kind, Names, Option
 from lakebed.units import LONG_MAX, MIB
 
-_VECTORS: Final = "deletion vectors are not available in this version; leave the option out"
-_TRACKING: Final = "row tracking is not available in this version; give the table a column of its own for row ids"
-_EVOLUTION: Final = "data evolution is not available in this version; rewrite rows instead of columns"
+_EVOLUTION: Final = "leave the option out; the result is the same"
 _BLOBS: Final = "blob files are not available in this version; store the bytes in a BYTES column"
 _VECTOR_STORE: Final = "vector files are not available in this version; store vectors in an ARRAY column"
 _CHAINS: Final = "chain tables are not available in this version; write into one table"
@@ -22,7 +20,7 @@ DELETION_VECTORS_ENABLED = Option(
     Kind.BOOLEAN,
     False,
     "Mark deleted rows in index files, so that reads need no merge.",
-    instead=_VECTORS,
+    honoured=True,
     affects=READS_AND_WRITES,
 )
 DELETION_VECTORS_MERGE_ON_READ = Option(
@@ -30,7 +28,7 @@ DELETION_VECTORS_MERGE_ON_READ = Option(
     Kind.BOOLEAN,
     False,
     "Let reads of a table with deletion vectors see files that are not compacted yet.",
-    instead=_VECTORS,
+    honoured=True,
     affects=READS,
 )
 DELETION_VECTORS_BITMAP64 = Option(
@@ -38,21 +36,21 @@ DELETION_VECTORS_BITMAP64 = Option(
     Kind.BOOLEAN,
     False,
     "Write deletion vectors with 64-bit positions.",
-    instead=_VECTORS,
+    honoured=True,
 )
 DELETION_VECTORS_MODIFIABLE = Option(
     "deletion-vectors.modifiable",
     Kind.BOOLEAN,
     False,
     "Allow deletion vectors to be switched on or off later.",
-    instead=_VECTORS,
+    honoured=True,
 )
 DELETION_VECTOR_INDEX_FILE_TARGET_SIZE = Option(
     "deletion-vector.index-file.target-size",
     Kind.SIZE,
     2 * MIB,
     "Size at which a file of deletion vectors is full.",
-    instead=_VECTORS,
+    honoured=True,
 )
 ROW_TRACKING_ENABLED = Option(
     "row-tracking.enabled",
@@ -60,7 +58,7 @@ ROW_TRACKING_ENABLED = Option(
     False,
     "Give every row of a table without a key an id that stays.",
     immutable=True,
-    instead=_TRACKING,
+    honoured=True,
     affects=WRITES,
 )
 ROW_TRACKING_PARTITION_GROUP_ON_COMMIT = Option(
@@ -68,7 +66,7 @@ ROW_TRACKING_PARTITION_GROUP_ON_COMMIT = Option(
     Kind.BOOLEAN,
     True,
     "Give the rows of a partition ids without gaps in each commit.",
-    instead=_TRACKING,
+    honoured=True,
 )
 DATA_EVOLUTION_ENABLED = Option(
     "data-evolution.enabled",
@@ -76,8 +74,8 @@ DATA_EVOLUTION_ENABLED = Option(
     False,
     "Let writes add or replace columns of existing rows in files of their own.",
     immutable=True,
-    instead=_EVOLUTION,
-    affects=READS_AND_WRITES,
+    honoured=True,
+    affects=WRITES,
 )
 DATA_EVOLUTION_MERGE_INTO_FILE_PRUNING = Option(
     "data-evolution.merge-into.file-pruning",

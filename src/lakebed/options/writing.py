@@ -10,7 +10,6 @@ from lakebed.units import KIB, LONG_MAX, MIB
 _MEMORY: Final = "Arrow manages memory here; use `write-buffer-size` to bound what a writer holds"
 _SPILL: Final = "only write buffers of tables with a key go to disk; use `write-buffer-size` to bound what they hold"
 _ROLLING: Final = "set `target-file-size` and choose when to commit"
-_MERGE_SCHEMA: Final = "change the schema first, then write"
 
 WRITE_MODE = Option[str | None](
     "write-mode",
@@ -166,7 +165,7 @@ OVERWRITE_UPGRADE = Option(
     Kind.BOOLEAN,
     True,
     "Move the files of an overwrite of a table with a key straight to the highest level.",
-    instead="files of an overwrite stay at level 0 in this version; leave the option out",
+    honoured=True,
     scope=ON_WRITE,
 )
 PARTITION_SINK_STRATEGY = Option(
@@ -204,7 +203,7 @@ WRITE_MERGE_SCHEMA = Option(
     Kind.BOOLEAN,
     False,
     "Add columns that the incoming rows have and the table has not.",
-    instead=_MERGE_SCHEMA,
+    honoured=True,
     scope=ON_WRITE,
 )
 WRITE_MERGE_SCHEMA_TYPE_WIDENING = Option(
@@ -212,7 +211,7 @@ WRITE_MERGE_SCHEMA_TYPE_WIDENING = Option(
     Kind.BOOLEAN,
     False,
     "Widen columns to the types of the incoming rows.",
-    instead=_MERGE_SCHEMA,
+    honoured=True,
     scope=ON_WRITE,
 )
 WRITE_MERGE_SCHEMA_EXPLICIT_CAST = Option(
@@ -220,7 +219,7 @@ WRITE_MERGE_SCHEMA_EXPLICIT_CAST = Option(
     Kind.BOOLEAN,
     False,
     "Change column types also where that can lose information.",
-    instead=_MERGE_SCHEMA,
+    honoured=True,
     scope=ON_WRITE,
 )
 SINK_ROLLING_POLICY_FILE_SIZE = Option[int | None](

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.errors import InvalidArgument, InvalidSchema, Unsupported
+from lakebed.errors import InvalidArgument, InvalidSchema
 from lakebed.schema import cast_numbers as cn
 from lakebed.schema import cast_text as ct
 from lakebed.schema import cast_times as cm
+from lakebed.schema.nested_text import nested_scalar
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import (
     FLOATS,
@@ -214,6 +217,10 @@ def _joined(lists: pa.Array, inner: pa.Array) -> pa.Array:
     return pc.binary_join(texts, ", ")
 
 
+def _from_text(text: str, data_type: AtomicType) -> Any:
+    return cast_array(pa.array([text]), STRING, data_type)[0].as_py()
+
+
 def default_scalar(column: DataField) -> pa.Scalar:
     """The value that writers put in place of NULL: the column's DEFAULT text as its type, or a null without one."""
     arrow = to_arrow_type(column.type)
@@ -223,9 +230,16 @@ def default_scalar(column: DataField) -> pa.Scalar:
     if len(text) >= 2 and text[0] == text[-1] == "'":
         text = text[1:-1]
     if not isinstance(column.type, AtomicType):
-        raise Unsupported(
-            f"column `{column.name}` of type {column.type} has a DEFAULT", hint="give defaults to atomic columns only"
-        )
+        return nested_scalar(text, column.type, _from_text)
     if not is_castable(STRING, column.type, explicit=True):
         raise InvalidSchema(f"column `{column.name}` of type {column.type} can not have a DEFAULT", hint="remove it")
     return cast_array(pa.array([text]), STRING, column.type)[0]
+
+
+def filled(column: pa.Array, value: pa.Scalar) -> pa.Array:
+    """The column with the value in place of NULL."""
+    if not pa.types.is_nested(column.type):
+        return column.fill_null(value)
+    # Arrow fills atomic columns only; the others take the value from a row behind the last.
+    places = np.where(column.is_valid().to_numpy(zero_copy_only=False), np.arange(len(column)), len(column))
+    return pa.concat_arrays([column, pa.array([value.as_py()], column.type)]).take(pa.array(places))

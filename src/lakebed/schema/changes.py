@@ -20,6 +20,7 @@ __all__ = [
     "After",
     "Before",
     "DropColumn",
+    "DropPrimaryKey",
     "First",
     "Last",
     "Position",
@@ -134,6 +135,11 @@ class UpdateComment:
     comment: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class DropPrimaryKey:
+    """Make it a table without a primary key, as long as nothing is written."""
+
+
 SchemaChange = (
     AddColumn
     | DropColumn
@@ -146,6 +152,7 @@ SchemaChange = (
     | SetOption
     | RemoveOption
     | UpdateComment
+    | DropPrimaryKey
 )
 
 
@@ -183,3 +190,5 @@ def _apply(draft: SchemaDraft, change: SchemaChange) -> None:
             draft.remove_option(key)
         case UpdateComment(comment):
             draft.update_comment(comment)
+        case DropPrimaryKey():
+            draft.drop_primary_key()

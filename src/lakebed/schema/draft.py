@@ -213,6 +213,17 @@ class SchemaDraft:
         """Describe the table."""
         self._comment = comment
 
+    def drop_primary_key(self) -> None:
+        """Rows are kept by their key, so it can go only while there are none. Its columns stay NOT NULL."""
+        if not self._primary_keys:
+            raise InvalidSchema("the table has no primary key to drop", hint="leave the change out")
+        if self._has_snapshots:
+            raise InvalidSchema(
+                f"the primary key ({', '.join(self._primary_keys)}) can not be dropped: the table has data",
+                hint="copy the rows to a new table instead",
+            )
+        self._primary_keys = ()
+
     # --- rules and tools ---
 
     def _next_id(self) -> int:

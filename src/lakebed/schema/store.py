@@ -62,6 +62,10 @@ class SchemaStore:
             schema = replace(schema, id=schema_id)
         return self._cache.setdefault(schema_id, schema)
 
+    def forget(self) -> None:
+        """Read everything anew from now on: a fast-forward has put other schemas in place of those that were read."""
+        self._cache.clear()
+
     def publish(self, schema: TableSchema) -> bool:
         """Make a version visible. False when somebody else's version of that number is there."""
         path = self.path_of(schema.id)

@@ -61,9 +61,8 @@ def tag_argument(name: str) -> str:
 
 
 def new_tag_argument(name: str) -> str:
-    """A name for a new tag. Numbers are left to snapshots, since one word may stand for either in a query."""
-    if tag_argument(name).isdigit():
-        raise InvalidArgument(f"tag name {name!r} is a number", hint="use a name that can not be a snapshot's id")
+    """A name for a new tag. A number may be one: where a word may stand for either, the tag comes first."""
+    tag_argument(name)
     if len(name.encode()) > _LONGEST_TAG_BYTES:
         raise InvalidArgument(f"tag name {name[:20]!r}… is too long", hint=f"use at most {_LONGEST_TAG_BYTES} bytes")
     return name

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
 
+from lakebed.commit.sequence_state import kept_number
 from lakebed.errors import CommitConflict, FileMissing, NotFound
 from lakebed.metadata.entries import delta_entries, live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
@@ -20,13 +22,28 @@ class BucketStates:
     _max_sequence: dict[tuple[bytes, int], int] = field(default_factory=dict)
     _bucket_counts: dict[bytes, int] = field(default_factory=dict)
     _runs: dict[tuple[bytes, int], frozenset[str]] = field(default_factory=dict)
+    _numbers_left_out: int = 0
+    _highest_kept: int | None = None
 
     @staticmethod
-    def load(stores: MetadataStores, snapshot: Snapshot | None) -> BucketStates:
-        """Reads the state from the live files of a snapshot."""
+    def load(
+        stores: MetadataStores, snapshot: Snapshot | None, partitions: Collection[bytes] | None = None
+    ) -> BucketStates:
+        """Reads the state from the live files of a snapshot: all of them, or those of some partitions."""
         states = BucketStates(snapshot)
-        states._add(live_files(stores, snapshot))
+        keep = None if partitions is None else partial(_of_partitions, partitions)
+        states._add(live_files(stores, snapshot, keep_entries=keep))
         return states
+
+    @staticmethod
+    def kept_by(snapshot: Snapshot | None) -> BucketStates:
+        """What a snapshot itself says, without a look at files: one highest number for all buckets."""
+        return BucketStates(snapshot, _highest_kept=kept_number(snapshot))
+
+    @property
+    def knows_files(self) -> bool:
+        """Whether the state comes from files, so that bucket counts and runs are known."""
+        return self._highest_kept is None
 
     @property
     def snapshot_id(self) -> int:
@@ -35,11 +52,20 @@ class BucketStates:
 
     def next_sequence_number(self, partition: bytes, bucket: int) -> int:
         """The number for the next row of a bucket."""
-        return self._max_sequence.get((partition, bucket), -1) + 1
+        highest = -1 if self._highest_kept is None else self._highest_kept
+        return self._max_sequence.get((partition, bucket), highest) + 1 + self._numbers_left_out
+
+    def leaving_out(self, count: int) -> BucketStates:
+        """The same state with so many sequence numbers left to others who write to the same buckets."""
+        return replace(self, _numbers_left_out=count)
 
     def run_count(self, partition: bytes, bucket: int) -> int:
         """Sorted runs of a bucket."""
         return len(self._runs.get((partition, bucket), ()))
+
+    def bucket_count(self, partition: bytes) -> int | None:
+        """Into how many buckets the rows of a partition are hashed; None if it has none yet."""
+        return self._bucket_counts.get(partition)
 
     def check_bucket_count(self, table: str, partition: bytes, total_buckets: int) -> None:
         """Refuses files hashed into another number of buckets than the partition's live files."""
@@ -54,6 +80,10 @@ class BucketStates:
         """The state at a later snapshot; cheap when only appends lie in between."""
         if latest == self.snapshot:
             return self
+        if self._highest_kept is not None and kept_number(latest) is not None:
+            return BucketStates.kept_by(latest)
+        if self._highest_kept is not None:
+            return BucketStates.load(stores, latest)
         if latest is None or not self._is_before(stores, latest):
             return BucketStates.load(stores, latest)
         states = BucketStates(latest, dict(self._max_sequence), dict(self._bucket_counts), dict(self._runs))
@@ -81,7 +111,12 @@ class BucketStates:
         for entry in entries:
             bucket = (entry.partition, entry.bucket)
             self._max_sequence[bucket] = max(self._max_sequence.get(bucket, -1), entry.file.max_sequence_number)
-            self._bucket_counts[entry.partition] = entry.total_buckets
+            if entry.total_buckets > 0:
+                self._bucket_counts[entry.partition] = entry.total_buckets
             # A file of level 0 is a run by itself; those of a higher level are one together.
             run = entry.file.file_name if entry.file.level == 0 else f"level {entry.file.level}"
             self._runs[bucket] = self._runs.get(bucket, frozenset()) | {run}
+
+
+def _of_partitions(partitions: Collection[bytes], entries: list[ManifestEntry]) -> list[ManifestEntry]:
+    return [entry for entry in entries if entry.partition in partitions]

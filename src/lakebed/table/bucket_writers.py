@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 
+import numpy as np
 import pyarrow as pa
 
 from lakebed.datafiles.rolling_writer import RollingWriter
@@ -20,6 +21,7 @@ from lakebed.lsm.spill import Spill, SpillRules
 from lakebed.lsm.write_buffer import WriteBuffer
 from lakebed.merge.base import MergeOrder
 from lakebed.metadata.data_file import DataFile
+from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.options import (
     CHANGELOG_PRODUCER_IGNORE_DELETE,
     LOCAL_SORT_MAX_NUM_FILE_HANDLES,
@@ -33,7 +35,8 @@ from lakebed.options import (
 )
 from lakebed.table.compact import removes_records
 from lakebed.table.context import TableContext
-from lakebed.table.producers import INPUT, producer
+from lakebed.table.postponed import UNNUMBERED
+from lakebed.table.producers import INPUT, normalises_input, producer
 from lakebed.table.routing import RoutedRows
 from lakebed.types import key_value
 from lakebed.types.row_kind import RowKind
@@ -91,6 +94,9 @@ class BucketWriters:
         if not self._context.has_key:
             self._writer(bucket).write(routed.rows)
             return
+        if routed.bucket == POSTPONE_BUCKET:
+            self._write_waiting(routed)
+            return
         buffer = self._buffers.get(bucket)
         if buffer is None:
             buffer = self._buffers[bucket] = self._new_buffer(bucket)
@@ -127,6 +133,12 @@ class BucketWriters:
         if self._spill is not None:
             self._spill.close()
 
+    def _write_waiting(self, routed: RoutedRows) -> None:
+        """Rows that wait for their bucket are neither sorted nor merged: they will be taken in the order they came."""
+        numbers = pa.array(np.full(routed.rows.num_rows, UNNUMBERED, dtype=np.int64))
+        rows = key_value.with_system_columns(routed.rows, numbers, routed.kinds)
+        self._writer((routed.partition, routed.bucket)).write(rows)
+
     def _new_buffer(self, bucket: Bucket) -> WriteBuffer:
         return WriteBuffer(
             _write_order(self._context),
@@ -139,7 +151,8 @@ class BucketWriters:
     def _record(self, bucket: Bucket, rows: Iterator[pa.RecordBatch]) -> None:
         """Keeps rows as they came, in changelog files of their own."""
         writer = self._new_changelog_writer(bucket)
-        skips_deletes = self._context.options[CHANGELOG_PRODUCER_IGNORE_DELETE]
+        options = self._context.options
+        skips_deletes = options[CHANGELOG_PRODUCER_IGNORE_DELETE] and not normalises_input(options)
         for batch in rows:
             writer.write(_without_deletes(batch) if skips_deletes else batch)
         self._changelogs.setdefault(bucket, []).extend(writer.close())

@@ -11,12 +11,14 @@ import pyarrow as pa
 from lakebed.errors import InvalidArgument, NotFound, did_you_mean
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.table.change_views import ChangeView, view_of, without_old_rows
+from lakebed.options import SCAN_PARTITIONS
+from lakebed.table.change_views import ChangeView, view_of
 from lakebed.table.context import TableContext
 from lakebed.table.diff import StateDiff
 from lakebed.table.event_sources import EventSource, StateEvents, StoredEvents
 from lakebed.table.incremental import DIFF, ChangeRange, entries_of
 from lakebed.table.scan import FileSieve, ScanPlan
+from lakebed.table.scan_partitions import in_scanned_partitions
 from lakebed.table.shown_defaults import stored_part
 from lakebed.table.stream_history import History
 from lakebed.types import predicate as predicates
@@ -35,7 +37,6 @@ class ChangeRead:
     predicate: Predicate | None
     source: EventSource
     snapshot: Snapshot | None
-    tells_pairs: bool
 
     @property
     def schema(self) -> pa.Schema:
@@ -46,8 +47,7 @@ class ChangeRead:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Matching events in order; no empty batches."""
         schema = self.schema
-        events = self.source.read() if self.tells_pairs else without_old_rows(self.source.read())
-        for batch in self.view.shown(events):
+        for batch in self.view.shown(self.source.read()):
             rows = batch if self.predicate is None else batch.filter(evaluate(self.predicate, batch))
             if rows.num_rows:
                 # What a merge has computed may have lost the word that a column holds no nulls.
@@ -88,7 +88,10 @@ class ChangeReading:
         return self.view.table_part(self.predicate)
 
     def of_state(self, plan: ScanPlan) -> ChangeRead:
-        """The rows of a state as inserts. REQUIRES: planned with no more than the table's part of the filter."""
+        """The rows of a state as they were written.
+
+        REQUIRES: planned with no more than the table's part of the filter.
+        """
         return self._read(StateEvents(self._context, plan.splits, self._fields, self.table_part), plan.snapshot)
 
     def of_range(self, asked: ChangeRange | None) -> ChangeRead:
@@ -98,7 +101,7 @@ class ChangeReading:
             return self._read(StoredEvents(self._context, (), self._fields), None)
         if asked.mode == DIFF:
             return self._read(
-                StateDiff(self._context, asked.before, asked.after, sieve), asked.after, self.view.tells_pairs
+                StateDiff(self._context, asked.before, asked.after, sieve, self.view.tells_pairs), asked.after
             )
         entries = self._matching(entries_of(self._context, asked, sieve), sieve)
         last = History(self._context.stores).changes(asked.until)
@@ -114,7 +117,8 @@ class ChangeReading:
 
     @property
     def _sieve(self) -> FileSieve:
-        return FileSieve(self._context, self._stored_part)
+        latest = self._context.stores.snapshots.latest() if self._context.options.has(SCAN_PARTITIONS) else None
+        return FileSieve(self._context, in_scanned_partitions(self._context, latest, self._stored_part))
 
     @property
     def _stored_part(self) -> Predicate | None:
@@ -132,8 +136,8 @@ class ChangeReading:
         kept = sieve.may_hold_matches([entry.file for entry in entries])
         return [entry for entry, keep in zip(entries, kept.tolist(), strict=True) if keep]
 
-    def _read(self, source: EventSource, snapshot: Snapshot | None, tells_pairs: bool = True) -> ChangeRead:
-        return ChangeRead(self.view, self.columns, self.predicate, source, snapshot, tells_pairs)
+    def _read(self, source: EventSource, snapshot: Snapshot | None) -> ChangeRead:
+        return ChangeRead(self.view, self.columns, self.predicate, source, snapshot)
 
 
 def change_reading(context: TableContext, columns: Sequence[str] | None, condition: Any) -> ChangeReading:

@@ -25,9 +25,9 @@ from lakebed.types.arrow import to_arrow_schema
 from lakebed.types.key_value import KIND_FIELD, SEQUENCE_FIELD, SEQUENCE_NUMBER, VALUE_KIND
 from lakebed.types.logical import DataField
 from lakebed.types.predicate import Predicate
-from lakebed.types.row_kind import RowKind, is_retract, kinds_from_text, kinds_to_text
+from lakebed.types.row_kind import is_retract, kinds_from_text, kinds_to_text
 
-_ROWKIND_FIELD = pa.field(system_columns.ROW_KIND.name, pa.string(), nullable=False)
+ROWKIND_FIELD = pa.field(system_columns.ROW_KIND.name, pa.string(), nullable=False)
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -85,7 +85,7 @@ class AuditLog(ChangeView):
     def schema(self) -> pa.Schema:
         """See `ChangeView.schema`."""
         numbers = [SEQUENCE_FIELD] if self.has_numbers else []
-        return pa.schema([_ROWKIND_FIELD, *numbers, *to_arrow_schema(self.context.schema.fields)])
+        return pa.schema([ROWKIND_FIELD, *numbers, *to_arrow_schema(self.context.schema.fields)])
 
     @property
     def has_numbers(self) -> bool:
@@ -123,7 +123,7 @@ class Binlog(ChangeView):
     @property
     def schema(self) -> pa.Schema:
         """See `ChangeView.schema`."""
-        return pa.schema([_ROWKIND_FIELD, *list(packed_schema(to_arrow_schema(self.context.schema.fields)))[1:]])
+        return pa.schema([ROWKIND_FIELD, *list(packed_schema(to_arrow_schema(self.context.schema.fields)))[1:]])
 
     @property
     def tells_pairs(self) -> bool:
@@ -159,7 +159,7 @@ def shows_changes(context: TableContext) -> bool:
 def packed_changes(context: TableContext, changes: pa.Table) -> pa.Table:
     """Changes with their kinds in front as `t$binlog` shows them."""
     events = (
-        batch.set_column(0, KIND_FIELD, kinds_from_text(batch.column(0), _ROWKIND_FIELD.name))
+        batch.set_column(0, KIND_FIELD, kinds_from_text(batch.column(0), ROWKIND_FIELD.name))
         for batch in changes.to_batches()
     )
     view = Binlog(context)
@@ -170,17 +170,11 @@ def kind_first(events: pa.RecordBatch) -> pa.RecordBatch:
     """The events with their kinds spelled out, in front."""
     rows = events.drop_columns([VALUE_KIND])
     kinds = kinds_to_text(events.column(VALUE_KIND))
-    return pa.RecordBatch.from_arrays([kinds, *rows.columns], schema=pa.schema([_ROWKIND_FIELD, *rows.schema]))
-
-
-def without_old_rows(events: Batches) -> Batches:
-    """The events without the old rows of updates."""
-    for batch in events:
-        is_old = key_value.kinds(batch) == RowKind.UPDATE_BEFORE
-        yield batch.filter(pa.array(~is_old)) if np.any(is_old) else batch
+    return pa.RecordBatch.from_arrays([kinds, *rows.columns], schema=pa.schema([ROWKIND_FIELD, *rows.schema]))
 
 
 __all__ = [
+    "ROWKIND_FIELD",
     "AuditLog",
     "Binlog",
     "ChangeView",
@@ -190,5 +184,4 @@ __all__ = [
     "packed_changes",
     "shows_changes",
     "view_of",
-    "without_old_rows",
 ]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from lakebed.commit.committer import Changes, Progress
 from lakebed.commit.conflict import check_conflicts
+from lakebed.commit.index_changes import current_entries, replace_entries, without_vectors
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity
 from lakebed.commit.written_files import WrittenFiles
@@ -26,6 +27,7 @@ from lakebed.lsm.sections import key_bounds
 from lakebed.merge.first_row import FirstRow
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.entries import live_files
+from lakebed.metadata.index_manifest import DELETION_VECTORS_INDEX, IndexEntry
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import (
@@ -40,6 +42,7 @@ from lakebed.options import (
     COMPACTION_OPTIMIZATION_INTERVAL,
     COMPACTION_SIZE_RATIO,
     COMPACTION_TOTAL_SIZE_THRESHOLD,
+    DELETION_VECTORS_ENABLED,
     LOOKUP_COMPACT,
     LOOKUP_COMPACT_MAX_INTERVAL,
     LOOKUP_WAIT,
@@ -61,6 +64,25 @@ Bucket = tuple[bytes, int]
 Keep = Callable[[list[ManifestEntry]], list[ManifestEntry]]
 
 
+@dataclass(frozen=True, slots=True)
+class PickedBucket:
+    """A bucket, and what is to be done with it."""
+
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    plan: CompactionPlan
+    index_entries: tuple[IndexEntry, ...] = ()
+    """Index files that mark deleted rows of the bucket."""
+
+
+RunPlans = Callable[[TableContext, Sequence[PickedBucket], int], list[CommitMessage] | None]
+"""Runs the plans of one round elsewhere, on top of a snapshot; None when they had better be run here."""
+
+Tell = Callable[[int, int], None]
+"""Is told how many buckets are done, and how many there are to do."""
+
+
 @dataclass(frozen=True)
 class Compactor:
     """Compacts one table. `keep` chooses among its live entries; all by default."""
@@ -68,6 +90,8 @@ class Compactor:
     context: TableContext
     full: bool = False
     keep: Keep | None = None
+    run_plans: RunPlans | None = None
+    tell: Tell | None = None
 
     def run(self, identity: CommitIdentity) -> Snapshot | None:
         """One round over the chosen buckets and, if anything was compacted, one snapshot."""
@@ -83,18 +107,28 @@ class Compactor:
             messages = self._compacted(CompactionFiles(self.context, fileio), latest)
             if not messages:
                 return None
+            made = self._made(messages)
+            written.note(made)  # also what was made elsewhere
             snapshot = self._commit(messages, identity, progress)
         except BaseException:
             if not progress.may_be_visible:
                 written.take_back()
             raise
-        made = {
-            self.context.data_file_path(message.partition, message.bucket, file.file_name)
-            for message in messages
-            for file in (*message.compact_after, *message.compact_changelog)
-        }
         written.take_back(keep=made if snapshot is not None else set())
         return snapshot
+
+    def _made(self, messages: Sequence[CommitMessage]) -> set[str]:
+        """Paths of the new files. One that only changed its level is not new."""
+        paths = self.context.paths
+        made = {paths.index_file(entry.file_name) for message in messages for entry in message.new_index_files}
+        for message in messages:
+            moved = {file.file_name for file in message.compact_before}
+            made |= {
+                self.context.data_file_path(message.partition, message.bucket, file.file_name)
+                for file in (*message.compact_after, *message.compact_changelog)
+                if file.file_name not in moved
+            }
+        return made
 
     def run_quietly(self, identity: CommitIdentity) -> None:
         """As `run`, after a commit that stands whatever happens here: failures are logged, the next round repeats."""
@@ -109,32 +143,33 @@ class Compactor:
 
     def _compacted(self, maker: CompactionFiles, latest: Snapshot | None) -> list[CommitMessage]:
         buckets = self._buckets(latest)
-        picked = [(key, plan) for key, files in buckets.items() if (plan := self._pick(files, maker)) is not None]
+        indexes = self._vector_files(latest)
+        picked = [
+            PickedBucket(*key, plan, tuple(marking))
+            for key, files in buckets.items()
+            if (plan := self._pick(files, maker, marking := indexes.get(key[:2], []))) is not None
+        ]
         if not picked:
             return []
 
+        base = latest.id if latest else 0
+        if self.run_plans is not None:
+            elsewhere = self.run_plans(self.context, picked, base)
+            if elsewhere is not None:
+                return elsewhere
         # Buckets come first; what they leave of the machine goes to the sections of each.
         threads = parallelism(self.context.options)
         workers = min(len(picked), threads)
-
-        def execute(item: tuple[tuple[bytes, int, int], CompactionPlan]) -> CommitMessage | None:
-            (partition, bucket, total), plan = item
-            result: CompactionResult = maker.task(partition, bucket, threads // workers).run(plan)
-            if not result.before and not result.after:
-                return None
-            base = latest.id if latest else 0
-            return CommitMessage(
-                partition,
-                bucket,
-                total,
-                base,
-                compact_before=result.before,
-                compact_after=result.after,
-                compact_changelog=result.changelog,
-            )
-
         with ThreadPoolExecutor(workers) as pool:
-            return [message for message in pool.map(execute, picked) if message is not None]
+            done = pool.map(lambda item: compacted_bucket(maker, item, base, threads // workers), picked)
+            return [message for message in self._told(done, len(picked)) if message is not None]
+
+    def _told(self, done: Iterable[CommitMessage | None], total: int) -> Iterator[CommitMessage | None]:
+        tell = self.tell or (lambda count, total: None)
+        tell(0, total)
+        for count, message in enumerate(done, 1):
+            tell(count, total)
+            yield message
 
     def _buckets(self, snapshot: Snapshot | None) -> dict[tuple[bytes, int, int], list[DataFile]]:
         found: dict[tuple[bytes, int, int], list[DataFile]] = defaultdict(list)
@@ -143,14 +178,24 @@ class Compactor:
                 found[entry.partition, entry.bucket, entry.total_buckets].append(entry.file)
         return found
 
-    def _pick(self, files: Sequence[DataFile], maker: CompactionFiles) -> CompactionPlan | None:
+    def _vector_files(self, snapshot: Snapshot | None) -> dict[Bucket, list[IndexEntry]]:
+        found: dict[Bucket, list[IndexEntry]] = defaultdict(list)
+        for entry in current_entries(self.context.stores, snapshot):
+            if entry.index_type == DELETION_VECTORS_INDEX:
+                found[entry.partition, entry.bucket].append(entry)
+        return found
+
+    def _pick(
+        self, files: Sequence[DataFile], maker: CompactionFiles, marking: Sequence[IndexEntry]
+    ) -> CompactionPlan | None:
         options = self.context.options
         levels = Levels.of(files, self.context.key_types, num_levels(options))
         if self.full:
+            marks = maker.marks(marking)
             return pick_full(
                 levels,
                 force_rewrite=options[COMPACTION_FORCE_REWRITE_ALL_FILES],
-                must_rewrite=maker.holds_expired_rows,
+                must_rewrite=lambda file: marks.is_marked(file) or maker.holds_expired_rows(file),
             )
         picker = UniversalPicker(_settings(options))
         now_ms = self.context.clock.now_ms()
@@ -179,6 +224,9 @@ class Compactor:
             entry for message in messages for entry in message.entries(EntryKind.ADD, message.compact_changelog)
         ]
 
+        kept = {file.file_name for message in messages for file in message.compact_after}
+        gone = {file.file_name for message in messages for file in message.compact_before} - kept
+
         def prepare(latest: Snapshot | None) -> Changes:
             live = live_files(self.context.stores, latest, keep_entries=in_buckets(touched))
             check_conflicts(
@@ -188,7 +236,11 @@ class Compactor:
                 key_bounds=lambda files: key_bounds(files, self.context.key_types),
                 may_change_bucket_count=False,
             )
-            return Changes(delta, changelog)
+            current = current_entries(self.context.stores, latest)
+            removed = [entry for message in messages for entry in message.removed_index_files]
+            added = [entry for message in messages for entry in message.new_index_files]
+            entries = without_vectors(replace_entries(current, removed, added, table=self.context.name), gone)
+            return Changes(delta, changelog, None if entries == current else entries)
 
         return committer_for(self.context).commit(
             CommitKind.COMPACT,
@@ -198,6 +250,27 @@ class Compactor:
             progress=progress,
             operation="COMPACT",
         )
+
+
+def compacted_bucket(maker: CompactionFiles, picked: PickedBucket, base: int, threads: int) -> CommitMessage | None:
+    """Runs the plan of one bucket; None when it changes nothing."""
+    marks = maker.marks(picked.index_entries)
+    result: CompactionResult = maker.task(picked.partition, picked.bucket, threads, marks).run(picked.plan)
+    if not result.before and not result.after:
+        return None
+    gone = {file.file_name for file in result.before} - {file.file_name for file in result.after}
+    new_index_files, removed_index_files = marks.index_files(picked.partition, picked.bucket, gone)
+    return CommitMessage(
+        picked.partition,
+        picked.bucket,
+        picked.total_buckets,
+        base,
+        compact_before=result.before,
+        compact_after=result.after,
+        compact_changelog=result.changelog,
+        new_index_files=new_index_files,
+        removed_index_files=removed_index_files,
+    )
 
 
 def in_buckets(buckets: Collection[Bucket]) -> Keep:
@@ -256,4 +329,5 @@ def _settings(options: Options) -> UniversalSettings:
         offpeak_start_hour=options[COMPACTION_OFFPEAK_START_HOUR],
         offpeak_end_hour=options[COMPACTION_OFFPEAK_END_HOUR],
         offpeak_ratio_percent=options[COMPACTION_OFFPEAK_RATIO],
+        deletion_vectors=options[DELETION_VECTORS_ENABLED],
     )

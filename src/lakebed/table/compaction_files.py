@@ -19,27 +19,28 @@ from lakebed.lsm.compaction.change_tracking import (
 )
 from lakebed.lsm.compaction.merging import PlainMerging, SectionMerging
 from lakebed.lsm.compaction.task import CompactionTask
-from lakebed.lsm.lookup.store import LookupLimits, LookupStore
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.merge.deduplicate import Deduplicate
 from lakebed.merge.folding import folding_lone_rows
 from lakebed.merge.levels import with_level
 from lakebed.metadata.data_file import DataFile, FileSource
+from lakebed.metadata.deletion_vector import DeletionVectorStore
+from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.options import (
     COMPACTION_FORCE_REWRITE_ALL_FILES,
     COMPACTION_SMALL_FILE_RATIO,
     IGNORE_DELETE,
-    LOOKUP_CACHE_FILE_RETENTION,
-    LOOKUP_CACHE_MAX_DISK_SIZE,
-    LOOKUP_CACHE_MAX_MEMORY_SIZE,
 )
 from lakebed.schema import system_columns
+from lakebed.schema.system_columns import ROW_INDEX
+from lakebed.table.bucket_marks import BucketMarks
 from lakebed.table.context import TableContext
+from lakebed.table.lookups import lookup_store
 from lakebed.table.producers import FULL_COMPACTION, event_rules, looks_up, producer
 from lakebed.table.read import SplitReader
 from lakebed.table.record_expiry import RecordExpiry
 from lakebed.table.scan import FileSieve
-from lakebed.table.splits import Split
+from lakebed.table.splits import Split, Vectors
 from lakebed.table.write_rules import changelog_write_rules, write_rules
 from lakebed.types.logical import DataField
 from lakebed.types.predicate_parse import to_predicate
@@ -61,12 +62,16 @@ class CompactionFiles:
         self._changelog_prefix = context.new_changelog_file_prefix()
         self._counter = itertools.count()
 
-    def task(self, partition: bytes, bucket: int, threads: int) -> CompactionTask:
+    def marks(self, entries: Sequence[IndexEntry]) -> BucketMarks:
+        """The deleted rows of a bucket, given its index files."""
+        return BucketMarks(self._context, DeletionVectorStore(self._fileio, self._context.paths), entries)
+
+    def task(self, partition: bytes, bucket: int, threads: int, marks: BucketMarks) -> CompactionTask:
         """The task for one bucket, which may use so many threads."""
         options = self._context.options
         return CompactionTask(
             self._context.key_types,
-            self._merging(partition, bucket),
+            self._merging(partition, bucket, marks),
             lambda level: self._writer(partition, bucket, level),
             lambda level: self._changelog_writer(partition, bucket, level),
             self._rules.target_size_bytes,
@@ -82,21 +87,29 @@ class CompactionFiles:
 
     # --- merging -------------------------------------------------------------------------------------------------
 
-    def _merging(self, partition: bytes, bucket: int) -> SectionMerging:
+    def _merging(self, partition: bytes, bucket: int, marks: BucketMarks) -> SectionMerging:
         context, options = self._context, self._context.options
         order, engine, types = context.merge_order, context.merge_engine, tuple(context.key_types)
         rules = event_rules(options)
-        read, read_levels = self._reads(partition, bucket, self._all_fields)
+        read, read_levels = self._reads(partition, bucket, self._all_fields, marks.vectors)
         if context.is_first_row:
             # Of a key that has expired the first row is gone: the next one may be the first again.
             fields = (*context.key_fields, self._expiry.column) if self._expiry else context.key_fields
-            find = self._finder(partition, bucket, tuple(dict.fromkeys(fields)))
+            find = self._finder(partition, bucket, tuple(dict.fromkeys(fields)), marks)
             return FirstRowTracking(order, folding_lone_rows(engine), read_levels, types, rules, find)
         if looks_up(options):
-            find = self._finder(partition, bucket, self._all_fields)
+            masks = context.masks_old_rows
+            find = (self._masking_finder if masks else self._finder)(partition, bucket, self._all_fields, marks)
             newest_wins = isinstance(engine, Deduplicate) and not order.sequence_fields and not options[IGNORE_DELETE]
             return LookupTracking(
-                order, folding_lone_rows(engine), read_levels, types, rules, find, newest_wins=newest_wins
+                order,
+                folding_lone_rows(engine),
+                read_levels,
+                types,
+                rules,
+                find,
+                newest_wins=newest_wins,
+                is_masked=marks.is_marked if masks else None,
             )
         if producer(options) == FULL_COMPACTION:
             return FullCompactionTracking(order, engine, read_levels, types, rules)
@@ -107,13 +120,13 @@ class CompactionFiles:
         return (system_columns.SEQUENCE_NUMBER, system_columns.VALUE_KIND, *self._context.schema.fields)
 
     def _reads(
-        self, partition: bytes, bucket: int, fields: tuple[DataField, ...]
+        self, partition: bytes, bucket: int, fields: tuple[DataField, ...], vectors: Vectors
     ) -> tuple[Callable[[SortedRun], Iterator[pa.RecordBatch]], Callable[[SortedRun], Iterator[pa.RecordBatch]]]:
         """Two ways to read a run: its rows, and its rows with their levels."""
         reader = SplitReader(self._context, fields, use_threads=False)
 
         def read(run: SortedRun) -> Iterator[pa.RecordBatch]:
-            batches = reader.read_stored(Split(partition, bucket, (Section((run,)),)))
+            batches = reader.read_stored(Split(partition, bucket, (Section((run,)),), vectors))
             return batches if self._expiry is None else map(self._expiry.without_expired, batches)
 
         def read_levels(run: SortedRun) -> Iterator[pa.RecordBatch]:
@@ -123,10 +136,36 @@ class CompactionFiles:
 
         return read, read_levels
 
-    def _finder(self, partition: bytes, bucket: int, fields: tuple[DataField, ...]) -> FindOlder:
-        read, _ = self._reads(partition, bucket, fields)
+    def _masking_finder(
+        self, partition: bytes, bucket: int, fields: tuple[DataField, ...], marks: BucketMarks
+    ) -> FindOlder:
+        """Finds old rows and marks them as replaced. Copies hold all rows of a file: which are gone changes."""
+        reader = SplitReader(self._context, (*fields, ROW_INDEX), use_threads=False)
+        store = lookup_store(self._context)
+
+        def read(file: DataFile) -> Iterator[pa.RecordBatch]:
+            return reader.read_stored(Split(partition, bucket, (Section((SortedRun((file,)),)),)))
+
+        def accept(file: DataFile, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+            places = np.asarray(rows.column(ROW_INDEX.name))
+            alive = marks.alive(file, places)
+            marks.mark(file, places[alive])
+            if self._expiry is not None:
+                # What has expired is replaced like any other row, and adds nothing to the new one.
+                young = self._expiry.without_expired(rows)
+                alive &= np.isin(places, np.asarray(young.column(ROW_INDEX.name)))
+            return alive
+
+        def find(runs: Sequence[SortedRun], keys: pa.RecordBatch) -> tuple[npt.NDArray[np.bool_], pa.RecordBatch]:
+            found, rows = store.find(runs, keys, self._context.key_types, reader.schema, read, accept)
+            return found, rows.drop_columns([ROW_INDEX.name])
+
+        return find
+
+    def _finder(self, partition: bytes, bucket: int, fields: tuple[DataField, ...], marks: BucketMarks) -> FindOlder:
+        read, _ = self._reads(partition, bucket, fields, marks.vectors)
         schema = SplitReader(self._context, fields).schema
-        store = self._lookup_store()
+        store = lookup_store(self._context)
         types = self._context.key_types
 
         def find(runs: Sequence[SortedRun], keys: pa.RecordBatch) -> tuple[npt.NDArray[np.bool_], pa.RecordBatch]:
@@ -134,26 +173,13 @@ class CompactionFiles:
 
         return find
 
-    def _lookup_store(self) -> LookupStore:
-        """Copies outlive a compaction: the next one will ask for the same files."""
-        memory, options = self._context.memory, self._context.options
-        with memory.lock:
-            if memory.lookup_store is None:
-                limits = LookupLimits(
-                    options[LOOKUP_CACHE_MAX_DISK_SIZE],
-                    options[LOOKUP_CACHE_FILE_RETENTION],
-                    options[LOOKUP_CACHE_MAX_MEMORY_SIZE],
-                )
-                memory.lookup_store = LookupStore(limits, self._context.clock)
-            return memory.lookup_store
-
     # --- writing -------------------------------------------------------------------------------------------------
 
     def _writer(self, partition: bytes, bucket: int, level: int) -> RollingWriter:
         return RollingWriter(
             self._fileio,
             lambda name: self._context.data_file_path(partition, bucket, name),
-            lambda: f"{self._prefix}-{next(self._counter)}.{self._rules.format.name}",
+            lambda: f"{self._prefix}-{next(self._counter)}.{self._rules.extension}",
             self._layout,
             self._rules,
             self._context.clock,
@@ -165,7 +191,7 @@ class CompactionFiles:
         return RollingWriter(
             self._fileio,
             lambda name: self._context.data_file_path(partition, bucket, name),
-            lambda: f"{self._changelog_prefix}-{next(self._counter)}.{self._changelog_rules.format.name}",
+            lambda: f"{self._changelog_prefix}-{next(self._counter)}.{self._changelog_rules.extension}",
             self._layout,
             self._changelog_rules,
             self._context.clock,

@@ -13,9 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from lakebed.errors import InvalidData, did_you_mean
-from lakebed.schema.casts import default_scalar
+from lakebed.schema.casts import default_scalar, filled
 from lakebed.table.fit import Place, fit
 from lakebed.table.functions import counted
+from lakebed.table.schema_merge import completed
 from lakebed.types.arrow import to_arrow_schema
 from lakebed.types.logical import DataField
 
@@ -27,7 +28,7 @@ def to_batches(data: Any) -> Iterator[pa.RecordBatch]:
 
     Data without rows give one empty batch, so that its columns are checked all the same.
     """
-    if isinstance(data, list | tuple) and data and all(isinstance(item, pa.RecordBatch) for item in data):
+    if _are_batches(data):
         yield from data
         return
     if isinstance(data, pa.RecordBatch):
@@ -40,12 +41,31 @@ def to_batches(data: Any) -> Iterator[pa.RecordBatch]:
             is_empty = False
             yield batch
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InvalidData(
-            f"data of type {_type_name(data)} can not be read as a table: {error}",
-            hint="give columns with different names and, in each, values of one type",
-        ) from error
+        raise _unreadable(data, error) from error
     if is_empty:
         yield pa.RecordBatch.from_pylist([], schema=reader.schema)
+
+
+def reader_of(data: Any) -> pa.RecordBatchReader:
+    """The data as a stream of batches, whose schema is known before any of them is read."""
+    batches = [data] if isinstance(data, pa.RecordBatch) else data
+    try:
+        if _are_batches(batches):
+            return pa.RecordBatchReader.from_batches(batches[0].schema, batches)
+        return _reader(data)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise _unreadable(data, error) from error
+
+
+def _are_batches(data: Any) -> bool:
+    return isinstance(data, list | tuple) and bool(data) and all(isinstance(item, pa.RecordBatch) for item in data)
+
+
+def _unreadable(data: Any, error: Exception) -> InvalidData:
+    return InvalidData(
+        f"data of type {_type_name(data)} can not be read as a table: {error}",
+        hint="give columns with different names and, in each, values of one type",
+    )
 
 
 def _reader(data: Any) -> pa.RecordBatchReader:
@@ -75,9 +95,13 @@ class Conformer:
     fields: tuple[DataField, ...]
     extra: str | None = None
     counting: frozenset[str] = frozenset()
+    completes: bool = False
+    """Whether columns that the data lack are null, and names differ in case only by mistake."""
 
     def conform(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array | None]:
         """The batch with the table's columns in their order and types, and the extra column."""
+        if self.completes:
+            batch = completed(batch, self.fields, self.extra)
         self._check_names(batch.schema.names)
         columns = [self._column(field, batch.column(field.name)) for field in self.fields]
         rows = pa.RecordBatch.from_arrays(columns, schema=to_arrow_schema(self.fields))
@@ -112,5 +136,5 @@ class Conformer:
             return counted(column, field)
         fitted = fit(column, field.type, Place(self.table, field.name))
         if field.default_value is not None and fitted.null_count:
-            fitted = fitted.fill_null(default_scalar(field))
+            fitted = filled(fitted, default_scalar(field))
         return fitted

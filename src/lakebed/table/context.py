@@ -3,40 +3,54 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lakebed.clock import Clock, IdSource
+from lakebed.errors import InvalidArgument
 from lakebed.fileio.base import FileIO
 from lakebed.lsm.lookup.store import LookupStore
 from lakebed.merge import MERGE_ENGINES, MergeEngine
 from lakebed.merge.base import MergeOrder, MergeSetup
 from lakebed.merge.first_row import FirstRow
 from lakebed.merge.folding import seeing_everything
+from lakebed.metadata.deletion_vector import DeletionVectorStore
 from lakebed.metadata.paths import TablePaths, partition_path
 from lakebed.metadata.stores import MetadataStores
 from lakebed.options import (
     CHANGELOG_FILE_PREFIX,
     DATA_FILE_PREFIX,
+    DELETION_VECTORS_ENABLED,
+    DELETION_VECTORS_MERGE_ON_READ,
     MANIFEST_COMPRESSION,
     MERGE_ENGINE,
     NUM_LEVELS,
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
     PARTITION_DEFAULT_NAME,
     PARTITION_LEGACY_NAME,
+    ROW_TRACKING_ENABLED,
     SEQUENCE_FIELD,
     SEQUENCE_FIELD_SORT_ORDER,
+    SEQUENCE_SNAPSHOT_ORDERING,
     Options,
 )
 from lakebed.schema.store import SchemaStore
+from lakebed.schema.system_columns import BUCKET, PLACE_FIELDS, TRACKING_FIELDS, partition_field
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.bucket_state import BucketStates
+from lakebed.table.hash_indexes import Remembered
 from lakebed.table.shown_defaults import shown_defaults
-from lakebed.table.views import READ_OPTIMIZED
+from lakebed.table.spark_jobs import SparkJobs
+from lakebed.table.views import READ_OPTIMIZED, ROW_TRACKING
+from lakebed.types.arrow import to_arrow_schema
 from lakebed.types.binary_row import decode_row
 from lakebed.types.logical import DataField, DataType
+
+if TYPE_CHECKING:
+    from lakebed.table.cross_partition import KeyIndexState
 
 
 @dataclass(slots=True)
@@ -45,7 +59,15 @@ class TableMemory:
 
     bucket_states: BucketStates | None = None
     lookup_store: LookupStore | None = None
+    known_buckets: dict[bytes, Remembered] = field(default_factory=dict)
+    key_index: KeyIndexState | None = None
+    checked_ms: dict[str, int] = field(default_factory=dict)
+    """When something that is looked at now and then was looked at last."""
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+_MEMORIES: dict[str, TableMemory] = {}
+"""Of tables whose contexts came from another process, by the table's place."""
 
 
 def merge_setup(schema: TableSchema, options: Options) -> MergeSetup:
@@ -73,11 +95,28 @@ class TableContext:
     view: str = ""
     """The view that was opened instead of the table itself, one of `views`; empty for the table."""
     memory: TableMemory = field(default_factory=TableMemory, compare=False)
+    jobs: SparkJobs | None = field(default=None, compare=False, repr=False)
+    """How to run work on Spark; None where there is no lake to ask."""
+
+    def __getstate__(self) -> dict[str, object]:
+        """What another process needs: not what was computed from it, nor what only this process has."""
+        return {part.name: getattr(self, part.name) for part in fields(self) if part.name not in ("memory", "jobs")}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        # Workers live longer than tasks: what one task has learnt of a table is there for the next.
+        memory = _MEMORIES.setdefault(str(state["paths"]), TableMemory())
+        for name, value in {**state, "memory": memory, "jobs": None}.items():
+            object.__setattr__(self, name, value)
 
     @cached_property
     def stores(self) -> MetadataStores:
         """The table's metadata files."""
         return MetadataStores.open(self.fileio, self.paths, self.options[MANIFEST_COMPRESSION])
+
+    @cached_property
+    def vector_store(self) -> DeletionVectorStore:
+        """The table's deletion vectors."""
+        return DeletionVectorStore(self.fileio, self.paths)
 
     @property
     def is_read_optimized(self) -> bool:
@@ -121,7 +160,10 @@ class TableContext:
     @cached_property
     def merge_engine(self) -> MergeEngine:
         """The engine that folds rows of one key."""
-        return MERGE_ENGINES[self.options[MERGE_ENGINE]](merge_setup(self.schema, self.options))
+        setup = merge_setup(self.schema, self.options)
+        # Rows of one key in one bucket are of one partition: its columns are nothing to merge, whatever the key.
+        constant = tuple(dict.fromkeys((*setup.key, *self.schema.partition_keys)))
+        return MERGE_ENGINES[self.options[MERGE_ENGINE]](replace(setup, key=constant))
 
     @cached_property
     def reading_engine(self) -> MergeEngine:
@@ -139,10 +181,61 @@ class TableContext:
         return self.has_key and self.options[MERGE_ENGINE] == FirstRow.name
 
     @property
+    def tracks_rows(self) -> bool:
+        """Whether every row has an id that stays with it."""
+        return self.options[ROW_TRACKING_ENABLED]
+
+    @cached_property
+    def hidden_fields(self) -> tuple[DataField, ...]:
+        """Columns that are shown only if asked for by name: ids of rows, and where rows lie."""
+        tracking = TRACKING_FIELDS if self.tracks_rows and not self.has_key else ()
+        hidden = (*tracking, *PLACE_FIELDS, *self.split_fields)
+        return tuple(field for field in hidden if field.name not in self.schema.field_names)
+
+    @cached_property
+    def split_fields(self) -> tuple[DataField, ...]:
+        """Hidden columns that are the same for all rows of a split."""
+        return (BUCKET, partition_field(self.partition_fields))
+
+    @cached_property
+    def shown_fields(self) -> tuple[DataField, ...]:
+        """Columns that a read shows unless it asks for others."""
+        if self.view != ROW_TRACKING:
+            return self.schema.fields
+        if not self.tracks_rows:
+            raise InvalidArgument(
+                f"`{self.name}`: the rows of this table have no ids",
+                hint=f"create a table with `{ROW_TRACKING_ENABLED.key}` = `true`",
+            )
+        return (*self.schema.fields, *TRACKING_FIELDS)
+
+    @cached_property
+    def arrow_schema_with_hidden(self) -> pa.Schema:
+        """What a filter may look at: the columns of the table, and the hidden ones."""
+        return pa.schema([*self.schema.arrow_schema, *to_arrow_schema(self.hidden_fields)])
+
+    @property
+    def orders_by_snapshot(self) -> bool:
+        """Whether rows of later snapshots are newer, whoever wrote them and whatever numbers they carry."""
+        return self.has_key and self.options[SEQUENCE_SNAPSHOT_ORDERING]
+
+    @property
+    def masks_old_rows(self) -> bool:
+        """Whether compaction marks old rows of a key as deleted: then every key is there once above level 0."""
+        return self.has_key and self.options[DELETION_VECTORS_ENABLED]
+
+    @property
     def lowest_visible_level(self) -> int:
         """Files below this level are not shown by reads: which of their rows count is known after compaction only."""
+        shows_new = not self.masks_old_rows or self.options[DELETION_VECTORS_MERGE_ON_READ]
+        return self.lowest_told_level if shows_new else max(1, self.lowest_told_level)
+
+    @property
+    def lowest_told_level(self) -> int:
+        """Files below this level tell nothing of what changed. Where old rows are masked, what is written counts."""
         if self.is_read_optimized and self.has_key:
-            return num_levels(self.options) - 1
+            # Of masked files no level is complete without the others, and none of them needs a merge.
+            return 1 if self.masks_old_rows else num_levels(self.options) - 1
         return 1 if self.is_first_row else 0
 
     @cached_property

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -22,19 +23,25 @@ from lakebed.lsm.sections import Section, SortedRun, cut_sections
 from lakebed.merge.base import MergeOrder
 from lakebed.merge.levels import levels_of, with_level, without_level
 from lakebed.metadata.data_file import DataFile
+from lakebed.metadata.deletion_vector import NO_POSITIONS
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.schema.system_columns import ROW_INDEX
+from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.context import TableContext
 from lakebed.table.event_sources import MergedRows, lowest_level_counts, of_kind
 from lakebed.table.read import SplitReader
 from lakebed.table.scan import FileSieve
 from lakebed.table.shown_defaults import with_defaults
-from lakebed.table.splits import Split
+from lakebed.table.splits import Split, Vectors
+from lakebed.table.vectors import vectors_at
+from lakebed.types import key_value
 from lakebed.types.key_value import KIND_FIELD, VALUE_KIND
-from lakebed.types.row_kind import RowKind
+from lakebed.types.row_kind import RowKind, is_retract
 
-_RULES = EventRules(skips_unchanged=True)
+_WRITTEN_AS = "_WRITTEN_AS"
+_RULES = EventRules(skips_unchanged=True, ignored_columns=frozenset({_WRITTEN_AS}))
 _OLD, _NEW = 0, 1
 
 
@@ -46,6 +53,8 @@ class _Difference:
     bucket: int
     before: tuple[DataFile, ...]
     after: tuple[DataFile, ...]
+    masked: tuple[DataFile, ...] = ()
+    """Files of both sides of a table without a key, of which deletion vectors have taken rows in between."""
 
 
 @dataclass(frozen=True)
@@ -56,37 +65,55 @@ class StateDiff:
     before: Snapshot | None
     after: Snapshot | None
     sieve: FileSieve = field(compare=False)
+    tells_pairs: bool = True
+    """Whether rows that differ are told as `-U` and `+U`; otherwise only the new one comes, as it was written."""
 
     @property
     def splits(self) -> tuple[Split, ...]:
         """See `EventSource.splits`: files of both sides, each once."""
         splits = []
         for part in self._differences:
-            files = {file.file_name: file for file in (*part.before, *part.after)}
-            sections = tuple(Section((SortedRun((file,)),)) for file in files.values())
+            files = {file.file_name: file for file in (*part.before, *part.after, *part.masked)}
+            sections = tuple(map(_alone, files.values()))
             splits.append(Split(part.partition, part.bucket, sections))
         return tuple(splits)
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """See `EventSource.read`: `+I`, `-U` and `+U`, or `-D` for every key that differs."""
-        for part in self._differences:
-            yield from self._keyed(part) if self.context.has_key else self._unkeyed(part)
+        """See `EventSource.read`: an event, or the two of an update, for every key that differs."""
+        if self.context.has_key:
+            for parts in self._compared_together():
+                yield from self._keyed(parts)
+        else:
+            for part in self._differences:
+                yield from self._unkeyed(part)
+
+    @cached_property
+    def _vectors(self) -> tuple[Vectors, Vectors]:
+        return vectors_at(self.context, self.before), vectors_at(self.context, self.after)
 
     @cached_property
     def _differences(self) -> list[_Difference]:
-        before, after = self._live(self.before), self._live(self.after)
-        _check_bucket_counts(self.context, before, after)
-        sides = [_by_bucket(before), _by_bucket(after)]
+        sides = [_by_bucket(entries) for entries in self._states]
         found: list[_Difference] = []
         for partition, bucket in sorted(sides[_OLD].keys() | sides[_NEW].keys()):
             old, new = (side.get((partition, bucket), {}) for side in sides)
             if self.context.has_key:
                 found += self._changed_ranges(partition, bucket, old, new)
-            elif old.keys() != new.keys():
+            else:
                 gone = tuple(file for name, file in old.items() if name not in new)
                 came = tuple(file for name, file in new.items() if name not in old)
-                found.append(_Difference(partition, bucket, gone, came))
+                masked = tuple(file for name, file in new.items() if name in old and self._is_masked_anew(name))
+                if gone or came or masked:
+                    found.append(_Difference(partition, bucket, gone, came, masked))
         return found
+
+    @cached_property
+    def _states(self) -> tuple[list[ManifestEntry], list[ManifestEntry]]:
+        return self._live(self.before), self._live(self.after)
+
+    def _is_masked_anew(self, name: str) -> bool:
+        old, new = self._vectors
+        return old.get(name) != new.get(name)
 
     def _live(self, snapshot: Snapshot | None) -> list[ManifestEntry]:
         sieve = self.sieve
@@ -105,21 +132,47 @@ class StateDiff:
             names = [file.file_name for file in section.files]
             before = tuple(old[name] for name in names if name in old)
             after = tuple(new[name] for name in names if name in new)
-            if _identities(before, levels_matter) != _identities(after, levels_matter):
+            if _identities(before, levels_matter) != _identities(after, levels_matter) or any(
+                map(self._is_masked_anew, names)
+            ):
                 yield _Difference(partition, bucket, before, after)
 
     # --- with a key ----------------------------------------------------------------------------------------------
 
-    def _keyed(self, part: _Difference) -> Iterator[pa.RecordBatch]:
-        sides = [self._side(part, part.before, _OLD), self._side(part, part.after, _NEW)]
-        for rows in windows(sides, self.context.merge_order):
-            events = self._compared(pa.concat_batches(rows))
+    def _compared_together(self) -> list[list[_Difference]]:
+        """Each alone, unless keys may have changed their bucket: then those of a partition together."""
+        mode = bucket_mode(self.context.schema, self.context.options)
+        moves_keys = mode in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION)
+        rescaled = _rescaled(*self._states)
+        alone: list[list[_Difference]] = []
+        together: dict[bytes, list[_Difference]] = defaultdict(list)
+        for part in self._differences:
+            if moves_keys or part.partition in rescaled:
+                together[part.partition].append(part)
+            else:
+                alone.append([part])
+        return [*alone, *together.values()]
+
+    def _keyed(self, parts: Sequence[_Difference]) -> Iterator[pa.RecordBatch]:
+        buckets: dict[int, list[_Difference]] = defaultdict(list)
+        for part in parts:
+            buckets[part.bucket].append(part)
+        sides = [
+            rows
+            for ranges in buckets.values()
+            for rows in (
+                chain.from_iterable(self._side(part, part.before, _OLD) for part in ranges),
+                chain.from_iterable(self._side(part, part.after, _NEW) for part in ranges),
+            )
+        ]
+        for window in windows(sides, self.context.merge_order):
+            events = self._compared(pa.concat_batches(window))
             if events.num_rows:
                 yield events
 
     def _side(self, part: _Difference, files: Sequence[DataFile], side: int) -> Iterator[pa.RecordBatch]:
         merged = MergedRows(self.context, self.context.schema.fields)
-        split = Split(part.partition, part.bucket, ())
+        split = Split(part.partition, part.bucket, (), self._vectors[side])
         for section in cut_sections(files, self.context.key_types):
             for batch in merged.of(split, section):
                 yield with_level(batch, side)
@@ -128,6 +181,8 @@ class StateDiff:
         """Events of all rows of some keys, of both sides."""
         is_new = levels_of(window) == _NEW
         rows = without_level(window)
+        if not self.tells_pairs:
+            rows = rows.append_column(_WRITTEN_AS, rows.column(VALUE_KIND))
         key = self.context.merge_order.key
         groups = MergeOrder(key).group(rows.select(list(key)))
         group_of = np.empty(rows.num_rows, dtype=np.int64)
@@ -139,7 +194,8 @@ class StateDiff:
         after = rows.take(pa.array(np.where(new >= 0, new, old)))
         kinds = np.where(new >= 0, RowKind.INSERT, RowKind.DELETE).astype(np.int8)
         after = after.set_column(after.schema.get_field_index(VALUE_KIND), KIND_FIELD, pa.array(kinds))
-        return change_events(of_kind(before, RowKind.INSERT), after, _RULES, known=old >= 0)
+        events = change_events(of_kind(before, RowKind.INSERT), after, _RULES, known=old >= 0)
+        return events if self.tells_pairs else _without_old_rows(events)
 
     # --- without -------------------------------------------------------------------------------------------------
 
@@ -152,9 +208,26 @@ class StateDiff:
             )
         reader = SplitReader(self.context, self.context.schema.fields)
         kind = RowKind.DELETE if part.before else RowKind.INSERT
-        sections = tuple(Section((SortedRun((file,)),)) for file in part.before or part.after)
-        for batch in reader.read_stored(Split(part.partition, part.bucket, sections)):
+        sections = tuple(map(_alone, part.before or part.after))
+        yield from self._newly_masked(part)
+        vectors = self._vectors[_OLD if part.before else _NEW]
+        for batch in reader.read_stored(Split(part.partition, part.bucket, sections, vectors)):
             yield of_kind(with_defaults(batch, self.context.shown_defaults), kind)
+
+    def _newly_masked(self, part: _Difference) -> Iterator[pa.RecordBatch]:
+        """Rows that a deletion vector has taken in between."""
+        old, new = self._vectors
+        reader = SplitReader(self.context, (*self.context.schema.fields, ROW_INDEX))
+        for file in part.masked:
+            gone = self.context.vector_store.read(new[file.file_name]) if file.file_name in new else NO_POSITIONS
+            for batch in reader.read_stored(Split(part.partition, part.bucket, (_alone(file),), old)):
+                is_gone = np.isin(np.asarray(batch.column(ROW_INDEX.name)), gone, assume_unique=True)
+                rows = batch.drop_columns([ROW_INDEX.name]).filter(pa.array(is_gone))
+                yield of_kind(with_defaults(rows, self.context.shown_defaults), RowKind.DELETE)
+
+
+def _alone(file: DataFile) -> Section:
+    return Section((SortedRun((file,)),))
 
 
 def _identities(files: Sequence[DataFile], levels_matter: bool) -> set[tuple[str, int]]:
@@ -168,20 +241,19 @@ def _by_bucket(entries: Sequence[ManifestEntry]) -> dict[tuple[bytes, int], dict
     return buckets
 
 
-def _check_bucket_counts(
-    context: TableContext, before: Sequence[ManifestEntry], after: Sequence[ManifestEntry]
-) -> None:
-    """Raises if rows of a key may lie in another bucket than before."""
+def _rescaled(before: Sequence[ManifestEntry], after: Sequence[ManifestEntry]) -> set[bytes]:
+    """Partitions in which a key may lie in another bucket than before, since there are more or fewer of them."""
     counts = {entry.partition: entry.total_buckets for entry in before}
-    for entry in after:
-        old = counts.get(entry.partition, entry.total_buckets)
-        if old != entry.total_buckets:
-            where = context.partition_directory(entry.partition)
-            raise Unsupported(
-                f"table `{context.name}`{f', partition {where}' if where else ''}: the number of buckets changed from "
-                f"{old} to {entry.total_buckets} between the two states, which can not be compared",
-                hint="choose two states after the change, or read both with t.at(...)",
-            )
+    return {
+        entry.partition for entry in after if counts.get(entry.partition, entry.total_buckets) != entry.total_buckets
+    }
+
+
+def _without_old_rows(events: pa.RecordBatch) -> pa.RecordBatch:
+    kinds = key_value.kinds(events)
+    kinds = np.where(is_retract(kinds), kinds, np.asarray(events.column(_WRITTEN_AS)))
+    rows = events.set_column(events.schema.get_field_index(VALUE_KIND), KIND_FIELD, pa.array(kinds))
+    return rows.filter(pa.array(kinds != RowKind.UPDATE_BEFORE)).drop_columns([_WRITTEN_AS])
 
 
 __all__ = ["StateDiff"]

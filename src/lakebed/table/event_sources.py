@@ -6,7 +6,7 @@ to a table without a key has been inserted. Differences of two states are a thir
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,7 +26,7 @@ from lakebed.table.read import SplitReader
 from lakebed.table.shown_defaults import with_defaults
 from lakebed.table.splits import Split, needs_merge
 from lakebed.types import key_value
-from lakebed.types.key_value import KIND_FIELD, VALUE_KIND
+from lakebed.types.key_value import KIND_FIELD, SEQUENCE_NUMBER, VALUE_KIND
 from lakebed.types.logical import DataField
 from lakebed.types.predicate import Predicate
 from lakebed.types.row_kind import RowKind, is_retract
@@ -60,17 +60,26 @@ class StoredEvents:
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """See `EventSource.read`."""
-        has_key = self.context.has_key
-        reader = SplitReader(self.context, (system_columns.VALUE_KIND, *self.fields) if has_key else self.fields)
-        for split in self.splits:
-            for batch in reader.read_stored(split):
-                rows = with_defaults(batch, self.context.shown_defaults)
-                yield rows if has_key else of_kind(rows, RowKind.INSERT)
+        return stored_events(self.context, self.splits, self.fields)
+
+
+def stored_events(
+    context: TableContext, splits: Iterable[Split], fields: tuple[DataField, ...]
+) -> Iterator[pa.RecordBatch]:
+    """Rows of splits file by file, as they were written."""
+    reader = SplitReader(context, (system_columns.VALUE_KIND, *fields) if context.has_key else fields)
+    for split in splits:
+        for batch in reader.read_stored(split):
+            rows = with_defaults(batch, context.shown_defaults)
+            yield rows if context.has_key else of_kind(rows, RowKind.INSERT)
 
 
 @dataclass(frozen=True)
 class StateEvents:
-    """What a state holds, as if all of it had just been inserted."""
+    """What a state holds: merged rows with the kinds they were written with, those that take away among them.
+
+    Of keys that are gone compaction drops the last trace sooner or later; until then they are here.
+    """
 
     context: TableContext
     splits: tuple[Split, ...]
@@ -79,17 +88,19 @@ class StateEvents:
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """See `EventSource.read`."""
-        if system_columns.SEQUENCE_NUMBER in self.fields:
-            columns = tuple(field for field in self.fields if field is not system_columns.SEQUENCE_NUMBER)
-            merged = MergedRows(self.context, columns)
-            batches = (
-                batch for split in self.splits for section in split.sections for batch in merged.of(split, section)
-            )
-        else:
+        if not self.context.has_key:
             reader = SplitReader(self.context, self.fields, self.predicate)
-            batches = (batch for split in self.splits for batch in reader.read(split))
-        for batch in batches:
-            yield of_kind(batch, RowKind.INSERT)
+            for split in self.splits:
+                for batch in reader.read(split):
+                    yield of_kind(batch, RowKind.INSERT)
+            return
+        columns = tuple(field for field in self.fields if field is not system_columns.SEQUENCE_NUMBER)
+        merged = MergedRows(self.context, columns)
+        for split in self.splits:
+            for section in split.sections:
+                for batch in merged.with_retracts(split, section):
+                    has_numbers = system_columns.SEQUENCE_NUMBER in self.fields
+                    yield batch if has_numbers else batch.drop_columns([SEQUENCE_NUMBER])
 
 
 @dataclass(frozen=True)
@@ -101,10 +112,14 @@ class MergedRows:
 
     def of(self, split: Split, section: Section) -> Iterator[pa.RecordBatch]:
         """Visible rows of a section in key-value shape."""
-        for batch in self._merged(split, section):
+        for batch in self.with_retracts(split, section):
             retracts = is_retract(key_value.kinds(batch))
-            rows = batch.filter(pa.array(~retracts)) if np.any(retracts) else batch
-            yield with_defaults(rows, self.context.shown_defaults)
+            yield batch.filter(pa.array(~retracts)) if np.any(retracts) else batch
+
+    def with_retracts(self, split: Split, section: Section) -> Iterator[pa.RecordBatch]:
+        """The same, with rows that stand for keys that are gone."""
+        for batch in self._merged(split, section):
+            yield with_defaults(batch, self.context.shown_defaults)
 
     def _merged(self, split: Split, section: Section) -> Iterator[pa.RecordBatch]:
         context = self.context
@@ -123,9 +138,7 @@ class MergedRows:
         besides = self.context.merge_engine.needed_columns(frozenset(names)) | {*order.key, *order.sequence_fields}
         more = tuple(field for field in self.context.schema.fields if field.name in besides - names)
         fields = (system_columns.SEQUENCE_NUMBER, system_columns.VALUE_KIND, *self.columns, *more)
-        yield from SplitReader(self.context, fields).read_stored(
-            Split(split.partition, split.bucket, (Section((run,)),))
-        )
+        yield from SplitReader(self.context, fields).read_stored(split.with_sections((Section((run,)),)))
 
     def _levelled(self, split: Split, run: SortedRun) -> Iterator[pa.RecordBatch]:
         for file in run.files:
@@ -146,4 +159,12 @@ def of_kind(rows: pa.RecordBatch, kind: RowKind) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([kinds, *rows.columns], schema=pa.schema([KIND_FIELD, *rows.schema]))
 
 
-__all__ = ["EventSource", "MergedRows", "StateEvents", "StoredEvents", "lowest_level_counts", "of_kind"]
+__all__ = [
+    "EventSource",
+    "MergedRows",
+    "StateEvents",
+    "StoredEvents",
+    "lowest_level_counts",
+    "of_kind",
+    "stored_events",
+]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 
-from lakebed.maintenance.expiry import Expired, expire, expire_quietly
+from lakebed.commit.replay import CommitIdentity
+from lakebed.maintenance.expiry import Expired, expire
 from lakebed.maintenance.retention import RetentionRules
-from lakebed.maintenance.table_files import TableFiles
+from lakebed.options import COMMIT_USER_PREFIX
+from lakebed.table.after_commit import tidy_up
 from lakebed.table.context import TableContext
+from lakebed.table.files import table_files
 from lakebed.table.time_travel import to_millis
 
 
@@ -21,13 +24,9 @@ def expire_table(
     """Expires what the options, or the arguments in their place, say is due."""
     older_than_ms = None if older_than is None else to_millis(older_than)
     rules = RetentionRules.of(context.options, context.clock.now_ms())
-    return expire(_files(context), rules.with_arguments(older_than_ms, retain_max, retain_min, max_deletes))
+    return expire(table_files(context), rules.with_arguments(older_than_ms, retain_max, retain_min, max_deletes))
 
 
-def expire_after_commit(context: TableContext) -> None:
-    """Expires what is due after a commit, which stands whatever becomes of this."""
-    expire_quietly(context.name, _files(context), lambda: RetentionRules.of(context.options, context.clock.now_ms()))
-
-
-def _files(context: TableContext) -> TableFiles:
-    return TableFiles(context.stores, context.data_file_path)
+def expire_after_commit(context: TableContext, identity: CommitIdentity | None = None) -> None:
+    """Sees to all that a commit (of this identity) makes due; it stands whatever becomes of this."""
+    tidy_up(context, identity or CommitIdentity((context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()))

@@ -137,16 +137,20 @@ def entries_of(context: TableContext, asked: ChangeRange, sieve: FileSieve) -> l
             found += changelog_entries(context.stores, snapshot, sieve.keep_entries)
         elif snapshot.commit_kind == CommitKind.APPEND:
             entries = delta_entries(context.stores, snapshot, sieve.keep_entries)
-            lowest = context.lowest_visible_level
+            lowest = context.lowest_told_level
             found += [entry for entry in entries if entry.kind == EntryKind.ADD and entry.file.level >= lowest]
     return found
 
 
-def _between(context: TableContext, since: str, until: str) -> ChangeRange:
-    mode = context.options[INCREMENTAL_BETWEEN_SCAN_MODE]
-    if _is_id(since) and _is_id(until):
+def _between(context: TableContext, since: str, until: str) -> ChangeRange | None:
+    """Two tags of these names, else two snapshots."""
+    tags, mode = context.stores.tags, context.options[INCREMENTAL_BETWEEN_SCAN_MODE]
+    has_tags = tags.exists(since) and tags.exists(until)
+    if _is_id(since) and _is_id(until) and not has_tags:
+        if int(since) <= int(until) and context.stores.snapshots.latest_id() is None:
+            return None
         return range_of_ids(context, int(since), int(until), mode)
-    if _is_id(since) != _is_id(until):
+    if _is_id(since) != _is_id(until) and not has_tags:
         raise InvalidOption(
             f"table `{context.name}`: `{INCREMENTAL_BETWEEN.key}` = `{since},{until}` mixes a snapshot and a tag",
             hint="give two snapshots or two tags",

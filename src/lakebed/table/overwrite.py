@@ -54,6 +54,10 @@ class Overwrite:
         gone = {partition for partition in {entry.partition for entry in live} if self._agrees(partition)}
         return [entry for entry in live if entry.partition in gone]
 
+    def emptied(self, known: set[bytes], written: set[bytes]) -> set[bytes]:
+        """Those of the known partitions of which nothing is left but what the commit writes."""
+        return known & written if self.spec is None else {partition for partition in known if self._agrees(partition)}
+
     def _agrees(self, partition: bytes) -> bool:
         values = self.context.partition_values(partition)
         return all(_is_same(values[name], value) for name, value in (self.spec or {}).items())

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from lakebed.changelog.events import EventRules
 from lakebed.errors import InvalidOption, did_you_mean
+from lakebed.merge.deduplicate import Deduplicate
 from lakebed.merge.first_row import FirstRow
+from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.options import (
+    BUCKET,
     CHANGELOG_PRODUCER,
     CHANGELOG_PRODUCER_IGNORE_DELETE,
+    CHANGELOG_PRODUCER_INPUT_NORMALIZE,
     CHANGELOG_PRODUCER_ROW_DEDUPLICATE,
     CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS,
+    DELETION_VECTORS_ENABLED,
     FORCE_LOOKUP,
     FULL_COMPACTION_DELTA_COMMITS,
     MERGE_ENGINE,
+    SEQUENCE_SNAPSHOT_ORDERING,
     STREAMING_READ_APPEND_OVERWRITE,
     STREAMING_READ_OVERWRITE,
     Options,
@@ -36,7 +42,14 @@ def looks_up(options: Options) -> bool:
     Rows above level 0 are complete then: of several levels that hold a key, the lowest counts. First-row tables look up
     too, but only to throw away what is known.
     """
-    return options[MERGE_ENGINE] != FirstRow.name and (producer(options) == LOOKUP or options[FORCE_LOOKUP])
+    return options[MERGE_ENGINE] != FirstRow.name and (
+        producer(options) == LOOKUP or options[FORCE_LOOKUP] or options[DELETION_VECTORS_ENABLED]
+    )
+
+
+def normalises_input(options: Options) -> bool:
+    """Whether the changelog tells what the rows that come in change, instead of the rows themselves."""
+    return producer(options) == INPUT and options[CHANGELOG_PRODUCER_INPUT_NORMALIZE]
 
 
 def event_rules(options: Options) -> EventRules | None:
@@ -75,8 +88,10 @@ def check_producer(schema: TableSchema, options: Options, table: str) -> None:
             f"`{LOOKUP}`, whose compactions follow every commit",
             hint=f"leave it out, or use `{FULL_COMPACTION}`",
         )
+    if options[CHANGELOG_PRODUCER_INPUT_NORMALIZE]:
+        _check_normalising(options, table)
     for option in (CHANGELOG_PRODUCER_ROW_DEDUPLICATE, CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS):
-        if options.has(option) and options[option] and made_by in (NONE, INPUT):
+        if options.has(option) and options[option] and made_by in (NONE, INPUT) and not normalises_input(options):
             raise InvalidOption(
                 f"table `{table}`: `{option.key}` has no effect with `{CHANGELOG_PRODUCER.key}` = `{made_by}`",
                 hint=f"use `{LOOKUP}` or `{FULL_COMPACTION}`, which compare rows, or leave it out",
@@ -106,4 +121,31 @@ def check_producer(schema: TableSchema, options: Options, table: str) -> None:
             )
 
 
-__all__ = ["check_producer", "event_rules", "full_compaction_every", "looks_up", "producer"]
+def _check_normalising(options: Options, table: str) -> None:
+    key = CHANGELOG_PRODUCER_INPUT_NORMALIZE.key
+    if producer(options) != INPUT:
+        raise InvalidOption(
+            f"table `{table}`: `{key}` has no effect with `{CHANGELOG_PRODUCER.key}` = `{producer(options)}`",
+            hint=f"set `{CHANGELOG_PRODUCER.key}` to `{INPUT}`, or leave it out",
+        )
+    if options[MERGE_ENGINE] != Deduplicate.name:
+        raise InvalidOption(
+            f"table `{table}`: `{key}` does not go with merge engine `{options[MERGE_ENGINE]}`, whose rows are not "
+            "those that come in: what a row changes is known when it is merged",
+            hint=f"set `{CHANGELOG_PRODUCER.key}` to `{LOOKUP}`, which tells of merged rows",
+        )
+    if options[SEQUENCE_SNAPSHOT_ORDERING]:
+        raise InvalidOption(
+            f"table `{table}`: `{key}` does not go with `{SEQUENCE_SNAPSHOT_ORDERING.key}`: rows of one commit have no "
+            "order among themselves",
+            hint=f"set `{CHANGELOG_PRODUCER.key}` to `{LOOKUP}`, which tells of merged rows",
+        )
+    if options[BUCKET] == POSTPONE_BUCKET:
+        raise InvalidOption(
+            f"table `{table}`: `{key}` does not go with `{BUCKET.key}` = {POSTPONE_BUCKET}: rows that wait for their "
+            "bucket have changed nothing yet",
+            hint=f"set `{CHANGELOG_PRODUCER.key}` to `{LOOKUP}`, which tells of rows once they are in their buckets",
+        )
+
+
+__all__ = ["check_producer", "event_rules", "full_compaction_every", "looks_up", "normalises_input", "producer"]

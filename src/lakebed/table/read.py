@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakebed.datafiles.read_file import FileReader
-from lakebed.errors import InvalidArgument
+from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.formats.base import DEFAULT_ROW_GROUP_ROWS
 from lakebed.lsm.merge_levels import merge_levels
 from lakebed.lsm.merge_runs import came_one_after_the_other, read_runs
@@ -20,15 +20,24 @@ from lakebed.lsm.sections import Section, SortedRun
 from lakebed.merge.base import ChoosingEngine
 from lakebed.merge.levels import with_level
 from lakebed.metadata.data_file import DataFile
-from lakebed.options import LAKEBED_PARALLELISM, READ_BATCH_SIZE, Options
+from lakebed.metadata.deletion_vector import NO_POSITIONS, Positions
+from lakebed.options import (
+    DATA_EVOLUTION_ENABLED,
+    FILE_INDEX_READ_ENABLED,
+    LAKEBED_PARALLELISM,
+    READ_BATCH_SIZE,
+    Options,
+)
 from lakebed.schema import system_columns
+from lakebed.table.branching import context_on_branch
 from lakebed.table.context import TableContext
 from lakebed.table.producers import looks_up
 from lakebed.table.shown_defaults import stored_part, with_defaults
 from lakebed.table.splits import Split, needs_merge
+from lakebed.table.stitching import columns_by_file, refuse_parts_of_rows
 from lakebed.types import key_value
 from lakebed.types import predicate as predicates
-from lakebed.types.arrow import to_arrow_schema
+from lakebed.types.arrow import to_arrow_schema, to_arrow_type
 from lakebed.types.logical import DataField
 from lakebed.types.predicate import Predicate
 from lakebed.types.predicate_evaluate import evaluate
@@ -38,12 +47,13 @@ from lakebed.types.row_kind import is_retract
 def projected_fields(context: TableContext, columns: Sequence[str] | None) -> tuple[DataField, ...]:
     """The columns a caller asked for, in the order asked; all of them for None."""
     if columns is None:
-        return context.schema.fields
+        return context.shown_fields
     if isinstance(columns, str):
         raise InvalidArgument(f"columns is the text {columns!r}", hint="pass a list of column names")
     if len(set(columns)) != len(columns):
         raise InvalidArgument("columns names a column twice", hint="name each column once")
-    return tuple(context.schema.fields_of(columns))
+    hidden = {field.name: field for field in context.hidden_fields}
+    return tuple(hidden[name] if name in hidden else context.schema.field(name) for name in columns)
 
 
 KEPT_RAW_ROWS = DEFAULT_ROW_GROUP_ROWS
@@ -69,11 +79,23 @@ class SplitReader:
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """Matching rows of a split; no empty batches."""
+        if split.branch:
+            yield from self._of_branch(split)
+            return
         for section in split.sections:
             for batch in self._section(split, section):
-                rows = self._filtered(with_defaults(batch, self.context.shown_defaults))
+                batch = self._placed(split, with_defaults(batch, self.context.shown_defaults))
+                rows = self._filtered(batch)
                 if rows.num_rows:
                     yield rows.select(self.schema.names)
+
+    def _of_branch(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """Rows of another branch, which has schemas, keys and options of its own."""
+        there = context_on_branch(self.context, split.branch)
+        names = [field.name for field in self.fields]
+        reader = replace(self, context=there, fields=projected_fields(there, names))
+        for batch in reader.read(replace(split, branch="")):
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
 
     def read_all(self, splits: Sequence[Split]) -> list[pa.RecordBatch]:
         """Matching rows of splits, in their order, read by as many threads as the table's options allow."""
@@ -88,8 +110,14 @@ class SplitReader:
 
     def read_stored(self, split: Split) -> Iterator[pa.RecordBatch]:
         """Rows of a split file by file as they are stored: unmerged, retracts included, unfiltered."""
-        for file in split.files:
-            yield from self._file(split, file, self.fields, None)
+        for section in split.sections:
+            if not self.context.has_key and len(section.runs) > 1:
+                yield from self._stitched(split, section)
+                continue
+            if self.context.options[DATA_EVOLUTION_ENABLED]:
+                refuse_parts_of_rows(section.files, self.context.name)
+            for file in section.files:
+                yield from self._file(split, file, self.fields, None)
 
     @cached_property
     def _stored(self) -> Predicate | None:
@@ -97,27 +125,37 @@ class SplitReader:
         return stored_part(self.predicate, self.context.schema, self.context.shown_defaults)
 
     @cached_property
-    def _needed(self) -> tuple[DataField, ...]:
+    def needed(self) -> tuple[DataField, ...]:
         """Asked for, plus what the filter looks at."""
         return self._with_columns(self.fields, predicates.columns(self.predicate) if self.predicate else frozenset())
+
+    @cached_property
+    def _in_files(self) -> tuple[DataField, ...]:
+        """What of it comes with the rows of a file. At least one column where rows are merged."""
+        found = tuple(field for field in self.needed if field not in self.context.split_fields)
+        return found or self.context.key_fields[:1]
 
     @cached_property
     def _merge_fields(self) -> tuple[DataField, ...]:
         """What a merge needs besides: keys, user sequence, and the system columns."""
         order = self.context.merge_order
-        wanted = frozenset(field.name for field in self._needed)
+        wanted = frozenset(field.name for field in self._in_files)
         besides = self.context.merge_engine.needed_columns(wanted) | {*order.key, *order.sequence_fields}
-        needed = self._with_columns(self._needed, besides)
+        needed = self._with_columns(self._in_files, besides)
         return (system_columns.SEQUENCE_NUMBER, system_columns.VALUE_KIND, *needed)
 
     def _with_columns(self, fields: tuple[DataField, ...], names: frozenset[str]) -> tuple[DataField, ...]:
         missing = names - {field.name for field in fields}
-        return fields + tuple(field for field in self.context.schema.fields if field.name in missing)
+        known = (*self.context.schema.fields, *self.context.hidden_fields)
+        return fields + tuple(field for field in known if field.name in missing)
 
     def _section(self, split: Split, section: Section) -> Iterator[pa.RecordBatch]:
-        if not self.context.has_key:
-            yield from self._run(split, section.runs[0], self._needed, self._stored, self._batch_rows(KEPT_RAW_ROWS))
+        if not self.context.has_key and len(section.runs) > 1:
+            yield from self._stitched(split, section)
+        elif not self.context.has_key:
+            yield from self._run(split, section.runs[0], self._in_files, self._stored, self._batch_rows(KEPT_RAW_ROWS))
         elif needs_merge(section):
+            self._check_has_place()
             # Row groups may be skipped by key only: a skipped newer row would bring an older one back.
             key_part = self._key_part()
             rows = self._batch_rows(KEPT_MERGE_ROWS)
@@ -129,12 +167,27 @@ class SplitReader:
             if came_one_after_the_other(section):
                 fields = tuple(field for field in fields if field is not system_columns.SEQUENCE_NUMBER)
             runs = [self._run(split, run, fields, key_part, rows) for run in section.runs]
-            columns = [field.name for field in self._needed]
+            columns = [field.name for field in self._in_files]
             yield from read_runs(runs, self.context.merge_order, self.context.reading_engine, columns)
         else:
-            fields = (system_columns.VALUE_KIND, *self._needed)
+            fields = (system_columns.VALUE_KIND, *self._in_files)
             for batch in self._run(split, section.runs[0], fields, self._stored, self._batch_rows(KEPT_RAW_ROWS)):
                 yield _visible(batch)
+
+    def _stitched(self, split: Split, section: Section) -> Iterator[pa.RecordBatch]:
+        """Rows whose columns lie in several files. Nothing is skipped: all files must give the same rows."""
+        store, vectors = self.context.vector_store, split.vectors
+        marks = [store.read(vectors[file.file_name]) for file in section.files if file.file_name in vectors]
+        deleted = np.unique(np.concatenate(marks)) if marks else NO_POSITIONS
+        wanted = self._in_files or (system_columns.ROW_INDEX,)  # or the number of rows would be lost
+        rows: dict[str, pa.ChunkedArray] = {}
+        for file, fields in columns_by_file(section, wanted, self.context.schemas.get):
+            batches = self._file(split, file, tuple(fields), None, deleted=deleted)
+            part = pa.Table.from_batches(batches, schema=to_arrow_schema(fields))
+            rows.update(zip(part.column_names, part.columns, strict=True))
+        schema = to_arrow_schema(wanted)
+        table = pa.Table.from_arrays([rows[name] for name in schema.names], schema=schema)
+        yield from table.to_batches(max_chunksize=self.context.options[READ_BATCH_SIZE])
 
     @cached_property
     def _lowest_level_counts(self) -> bool:
@@ -176,9 +229,21 @@ class SplitReader:
         fields: tuple[DataField, ...],
         predicate: Predicate | None,
         batch_rows: int | None = None,
+        deleted: Positions | None = None,
     ) -> Iterator[pa.RecordBatch]:
         context = self.context
-        reader = FileReader(
+        reader = self._file_reader(fields, batch_rows)
+        path = self._path(split, file)
+        values = context.partition_values(split.partition)
+        if deleted is None:
+            place = split.vectors.get(file.file_name)
+            deleted = NO_POSITIONS if place is None else context.vector_store.read(place)
+        for _, batch in reader.read(path, file, values.__getitem__, predicate, deleted):
+            yield batch
+
+    def _file_reader(self, fields: tuple[DataField, ...], batch_rows: int | None = None) -> FileReader:
+        context = self.context
+        return FileReader(
             context.fileio,
             context.schemas.get,
             fields,
@@ -186,11 +251,37 @@ class SplitReader:
             batch_rows or context.options[READ_BATCH_SIZE],
             # Arrow has a thread for each core, or none.
             self.use_threads and parallelism(context.options) >= pa.cpu_count(),
+            context.orders_by_snapshot,
+            context.options[FILE_INDEX_READ_ENABLED],
         )
-        path = file.external_path or context.data_file_path(split.partition, split.bucket, file.file_name)
-        values = context.partition_values(split.partition)
-        for _, batch in reader.read(path, file, values.__getitem__, predicate):
-            yield batch
+
+    def _path(self, split: Split, file: DataFile) -> str:
+        return file.external_path or self.context.data_file_path(split.partition, split.bucket, file.file_name)
+
+    def is_excluded(self, split: Split, file: DataFile) -> bool:
+        """Whether the file's indexes say that no row matches. REQUIRES: rows of the file are not merged."""
+        if self._stored is None:
+            return False
+        return self._file_reader(self._in_files).is_excluded(self._path(split, file), file, self._stored)
+
+    def _check_has_place(self) -> None:
+        asked = [field.name for field in self.needed if field in system_columns.PLACE_FIELDS]
+        if asked:
+            raise Unsupported(
+                f"column `{asked[0]}` of table `{self.context.name}`: rows that are merged lie in no single file",
+                hint="compact the table fully, or leave the column out",
+            )
+
+    def _placed(self, split: Split, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """With the columns that tell bucket and partition, if they are needed."""
+        context = self.context
+        for field in (field for field in self.needed if field in context.split_fields):
+            if field == system_columns.BUCKET:
+                column = pa.array(np.full(batch.num_rows, split.bucket, np.int32))
+            else:
+                column = _partition_column(context.partition_values(split.partition), field, batch.num_rows)
+            batch = batch.append_column(to_arrow_schema([field]).field(0), column)
+        return batch
 
     def _filtered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self.predicate is None or batch.num_rows == 0:
@@ -209,8 +300,15 @@ def _pieces(split: Split) -> list[Split]:
     for section in split.sections:
         alone = section.runs[0].files if not needs_merge(section) else ()
         sections = [Section((SortedRun((file,)),)) for file in alone] or [section]
-        pieces += [Split(split.partition, split.bucket, (piece,)) for piece in sections]
+        pieces += [split.with_sections((piece,)) for piece in sections]
     return pieces
+
+
+def _partition_column(values: Mapping[str, pa.Scalar], field: DataField, row_count: int) -> pa.Array:
+    kind = to_arrow_type(field.type)
+    if not values:
+        return pa.StructArray.from_buffers(kind, row_count, [None])
+    return pa.StructArray.from_arrays([pa.repeat(value, row_count) for value in values.values()], fields=list(kind))
 
 
 def _visible(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -16,6 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakebed.bucket.fixed import assign_buckets
+from lakebed.datafiles.index.probe import excludes
+from lakebed.datafiles.read_file import unchanged_field
 from lakebed.metadata.data_file import DataFile, SimpleStats
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import ManifestEntry
@@ -23,13 +25,26 @@ from lakebed.metadata.manifest_list import ManifestMeta
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import (
     BUCKET_FUNCTION_TYPE,
+    DATA_EVOLUTION_ENABLED,
+    FILE_INDEX_READ_ENABLED,
     SOURCE_SPLIT_OPEN_FILE_COST,
     SOURCE_SPLIT_TARGET_SIZE,
 )
-from lakebed.schema.evolution import map_fields
+from lakebed.schema.evolution import Evolution, map_fields
 from lakebed.table.context import TableContext
 from lakebed.table.shown_defaults import stored_part
-from lakebed.table.splits import BucketFiles, Split, SplitRules, append_splits, keyed_splits, needs_merge
+from lakebed.table.splits import (
+    BucketFiles,
+    Split,
+    SplitRules,
+    Vectors,
+    append_splits,
+    keyed_splits,
+    needs_merge,
+    packed_splits,
+)
+from lakebed.table.stitching import stitched_sections
+from lakebed.table.vectors import vectors_at
 from lakebed.types import predicate as predicates
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.binary_row import decode_rows
@@ -61,11 +76,14 @@ def plan_scan(context: TableContext, snapshot: Snapshot | None, predicate: Predi
     entries = live_files(context.stores, snapshot, keep_metas=sieve.keep_metas, keep_entries=sieve.keep_entries)
     lowest = context.lowest_visible_level
     entries = [entry for entry in entries if entry.file.level >= lowest]
-    return ScanPlan(snapshot, tuple(splits_of(context, sieve.keep_live(entries), sieve)))
+    vectors = vectors_at(context, snapshot)
+    return ScanPlan(snapshot, tuple(splits_of(context, sieve.keep_live(entries), sieve, vectors)))
 
 
-def splits_of(context: TableContext, entries: Sequence[ManifestEntry], sieve: FileSieve) -> list[Split]:
-    """Live entries as splits, bucket by bucket in partition order."""
+def splits_of(
+    context: TableContext, entries: Sequence[ManifestEntry], sieve: FileSieve, vectors: Vectors
+) -> list[Split]:
+    """Live entries as splits, bucket by bucket in partition order, without the rows that the vectors mark."""
     rules = SplitRules(context.options[SOURCE_SPLIT_TARGET_SIZE], context.options[SOURCE_SPLIT_OPEN_FILE_COST])
     buckets: dict[tuple[bytes, int, int], list[DataFile]] = defaultdict(list)
     for entry in entries:
@@ -73,9 +91,14 @@ def splits_of(context: TableContext, entries: Sequence[ManifestEntry], sieve: Fi
     splits: list[Split] = []
     for (partition, bucket, total), files in sorted(buckets.items()):
         group = BucketFiles(partition, bucket, total, tuple(files))
-        is_merged = context.has_key and not context.is_first_row
-        made = keyed_splits(group, context.key_types, rules) if is_merged else append_splits(group, rules)
-        splits += sieve.keep_splits(made)
+        is_merged = context.has_key and not (
+            context.is_first_row or (context.masks_old_rows and all(file.level > 0 for file in files))
+        )
+        if context.options[DATA_EVOLUTION_ENABLED]:
+            made = packed_splits(group, stitched_sections(files, context.name), rules)
+        else:
+            made = keyed_splits(group, context.key_types, rules) if is_merged else append_splits(group, rules)
+        splits += sieve.keep_splits([split.masked_by(vectors) for split in made])
     return splits
 
 
@@ -103,7 +126,7 @@ class FileSieve:
 
         Postponed rows (bucket -2) wait for a compaction to give them a bucket; until then nobody sees them.
         """
-        entries = self._keep_partitions([entry for entry in entries if entry.bucket >= 0])
+        entries = self.keep_partitions([entry for entry in entries if entry.bucket >= 0])
         if self._bucket_keys is not None:
             entries = [entry for entry in entries if self._is_possible_bucket(entry)]
         return entries
@@ -113,7 +136,9 @@ class FileSieve:
         if self._key_part is not None and entries:
             stats = _decoded([entry.file.key_stats for entry in entries], self._context.key_fields)
             entries = _filtered(entries, may_match(self._key_part, stats, _row_counts(entries)))
-        if self._predicate is not None and not self._context.has_key:
+        # Where columns of a row lie in several files, what one of them holds says nothing of the others.
+        is_spread = self._context.options[DATA_EVOLUTION_ENABLED]
+        if self._predicate is not None and not self._context.has_key and not is_spread:
             kept = self.may_hold_matches([entry.file for entry in entries])
             entries = _filtered(entries, kept)
         return entries
@@ -137,7 +162,7 @@ class FileSieve:
                 if needs_merge(section) or len(section.files) > 1 or section.files[0].file_name not in dropped
             )
             if sections:
-                kept.append(Split(split.partition, split.bucket, sections))
+                kept.append(split.with_sections(sections))
         return kept
 
     def may_hold_matches(self, files: Sequence[DataFile]) -> Mask:
@@ -151,14 +176,28 @@ class FileSieve:
             stats = self._value_stats(schema_id, columns, [files[i].value_stats for i in members])
             counts = np.array([files[i].row_count for i in members], dtype=np.int64)
             mask[members] = may_match(self._predicate, stats, counts)
+        if self._context.options[FILE_INDEX_READ_ENABLED]:
+            for i in np.flatnonzero(mask).tolist():
+                mask[i] = not self._is_excluded_by_index(files[i])
         return mask
+
+    def _is_excluded_by_index(self, file: DataFile) -> bool:
+        """By an index that stands in the manifest. Those in files are asked when the data file is to be read."""
+        if file.embedded_index is None:
+            return False
+        assert self._predicate is not None
+        evolution = self._evolution(file.schema_id)
+        return excludes(
+            file.embedded_index, file.file_name, self._predicate, lambda name: unchanged_field(evolution, name)
+        )
 
     def _part(self, columns: Sequence[str]) -> Predicate | None:
         if self._predicate is None or not columns:
             return None
         return predicates.project_onto(self._predicate, frozenset(columns))
 
-    def _keep_partitions(self, entries: list[ManifestEntry]) -> list[ManifestEntry]:
+    def keep_partitions(self, entries: list[ManifestEntry]) -> list[ManifestEntry]:
+        """Entries whose partition may match."""
         if self._partition_part is None or not entries:
             return entries
         distinct = list({entry.partition for entry in entries})
@@ -200,6 +239,13 @@ class FileSieve:
             self._buckets[entry.total_buckets] = possible
         return entry.bucket in possible
 
+    def _evolution(self, schema_id: int) -> Evolution:
+        """From the columns that the predicate looks at to those of files of a schema."""
+        assert self._predicate is not None
+        columns = predicates.columns(self._predicate) - frozenset(self._context.schema.partition_keys)
+        wanted = [field for field in self._context.schema.fields if field.name in columns]
+        return map_fields(wanted, self._context.schemas.get(schema_id))
+
     def _value_stats(
         self, schema_id: int, columns: tuple[str, ...] | None, stats: Sequence[SimpleStats]
     ) -> StatsColumns:
@@ -209,13 +255,8 @@ class FileSieve:
         fields = schema.fields if columns is None else tuple(schema.fields_of(columns))
         if not fields:
             return {}
-        wanted = [
-            field
-            for field in self._context.schema.fields
-            if field.name in predicates.columns(self._predicate)
-            and field.name not in self._context.schema.partition_keys
-        ]
-        evolution = map_fields(wanted, schema)
+        evolution = self._evolution(schema_id)
+        wanted = evolution.wanted
         old_names = {
             field.name: evolution.old_name_of(field.name) for field in wanted if evolution.can_push(field.name)
         }

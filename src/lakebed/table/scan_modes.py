@@ -20,6 +20,7 @@ from lakebed.options import (
     SCAN_CREATION_TIME_MILLIS,
     SCAN_FILE_CREATION_TIME_MILLIS,
     SCAN_MODE,
+    SCAN_PARTITIONS,
     SCAN_SNAPSHOT_ID,
     SCAN_TAG_NAME,
     SCAN_TIMESTAMP,
@@ -32,10 +33,12 @@ from lakebed.options import (
 from lakebed.table.context import TableContext
 from lakebed.table.producers import FULL_COMPACTION, full_compaction_every, producer
 from lakebed.table.scan import FileSieve, ScanPlan, plan_scan, splits_of
+from lakebed.table.scan_partitions import in_scanned_partitions
 from lakebed.table.shown_defaults import stored_part
 from lakebed.table.stream_history import History
 from lakebed.table.stream_splits import created_since
 from lakebed.table.time_travel import resolve_snapshot, to_millis
+from lakebed.table.vectors import vectors_at
 from lakebed.types.predicate import Predicate
 
 DEFAULT = "default"
@@ -118,6 +121,8 @@ def plan_batch(context: TableContext, predicate: Predicate | None) -> ScanPlan:
     """The state that a read shows, by the mode that the options ask for. Reads of changes are planned elsewhere."""
     options, stores = context.options, context.stores
     mode = scan_mode(options, context.name)
+    if options.has(SCAN_PARTITIONS):
+        predicate = in_scanned_partitions(context, resolve_snapshot(stores, options, context.name), predicate)
     if mode == COMPACTED_FULL:
         return plan_scan(context, compacted_snapshot(context), predicate)
     if mode == LATEST_DELTA:
@@ -158,4 +163,5 @@ def _plan_entries(
 ) -> ScanPlan:
     lowest = context.lowest_visible_level
     shown = [entry for entry in entries if entry.file.level >= lowest]
-    return ScanPlan(snapshot, tuple(splits_of(context, sieve.keep_live(shown), sieve)))
+    vectors = vectors_at(context, snapshot)
+    return ScanPlan(snapshot, tuple(splits_of(context, sieve.keep_live(shown), sieve, vectors)))

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lakebed.errors import InvalidOption, InvalidSchema, Unsupported
 from lakebed.options import FIELD_DEFAULT_VALUE, Options
-from lakebed.schema.casts import default_scalar
+from lakebed.schema.casts import default_scalar, filled
 from lakebed.schema.table_schema import TableSchema
 from lakebed.schema.validation import check_default
 from lakebed.types import predicate as predicates
@@ -37,7 +37,7 @@ def with_defaults(rows: pa.RecordBatch, shown: Shown) -> pa.RecordBatch:
         column = rows.column(name)
         if column.null_count:
             place = rows.schema.get_field_index(name)
-            rows = rows.set_column(place, rows.schema.field(place), column.fill_null(shown[name]))
+            rows = rows.set_column(place, rows.schema.field(place), filled(column, shown[name]))
     return rows
 
 

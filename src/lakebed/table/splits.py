@@ -6,12 +6,16 @@ can be read one after the other without merging.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from lakebed.lsm.sections import Section, SortedRun, cut_sections
 from lakebed.metadata.data_file import DataFile
+from lakebed.metadata.deletion_vector import VectorPlace
 from lakebed.types.logical import DataType
+
+Vectors = Mapping[str, VectorPlace]
+"""Where the deletion vectors of data files lie, by the names of the data files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +30,14 @@ class BucketFiles:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Sections of one bucket that are read together."""
+    """Sections of one bucket that are read together. `vectors` tells which rows of their files are gone."""
 
     partition: bytes
     bucket: int
     sections: tuple[Section, ...]
+    vectors: Vectors = field(default_factory=dict, hash=False)
+    branch: str = ""
+    """The branch that the files are of, if it is another one than that of the table that is read."""
 
     @property
     def files(self) -> list[DataFile]:
@@ -41,6 +48,15 @@ class Split:
     def size_bytes(self) -> int:
         """Bytes of all files."""
         return sum(file.size_bytes for file in self.files)
+
+    def with_sections(self, sections: tuple[Section, ...]) -> Split:
+        """Other sections of the same bucket in the same state."""
+        return replace(self, sections=sections)
+
+    def masked_by(self, vectors: Vectors) -> Split:
+        """The split with those of the vectors that belong to its files."""
+        names = (file.file_name for file in self.files)
+        return replace(self, vectors={name: vectors[name] for name in names if name in vectors})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +77,7 @@ def needs_merge(section: Section) -> bool:
 
 def keyed_splits(bucket: BucketFiles, key_types: Sequence[DataType], rules: SplitRules) -> list[Split]:
     """Splits of a primary-key bucket, in key order."""
-    sections = cut_sections(bucket.files, key_types)
-    return [Split(bucket.partition, bucket.bucket, group) for group in _pack(sections, rules)]
+    return packed_splits(bucket, cut_sections(bucket.files, key_types), rules)
 
 
 def append_splits(bucket: BucketFiles, rules: SplitRules) -> list[Split]:
@@ -73,7 +88,11 @@ def append_splits(bucket: BucketFiles, rules: SplitRules) -> list[Split]:
     files = bucket.files
     if bucket.total_buckets > 0:
         files = tuple(sorted(files, key=lambda file: (file.min_sequence_number, file.file_name)))
-    sections = [Section((SortedRun((file,)),)) for file in files]
+    return packed_splits(bucket, [Section((SortedRun((file,)),)) for file in files], rules)
+
+
+def packed_splits(bucket: BucketFiles, sections: Iterable[Section], rules: SplitRules) -> list[Split]:
+    """Sections of a bucket as splits of about the target size."""
     return [Split(bucket.partition, bucket.bucket, group) for group in _pack(sections, rules)]
 
 

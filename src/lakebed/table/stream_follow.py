@@ -45,7 +45,7 @@ class ChangeStream(Iterator[pa.Table]):
     def acknowledge(self) -> None:
         """Records everything returned so far as consumed, under the table's `consumer-id`."""
         if not self._position.is_full:  # a first plan that is not through would be lost by going on with changes
-            self._scan.acknowledge(self._position.snapshot - 1)
+            self._scan.acknowledge(self._position.snapshot - 1, self._position.seen)
             self._recorded = self._position.snapshot
 
     def __next__(self) -> pa.Table:

@@ -24,10 +24,19 @@ from lakebed.table.context import TableContext
 from lakebed.table.producers import check_producer
 from lakebed.table.read import projected_fields
 from lakebed.table.stream_history import History
-from lakebed.table.stream_position import StreamPosition
-from lakebed.table.stream_splits import ChangeReader, ChangeSplit, change_splits, refuse_unfollowable, state_splits
+from lakebed.table.stream_limits import StreamLimits, row_count
+from lakebed.table.stream_position import SeenSnapshot, StreamPosition
+from lakebed.table.stream_splits import (
+    ChangeReader,
+    ChangeSplit,
+    about_rows,
+    change_splits,
+    refuse_unfollowable,
+    state_splits,
+)
 from lakebed.table.stream_start import consumer_id, created_since_ms, start_position
 from lakebed.table.views import AUDIT_LOG
+from lakebed.types.predicate import Predicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +46,32 @@ class StreamPlan:
     snapshot: Snapshot
     position: StreamPosition
     splits: tuple[ChangeSplit, ...]
+    is_whole: bool = True
+    """Whether these are all that is left of the snapshot."""
 
     @property
     def end(self) -> StreamPosition:
-        """The position after the whole plan: the changes of the next snapshot."""
-        return StreamPosition(self.snapshot.id + 1)
+        """The position after the plan."""
+        return self.after(len(self.splits))
 
     def after(self, count: int) -> StreamPosition:
-        """The position after the first `count` splits."""
-        if count >= len(self.splits):
-            return self.end
-        return replace(self.position, index=self.position.index + count)
+        """The position after the first `count` splits: after all of a snapshot, the changes of the next one."""
+        seen = SeenSnapshot.of(self.snapshot)
+        if self.is_whole and count >= len(self.splits):
+            return StreamPosition(self.snapshot.id + 1, seen=seen)
+        return replace(self.position, index=self.position.index + count, seen=seen)
+
+    def first(self, count: int) -> StreamPlan:
+        """A plan of its first splits."""
+        return self if count >= len(self.splits) else replace(self, splits=self.splits[:count], is_whole=False)
 
 
 class StreamScan:
     """One table as a stream, under the schema and the options of its context."""
 
-    def __init__(self, context: TableContext, columns: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, context: TableContext, columns: Sequence[str] | None = None, predicate: Predicate | None = None
+    ) -> None:
         if context.view not in ("", AUDIT_LOG):
             raise Unsupported(
                 f"`{context.name}` is a view, which can not be followed",
@@ -63,7 +81,9 @@ class StreamScan:
         refuse_unfollowable(context)
         self._context = context
         self._history = History(context.stores)
-        self._reader = ChangeReader(context, projected_fields(context, columns))
+        self._reader = ChangeReader(context, projected_fields(context, columns), predicate)
+        self._row_part = about_rows(context, predicate)
+        self._limits = StreamLimits.of(context.options, context.name)
         self.consumer_id = consumer_id(context.options)
 
     @property
@@ -73,11 +93,25 @@ class StreamScan:
 
     def start(self) -> StreamPosition:
         """Where a new reader begins."""
-        return start_position(self._context, self._history)
+        position = start_position(self._context, self._history)
+        if position.is_full or position.seen is not None:
+            return position
+        before = self._history.changes(position.snapshot - 1)
+        return position if before is None else replace(position, seen=SeenSnapshot.of(before))
 
     def plan(self, position: StreamPosition) -> StreamPlan | None:
-        """What is to be read at a position; None if there is nothing yet. An empty plan: go on at its end."""
+        """What is to be read at a position; None if there is nothing yet. An empty plan: go on at its end.
+
+        No more than the table's options allow at a time, and nothing as long as less is there than they ask for.
+        """
+        plan = self._whole_plan(position)
+        if plan is None or not self._is_enough(plan):
+            return None
+        return plan.first(self._limits.count([item.split for item in plan.splits]))
+
+    def _whole_plan(self, position: StreamPosition) -> StreamPlan | None:
         snapshot = self._snapshot_at(position)
+        self._check_lineage(position)
         if snapshot is None or self.is_over(position) or self._is_too_young(snapshot, position):
             return None
         with self._watching(position):
@@ -86,7 +120,7 @@ class StreamScan:
             raise InvalidArgument(
                 f"table `{self._context.name}`: position {position.to_members()} is past the {len(splits)} pieces of "
                 f"snapshot {snapshot.id}",
-                hint="a position holds for the table and the options it was taken with",
+                hint="a position holds for the table, the options and the filter it was taken with",
             )
         return StreamPlan(snapshot, position, tuple(splits[position.index :]))
 
@@ -107,19 +141,51 @@ class StreamScan:
         coming = self._history.changes(position.snapshot) or self._history.changes(position.snapshot - 1)
         return coming is not None and coming.watermark is not None and coming.watermark > bound
 
-    def acknowledge(self, snapshot_id: int) -> None:
-        """Records that the consumer has this snapshot and all before it. Snapshots after it will not expire."""
+    def acknowledge(self, snapshot_id: int, seen: SeenSnapshot | None = None) -> None:
+        """Records that the consumer has this snapshot and all before it. Snapshots after it will not expire.
+
+        `seen` is the last snapshot that was read, if that is known: it is how a rollback is noticed later.
+        """
         if self.consumer_id is None:
             raise InvalidArgument(
                 f"table `{self._context.name}` is read without a name to keep progress under",
                 hint=f"set `{CONSUMER_ID.key}`, or keep the position yourself",
             )
-        self._context.stores.consumers.record(self.consumer_id, snapshot_id + 1)
+        last_list = seen.delta_manifest_list if seen is not None and seen.id == snapshot_id else None
+        self._context.stores.consumers.record(self.consumer_id, snapshot_id + 1, last_list)
 
     def _splits(self, snapshot: Snapshot, position: StreamPosition) -> list[ChangeSplit]:
         if position.is_full:
-            return state_splits(self._context, snapshot, created_since_ms(self._context.options))
-        return change_splits(self._context, snapshot)
+            return state_splits(self._context, snapshot, created_since_ms(self._context.options), self._row_part)
+        return change_splits(self._context, snapshot, self._row_part)
+
+    def _is_enough(self, plan: StreamPlan) -> bool:
+        """Whether as many rows wait as the options ask for, or the first of them has waited as long as they allow."""
+        limits = self._limits
+        if limits.min_rows is None or limits.max_delay_ms is None or plan.position.is_full:
+            return True
+        waiting_since_ms, rows = plan.snapshot.time_millis, 0
+        coming: StreamPlan | None = plan
+        while coming is not None:
+            rows += sum(row_count(item.split) for item in coming.splits)
+            if rows >= limits.min_rows:
+                return True
+            coming = self._whole_plan(coming.end)
+        if not rows:
+            return True  # nothing to wait for: snapshots without changes are passed over
+        return self._context.clock.now_ms() >= waiting_since_ms + limits.max_delay_ms
+
+    def _check_lineage(self, position: StreamPosition) -> None:
+        """Raises if the snapshot that was read last is not part of the table any more, but another of its id is."""
+        seen = position.seen
+        found = None if seen is None else self._history.changes(seen.id)
+        if seen is not None and found is not None and SeenSnapshot.of(found) != seen:
+            raise NotFound(
+                f"table `{self._context.name}`: the stream has read a snapshot {seen.id} that is gone; the one that is "
+                "there now is another",
+                hint="the table was rolled back or created anew, and what was read may not be true any more; "
+                + self._anew(),
+            )
 
     def _snapshot_at(self, position: StreamPosition) -> Snapshot | None:
         # The latest id first: what is not beyond it and not there has expired, however fast commits come.

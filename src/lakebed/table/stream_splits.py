@@ -20,6 +20,7 @@ from lakebed.merge.first_row import FirstRow
 from lakebed.metadata.data_file import creation_time_to_epoch
 from lakebed.metadata.entries import changelog_entries, delta_entries, live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
+from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import (
     CHANGELOG_PRODUCER,
@@ -27,19 +28,24 @@ from lakebed.options import (
     STREAMING_READ_APPEND_OVERWRITE,
     STREAMING_READ_OVERWRITE,
 )
-from lakebed.schema import system_columns
+from lakebed.table.bucket_modes import BucketMode, bucket_mode
+from lakebed.table.change_views import ROWKIND_FIELD, kind_first
 from lakebed.table.context import TableContext, num_levels
+from lakebed.table.event_sources import of_kind, stored_events
 from lakebed.table.producers import FULL_COMPACTION, LOOKUP, NONE, producer
 from lakebed.table.read import SplitReader
 from lakebed.table.scan import FileSieve, splits_of
-from lakebed.table.shown_defaults import with_defaults
-from lakebed.table.splits import BucketFiles, Split, SplitRules, append_splits
+from lakebed.table.scan_partitions import in_followed_partitions
+from lakebed.table.shown_defaults import stored_part
+from lakebed.table.splits import BucketFiles, Split, SplitRules, Vectors, append_splits
+from lakebed.table.vectors import vectors_at
+from lakebed.types import predicate as predicates
 from lakebed.types.arrow import to_arrow_schema
-from lakebed.types.key_value import VALUE_KIND
 from lakebed.types.logical import DataField
-from lakebed.types.row_kind import kinds_to_text
+from lakebed.types.predicate import Predicate
+from lakebed.types.predicate_evaluate import evaluate
+from lakebed.types.row_kind import RowKind
 
-ROWKIND = "rowkind"
 _UNLIMITED = SplitRules(1 << 62, 0)
 
 
@@ -52,6 +58,9 @@ class Telling(StrEnum):
     """Merged, and everything that is visible is `+I`."""
     AS_DELETES = "as deletes"
     """Merged, and everything that was visible is `-D`."""
+
+
+_KINDS = {Telling.AS_INSERTS: RowKind.INSERT, Telling.AS_DELETES: RowKind.DELETE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +92,37 @@ def _needs_producer(context: TableContext, why: str, what: str) -> Unsupported:
     )
 
 
-def state_splits(context: TableContext, snapshot: Snapshot, created_since_ms: int | None = None) -> list[ChangeSplit]:
-    """The whole state of a snapshot as far as no changelog will tell of it later."""
-    lowest = _lowest_told_level(context)
+def state_splits(
+    context: TableContext,
+    snapshot: Snapshot,
+    created_since_ms: int | None = None,
+    predicate: Predicate | None = None,
+) -> list[ChangeSplit]:
+    """The whole state of a snapshot as far as no changelog will tell of it later, and as far as it may match."""
+    lowest, sieve = _lowest_told_level(context), _sieve(context, predicate)
     entries = [
         entry
-        for entry in live_files(context.stores, snapshot, keep_entries=FileSieve(context, None).keep_entries)
+        for entry in live_files(context.stores, snapshot, keep_metas=sieve.keep_metas, keep_entries=sieve.keep_entries)
         if entry.file.level >= lowest
     ]
     if created_since_ms is not None:
         entries = created_since(entries, created_since_ms)
-    return _in_order(context, _merged(context, entries, Telling.AS_INSERTS))
+    vectors = vectors_at(context, snapshot)
+    merged = _merged(context, sieve.keep_live(entries), Telling.AS_INSERTS, vectors, sieve)
+    return _in_order(context, merged) + _waiting(context, snapshot, sieve)
+
+
+def _waiting(context: TableContext, snapshot: Snapshot, sieve: FileSieve) -> list[ChangeSplit]:
+    """Rows that wait for their bucket, as they were written: without a changelog nobody will tell of them later."""
+    if producer(context.options) != NONE or bucket_mode(context.schema, context.options) is not BucketMode.POSTPONE:
+        return []
+
+    def keep(entries: list[ManifestEntry]) -> list[ManifestEntry]:
+        return sieve.keep_partitions([entry for entry in entries if entry.bucket == POSTPONE_BUCKET])
+
+    entries = live_files(context.stores, snapshot, keep_metas=sieve.keep_metas, keep_entries=keep)
+    in_order = sorted(entries, key=lambda entry: entry.file.creation_time_ms or 0)
+    return _in_order(context, (ChangeSplit(split, Telling.AS_STORED) for e in in_order for split in _alone(e)))
 
 
 def created_since(entries: Iterable[ManifestEntry], time_ms: int) -> list[ManifestEntry]:
@@ -105,20 +134,33 @@ def created_since(entries: Iterable[ManifestEntry], time_ms: int) -> list[Manife
     ]
 
 
-def change_splits(context: TableContext, snapshot: Snapshot) -> list[ChangeSplit]:
+def change_splits(context: TableContext, snapshot: Snapshot, predicate: Predicate | None = None) -> list[ChangeSplit]:
     """What a snapshot changed. Compactions change nothing; overwrites are told if the table's options ask for it."""
+    sieve = _sieve(context, predicate)
     is_overwrite = snapshot.commit_kind == CommitKind.OVERWRITE
     if is_overwrite and context.has_key and context.options[STREAMING_READ_OVERWRITE]:
-        return _in_order(context, _replaced(context, snapshot))
+        return _in_order(context, _replaced(context, snapshot, sieve))
     if producer(context.options) != NONE:
-        entries = changelog_entries(context.stores, snapshot)
+        entries = changelog_entries(context.stores, snapshot, sieve.keep_partitions)
     elif snapshot.commit_kind == CommitKind.APPEND or (
         is_overwrite and not context.has_key and context.options[STREAMING_READ_APPEND_OVERWRITE]
     ):
-        entries = [entry for entry in delta_entries(context.stores, snapshot) if entry.kind == EntryKind.ADD]
+        changed = delta_entries(context.stores, snapshot, sieve.keep_partitions)
+        entries = [entry for entry in changed if entry.kind == EntryKind.ADD]
     else:
         return []
+    if stored_part(predicate, context.schema, context.shown_defaults) is not None:
+        # No row of theirs hides one of another file, so each is judged alone.
+        kept = sieve.may_hold_matches([entry.file for entry in entries])
+        entries = [entry for entry, keep in zip(entries, kept.tolist(), strict=True) if keep]
     return _in_order(context, (ChangeSplit(split, Telling.AS_STORED) for e in entries for split in _alone(e)))
+
+
+def _sieve(context: TableContext, predicate: Predicate | None) -> FileSieve:
+    """Drops the partitions that are not to be followed, and what can not match a filter of rows."""
+    parts = (in_followed_partitions(context), stored_part(predicate, context.schema, context.shown_defaults))
+    given = [part for part in parts if part is not None]
+    return FileSieve(context, predicates.conjunction(given) if given else None)
 
 
 def _lowest_told_level(context: TableContext) -> int:
@@ -128,20 +170,26 @@ def _lowest_told_level(context: TableContext) -> int:
     made_by = producer(context.options)
     if made_by == FULL_COMPACTION:
         return num_levels(context.options) - 1
-    return 1 if made_by == LOOKUP else context.lowest_visible_level
+    return 1 if made_by == LOOKUP else context.lowest_told_level
 
 
-def _replaced(context: TableContext, snapshot: Snapshot) -> Iterator[ChangeSplit]:
+def _replaced(context: TableContext, snapshot: Snapshot, sieve: FileSieve) -> Iterator[ChangeSplit]:
     """What was there before an overwrite, then what is there now."""
-    entries = delta_entries(context.stores, snapshot)
+    # Rows that wait for their bucket are not part of what is there.
+    entries = delta_entries(context.stores, snapshot, sieve.keep_entries)
     gone = [entry for entry in entries if entry.kind == EntryKind.DELETE]
     new = [entry for entry in entries if entry.kind == EntryKind.ADD]
-    yield from _merged(context, gone, Telling.AS_DELETES)
-    yield from _merged(context, new, Telling.AS_INSERTS)
+    before = context.stores.snapshots.get(snapshot.id - 1) if context.masks_old_rows else None
+    # Entries that delete may have no statistics to judge them by.
+    everything = FileSieve(context, None)
+    yield from _merged(context, gone, Telling.AS_DELETES, vectors_at(context, before), everything)
+    yield from _merged(context, new, Telling.AS_INSERTS, vectors_at(context, snapshot), everything)
 
 
-def _merged(context: TableContext, entries: list[ManifestEntry], telling: Telling) -> Iterator[ChangeSplit]:
-    for split in splits_of(context, entries, FileSieve(context, None)):
+def _merged(
+    context: TableContext, entries: list[ManifestEntry], telling: Telling, vectors: Vectors, sieve: FileSieve
+) -> Iterator[ChangeSplit]:
+    for split in splits_of(context, entries, sieve, vectors):
         yield ChangeSplit(split, telling)
 
 
@@ -156,15 +204,16 @@ def _in_order(context: TableContext, splits: Iterable[ChangeSplit]) -> list[Chan
 
 @dataclass(frozen=True)
 class ChangeReader:
-    """Reads such pieces, with the kind of each row in front."""
+    """Reads such pieces, with the kind of each row in front. `predicate` is about events: kinds and all columns."""
 
     context: TableContext
     fields: tuple[DataField, ...]
+    predicate: Predicate | None = None
 
     @cached_property
     def schema(self) -> pa.Schema:
         """Schema of the batches that come out."""
-        return pa.schema([pa.field(ROWKIND, pa.string(), nullable=False), *to_arrow_schema(self.fields)])
+        return pa.schema([ROWKIND_FIELD, *to_arrow_schema(self.fields)])
 
     def read_all(self, splits: Iterable[ChangeSplit]) -> pa.Table:
         """Rows of all these, in order. What is merged is read by as many threads as the table's options allow."""
@@ -173,27 +222,36 @@ class ChangeReader:
             if telling is Telling.AS_STORED:
                 batches += [batch for item in group for batch in self.read(item)]
             else:
-                reader = SplitReader(self.context, self.fields, keeps_everything=True)
-                batches += [self._all(telling, rows) for rows in reader.read_all([item.split for item in group])]
+                merged = self._merged_reader(keeps_everything=True).read_all([item.split for item in group])
+                batches += self._told(of_kind(rows, _KINDS[telling]) for rows in merged)
         return pa.Table.from_batches(batches, schema=self.schema)
 
     def read(self, split: ChangeSplit) -> Iterator[pa.RecordBatch]:
         """Rows of one piece; no empty batches."""
-        if split.telling is not Telling.AS_STORED:
-            for batch in SplitReader(self.context, self.fields).read(split.split):
-                yield self._all(split.telling, batch)
-            return
-        has_key = self.context.has_key
-        stored = (system_columns.VALUE_KIND, *self.fields) if has_key else self.fields
-        for batch in SplitReader(self.context, stored).read_stored(split.split):
-            rows = with_defaults(batch, self.context.shown_defaults)
-            kinds = kinds_to_text(rows.column(VALUE_KIND)) if has_key else pa.repeat("+I", rows.num_rows)
+        if split.telling is Telling.AS_STORED:
+            return self._told(stored_events(self.context, [split.split], self._needed))
+        merged = self._merged_reader().read(split.split)
+        return self._told(of_kind(rows, _KINDS[split.telling]) for rows in merged)
+
+    @cached_property
+    def _needed(self) -> tuple[DataField, ...]:
+        """Asked for, plus what the filter looks at."""
+        looked_at = predicates.columns(self.predicate) if self.predicate else frozenset()
+        besides = looked_at - {field.name for field in self.fields}
+        return self.fields + tuple(field for field in self.context.schema.fields if field.name in besides)
+
+    def _merged_reader(self, *, keeps_everything: bool = False) -> SplitReader:
+        part = about_rows(self.context, self.predicate)
+        return SplitReader(self.context, self._needed, part, keeps_everything=keeps_everything)
+
+    def _told(self, events: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in map(kind_first, events):
+            rows = batch if self.predicate is None else batch.filter(evaluate(self.predicate, batch))
             if rows.num_rows:
-                yield self._told(kinds, rows)
+                columns = [rows.column(name) for name in self.schema.names]
+                yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _all(self, telling: Telling, rows: pa.RecordBatch) -> pa.RecordBatch:
-        return self._told(pa.repeat("+I" if telling is Telling.AS_INSERTS else "-D", rows.num_rows), rows)
 
-    def _told(self, kinds: pa.Array, rows: pa.RecordBatch) -> pa.RecordBatch:
-        columns = [rows.column(field.name) for field in self.fields]
-        return pa.RecordBatch.from_arrays([kinds, *columns], schema=self.schema)
+def about_rows(context: TableContext, predicate: Predicate | None) -> Predicate | None:
+    """What a filter of events says of the rows of the table, whatever happened to them."""
+    return None if predicate is None else predicates.project_onto(predicate, frozenset(context.schema.field_names))

@@ -18,7 +18,7 @@ from lakebed.options import (
 from lakebed.table import scan_modes as modes
 from lakebed.table.context import TableContext
 from lakebed.table.stream_history import History
-from lakebed.table.stream_position import StreamPosition
+from lakebed.table.stream_position import SeenSnapshot, StreamPosition
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,8 @@ def start_position(context: TableContext, history: History) -> StreamPosition:
     if consumer is not None and not context.options[CONSUMER_IGNORE_PROGRESS]:
         next_snapshot = context.stores.consumers.next_snapshot(consumer)
         if next_snapshot is not None:
-            return StreamPosition(next_snapshot)
+            last = context.stores.consumers.last_list(consumer)
+            return StreamPosition(next_snapshot, seen=SeenSnapshot(next_snapshot - 1, last) if last else None)
     latest = history.latest_id()
     if mode == modes.LATEST_FULL:
         return StreamPosition(latest or 1, is_full=True)

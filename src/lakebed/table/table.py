@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,12 @@ from lakebed.errors import InvalidArgument, InvalidOption, MissingDependency, No
 from lakebed.maintenance.expiry import Expired
 from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from lakebed.options import (
+    BRANCH,
     COMMIT_USER_PREFIX,
     CONTINUOUS_DISCOVERY_INTERVAL,
+    PARTITION,
+    PRIMARY_KEY,
+    WRITE_MERGE_SCHEMA,
     Options,
     check_options,
     unhonoured_for_read,
@@ -23,27 +28,38 @@ from lakebed.options import (
 )
 from lakebed.schema.changes import RemoveOption, SchemaChange, SetOption
 from lakebed.schema.table_schema import TableSchema
+from lakebed.table.append_compact import AppendCompactor
 from lakebed.table.arguments import (
     changes_argument,
     identity_arguments,
     names_argument,
-    new_tag_argument,
     options_argument,
     snapshot_argument,
     tag_argument,
 )
+from lakebed.table.branching import branch_argument, context_on_branch
 from lakebed.table.change_read import ChangeRead, ChangeReading, change_reading
-from lakebed.table.change_views import DiffRows, packed_changes, shows_changes, view_of
+from lakebed.table.change_views import ROWKIND_FIELD, DiffRows, packed_changes, shows_changes, view_of
 from lakebed.table.changes import read_changes
 from lakebed.table.check import check_buckets
 from lakebed.table.compact import Compactor
+from lakebed.table.conform import reader_of
 from lakebed.table.context import TableContext
 from lakebed.table.expire import expire_after_commit, expire_table
+from lakebed.table.fallback import with_other_branch
 from lakebed.table.functions import stored_options
 from lakebed.table.incremental import asked_range, is_incremental, state_named
+from lakebed.table.postpone_compact import WaitingRows
+from lakebed.table.postponed import for_stream
 from lakebed.table.read import SplitReader, projected_fields
+from lakebed.table.row_changes import RowChanges, rows_matching
+from lakebed.table.row_rules import check_marking_may_begin
 from lakebed.table.scan import FileSieve, ScanPlan, plan_scan
 from lakebed.table.scan_modes import plan_batch
+from lakebed.table.scan_partitions import in_scanned_partitions
+from lakebed.table.schema_merge import SchemaMerge, relaxed
+from lakebed.table.sort_compact import sort_compact
+from lakebed.table.spark_jobs import jobs_of
 from lakebed.table.stream_follow import ChangeStream
 from lakebed.table.stream_position import StreamPosition
 from lakebed.table.stream_scan import StreamScan
@@ -54,9 +70,12 @@ from lakebed.table.time_travel import (
     snapshot_of_tag,
     to_millis,
 )
-from lakebed.table.validate import check_writable_bucket_mode, validate_table
+from lakebed.table.upkeep import TableUpkeep
+from lakebed.table.validate import check_fixed_options, validate_table
 from lakebed.table.views import BINLOG
+from lakebed.table.waiting_read import plan_with_waiting, shows_waiting_rows
 from lakebed.table.write import TableWriter
+from lakebed.types.arrow import from_arrow_schema, to_arrow_schema
 from lakebed.types.predicate import Predicate
 from lakebed.types.predicate import columns as predicate_columns
 from lakebed.types.predicate_parse import to_predicate
@@ -65,9 +84,11 @@ if TYPE_CHECKING:
     import duckdb
     import pandas
     import polars
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import StreamingQuery
 
 
-class Table:
+class Table(TableUpkeep):
     """One table of a lake. Always shows the latest schema; `at(...)` gives a read-only view of an earlier state."""
 
     def __init__(
@@ -97,7 +118,13 @@ class Table:
     def arrow_schema(self) -> pa.Schema:
         """The schema of what `to_arrow` returns."""
         context = self._current()
-        return view_of(context).schema if shows_changes(context) else context.schema.arrow_schema
+        return view_of(context).schema if shows_changes(context) else to_arrow_schema(context.shown_fields)
+
+    @property
+    def hidden_schema(self) -> pa.Schema:
+        """Columns that `to_arrow` returns only if they are asked for by name."""
+        context = self._current()
+        return pa.schema([]) if shows_changes(context) else to_arrow_schema(context.hidden_fields)
 
     @property
     def options(self) -> dict[str, str]:
@@ -161,6 +188,13 @@ class Table:
         """Matching rows as a DuckDB relation."""
         return _needs("duckdb").from_arrow(self.to_arrow(columns, filter))
 
+    def to_spark(self, columns: Sequence[str] | None = None, filter: Any = None) -> DataFrame:  # noqa: A002
+        """Matching rows as a Spark DataFrame of the current snapshot.
+
+        Files that need no merge are read by Spark itself, the rest is merged in Arrow by Spark's Python workers.
+        """
+        return jobs_of(self.name, self._context.jobs).read(self, columns, filter)
+
     def scan(self, filter: Any = None) -> ScanPlan:  # noqa: A002
         """Which files a read with this filter would open."""
         context = self._readable()
@@ -216,6 +250,7 @@ class Table:
     def follow(
         self,
         columns: Sequence[str] | None = None,
+        filter: Any = None,  # noqa: A002
         *,
         options: Mapping[str, object] | None = None,
         position: Mapping[str, Any] | None = None,
@@ -225,7 +260,8 @@ class Table:
 
         By default the whole table comes first, as inserts; `options` such as `scan.mode` choose another start, and
         `consumer-id` keeps progress in the table. The iterator ends when it has caught up, or waits for more if asked
-        to. Its `position` is plain data with which a later call goes on.
+        to. Its `position` is plain data with which a later call goes on. `filter` chooses events by their own values
+        and their `rowkind`: an update that takes a row out of it brings the old row only.
         """
         if self._pinned is not None and not is_travelling(self._current().options):
             raise InvalidArgument(
@@ -236,9 +272,21 @@ class Table:
         if options is not None:
             checked = check_options(options_argument(options), for_create=False, columns=context.schema.field_names)
             context = context.with_schema(context.schema, Options({**context.options.raw, **checked}))
-        scan = StreamScan(context, None if columns is None else names_argument(columns, "columns"))
+            check_fixed_options(context.schema, context.options, self.name)
+        predicate = to_predicate(filter, pa.schema([ROWKIND_FIELD, *context.schema.arrow_schema]))
+        scan = StreamScan(context, None if columns is None else names_argument(columns, "columns"), predicate)
         start = None if position is None else StreamPosition.from_members(position)
         return ChangeStream(scan, context.clock, context.options[CONTINUOUS_DISCOVERY_INTERVAL], start, wait)
+
+    def plan_read(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Any = None,  # noqa: A002
+    ) -> tuple[SplitReader, ScanPlan] | ChangeRead:
+        """A read in parts: what it opens, and how. For those who read the parts elsewhere."""
+        context = self._readable()
+        changes = self._changes(context, columns, filter)
+        return self._plan(context, columns, filter) if changes is None else changes
 
     def _plan(
         self,
@@ -246,15 +294,19 @@ class Table:
         columns: Sequence[str] | None,
         filter: Any,  # noqa: A002
     ) -> tuple[SplitReader, ScanPlan]:
-        predicate = to_predicate(filter, context.schema.arrow_schema)
+        predicate = to_predicate(filter, context.arrow_schema_with_hidden)
         names = None if columns is None else names_argument(columns, "columns")
-        reader = SplitReader(context, projected_fields(context, names), predicate)
-        return reader, self._state_plan(context, predicate)
+        plan = self._state_plan(context, predicate)
+        if shows_waiting_rows(context):
+            context, plan = plan_with_waiting(context, plan.snapshot, predicate)
+        return SplitReader(context, projected_fields(context, names), predicate), plan
 
     def _state_plan(self, context: TableContext, predicate: Predicate | None) -> ScanPlan:
         if self._pinned is not None:
-            return plan_scan(context, self._pinned, predicate)
-        return plan_batch(context, predicate)
+            plan = plan_scan(context, self._pinned, in_scanned_partitions(context, self._pinned, predicate))
+        else:
+            plan = plan_batch(context, predicate)
+        return with_other_branch(context, plan, predicate)
 
     # --- time travel ---------------------------------------------------------------------------------------------
 
@@ -281,6 +333,17 @@ class Table:
             found = snapshot_at_time(stores, to_millis(timestamp), self.name)
         return Table(self._under(self._context.schemas.get(found.schema_id)), overrides=self._overrides, pinned=found)
 
+    @property
+    def fixed_to(self) -> Snapshot | None:
+        """The snapshot that this handle is opened at; None if it shows the latest one, or there is none."""
+        return self._pinned
+
+    def pinned(self) -> Table:
+        """The table as it is now, under its current schema: later commits do not show. Read only."""
+        context = self._current()
+        latest = context.stores.snapshots.latest() if self._pinned is None else self._pinned
+        return Table(context, overrides=self._overrides, pinned=latest)
+
     def snapshots(self) -> list[Snapshot]:
         """All snapshots that have not expired, oldest first."""
         stores = self._current().stores
@@ -289,26 +352,6 @@ class Table:
     def latest_snapshot(self) -> Snapshot | None:
         """The newest snapshot; None before the first commit."""
         return self._context.stores.snapshots.latest()
-
-    def create_tag(self, name: str, snapshot: int | None = None) -> None:
-        """Names a snapshot (the latest) so that `at(tag=...)` finds it."""
-        self._refuse_pinned()
-        new_tag_argument(name)
-        stores = self._context.stores
-        found = stores.snapshots.latest() if snapshot is None else stores.snapshots.get(snapshot_argument(snapshot))
-        if found is None:
-            raise NotFound(f"table `{self.name}` has no snapshot to tag", hint="write to the table first")
-        stores.tags.create(name, found)
-
-    def delete_tag(self, name: str) -> None:
-        """Removes a tag; the snapshot stays."""
-        self._refuse_pinned()
-        snapshot_of_tag(self._context.stores, tag_argument(name), self.name)
-        self._context.stores.tags.delete(name)
-
-    def tags(self) -> list[str]:
-        """Names of all tags."""
-        return list(self._context.stores.tags.names())
 
     # --- writing -------------------------------------------------------------------------------------------------
 
@@ -321,6 +364,9 @@ class Table:
         that holds +I, -U, +U or -D. `overwrite=True` replaces the table (or, if partitioned, the partitions of the new
         rows), a dict replaces the partitions it names.
         """
+        if self._current().options[WRITE_MERGE_SCHEMA]:
+            data = reader_of(data)
+            self.make_room(data.schema, row_kind)
         writer = self.writer(row_kind=row_kind, overwrite=overwrite)
         try:
             writer.write(data)
@@ -328,6 +374,54 @@ class Table:
         except BaseException:
             writer.abort()
             raise
+
+    def make_room(self, incoming: pa.Schema, row_kind: str | None = None) -> None:
+        """Adds the columns that rows of this schema have and the table has not, if `write.merge-schema` is set.
+
+        `write.merge-schema.type-widening` and `write.merge-schema.explicit-cast` change types of columns as well.
+        """
+        merge = SchemaMerge.of_options(self._current().options)
+        if merge.adds:
+            given = from_arrow_schema(pa.schema([field for field in incoming if field.name != row_kind]))
+            changes = merge.changes_of(self.schema, [replace(field, type=relaxed(field.type)) for field in given])
+            if changes:
+                self.alter(*changes)
+
+    def write_spark(
+        self, frame: DataFrame, row_kind: str | None = None, overwrite: bool | Mapping[str, Any] | None = None
+    ) -> Snapshot | None:
+        """Writes a Spark DataFrame as one commit, in a Spark job. Arguments are those of `write`."""
+        return jobs_of(self.name, self._context.jobs).write(self, frame, row_kind, overwrite)
+
+    def write_stream(
+        self,
+        frame: DataFrame,
+        *,
+        checkpoint: str | os.PathLike[str],
+        trigger: str | Mapping[str, Any] | None = None,
+        output_mode: str = "append",
+        row_kind: str | None = None,
+        query_name: str | None = None,
+    ) -> StreamingQuery:
+        """Writes a streaming DataFrame and returns the query: each micro-batch is one commit, made exactly once.
+
+        `trigger` is an interval ("10 seconds") or {"availableNow": True}; `output_mode` is append, update (rows replace
+        those of the same key) or complete (rows replace the table). `row_kind` names a column with +I, -U, +U or -D.
+        """
+        jobs = jobs_of(self.name, self._context.jobs)
+        place = os.fspath(checkpoint)
+        return jobs.write_stream(self, frame, place, trigger, output_mode, row_kind, query_name)
+
+    def plan_write(
+        self, commit_user: str | None = None, commit_identifier: int | None = None
+    ) -> tuple[TableContext, CommitIdentity]:
+        """What a write needs that makes its files elsewhere."""
+        context = self._writable()
+        identity_arguments(commit_user, commit_identifier)
+        user = commit_user or (context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()
+        if commit_identifier is None:
+            return context, CommitIdentity(user, BATCH_COMMIT_IDENTIFIER)
+        return for_stream(context), CommitIdentity(user, commit_identifier)
 
     def writer(
         self,
@@ -342,29 +436,49 @@ class Table:
         With `commit_user` and `commit_identifier` the commit can be replayed: a second one with the same or a smaller
         identifier of that user changes nothing.
         """
-        context = self._writable()
-        identity_arguments(commit_user, commit_identifier)
-        user = commit_user or (context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()
-        identity = CommitIdentity(user, BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier)
+        context, identity = self.plan_write(commit_user, commit_identifier)
         wanted = None if overwrite is False else overwrite
         return TableWriter(context, row_kind=row_kind, overwrite=wanted, identity=identity)
+
+    def delete_where(self, filter: Any) -> Snapshot | None:  # noqa: A002
+        """Deletes the rows for which the filter is true, of a table without a primary key; None when there are none.
+
+        With `deletion-vectors.enabled` they are marked as deleted, else the files they lie in are rewritten.
+        """
+        context = self._writable()
+        predicate = to_predicate(filter, context.arrow_schema_with_hidden)
+        base = context.stores.snapshots.latest()
+        return RowChanges(context, base).commit(rows_matching(context, base, predicate))
 
     def truncate(self) -> Snapshot | None:
         """Removes all rows."""
         return self.write(self.arrow_schema.empty_table(), overwrite={})
 
-    def compact(self, full: bool = False, where: Any = None) -> Snapshot | None:
-        """Merges files of a primary-key table; None when there was nothing to do.
+    def compact(
+        self,
+        full: bool = False,
+        where: Any = None,
+        *,
+        order_by: Sequence[str] = (),
+        order_strategy: str = "order",
+        progress: Callable[[int, int], None] | None = None,
+        on_spark: bool = False,
+    ) -> Snapshot | None:
+        """Merges files; None when there was nothing to do.
 
-        `full` merges all files of each bucket into its highest level; otherwise only what is due is merged. `where` is
-        a filter on partition columns that chooses the partitions.
+        With a primary key, `full` merges all files of each bucket into its highest level; otherwise only what is due is
+        merged. Without one, small files are joined and deleted rows are left out, as soon as there are enough of them
+        or, with `full`, wherever there are any. `where` is a filter on partition columns that chooses the partitions.
+
+        With `order_by` the rows of a table without a key are sorted by these columns: one after the other (`order`), or
+        along a curve that keeps rows together which are close in all of them (`zorder`, `hilbert`).
+
+        `progress` is told how many buckets, or groups of files, are done, and how many there are to do. `on_spark`
+        merges large buckets in a Spark job instead of in threads of this process.
+
+        Rows that wait because buckets are postponed are brought to their buckets first: then readers see them.
         """
         context = self._writable()
-        if not context.has_key:
-            raise Unsupported(
-                f"table `{self.name}` has no primary key: its files can not be compacted in this version",
-                hint="rewrite it with t.write(t.to_arrow(), overwrite=True)",
-            )
         predicate = to_predicate(where, context.schema.arrow_schema)
         others = predicate_columns(predicate) - set(context.schema.partition_keys) if predicate else frozenset()
         if others:
@@ -372,9 +486,23 @@ class Table:
                 f"where names `{min(others)}`, which is not a partition column of table `{self.name}`",
                 hint=f"choose whole partitions by {', '.join(context.schema.partition_keys) or 'nothing'}",
             )
-        keep = FileSieve(context, predicate).keep_entries
-        identity = CommitIdentity((context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id())
-        snapshot = Compactor(context, full, keep).run(identity)
+        sieve = FileSieve(context, predicate)
+        user = (context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()
+        if order_by:
+            snapshot = sort_compact(
+                context, order_strategy, names_argument(order_by, "order_by"), predicate, CommitIdentity(user)
+            )
+            if snapshot is not None:
+                expire_after_commit(context)
+            return snapshot
+        placed = WaitingRows(context, sieve.keep_partitions).place(CommitIdentity(user))
+        run_plans = jobs_of(self.name, self._context.jobs).compaction() if on_spark else None
+        compactor = (
+            Compactor(context, full, sieve.keep_entries, run_plans, tell=progress)
+            if context.has_key
+            else AppendCompactor(context, full, sieve.keep_entries, tell=progress)
+        )
+        snapshot = compactor.run(CommitIdentity(user)) or placed
         if snapshot is not None:
             expire_after_commit(context)
         return snapshot
@@ -410,15 +538,18 @@ class Table:
             added = {key: value for key, value in after.options.items() if before.options.get(key) != value}
             check_options(added, for_create=False, columns=after.field_names)
             validate_table(after, Options(after.options), context.name)
-            check_writable_bucket_mode(after, Options(after.options), context.name)
+            check_marking_may_begin(context, Options(after.options))
 
         has_snapshots = context.stores.snapshots.latest_id() is not None
         context.schemas.commit_changes(changes, has_snapshots, context.clock.now_ms(), check)
 
     def with_options(self, options: Mapping[str, object]) -> Table:
         """The same table with options for this handle only, such as `scan.snapshot-id` or `target-file-size`."""
+        given = dict(options_argument(options))
+        if BRANCH.key in given:
+            return self.on_branch(str(given.pop(BRANCH.key))).with_options(given)
         context = self._current()
-        checked = check_options(options_argument(options), for_create=False, columns=context.schema.field_names)
+        checked = check_options(given, for_create=False, columns=context.schema.field_names)
         overrides = {**self._overrides, **checked}
         table = Table(self._context, overrides=overrides, pinned=self._pinned)
         current = table._current()
@@ -429,6 +560,12 @@ class Table:
                 schema = current.schemas.get(pinned.schema_id)
                 return Table(table._under(schema), overrides=overrides, pinned=pinned)
         return table
+
+    def on_branch(self, name: str) -> Table:
+        """The same table on another branch (`main` is the table itself), with the options of this handle."""
+        if self._pinned is not None:
+            raise InvalidArgument(f"table `{self.name}` is opened at a snapshot", hint="choose the branch first")
+        return Table(context_on_branch(self._context, branch_argument(name)), overrides=self._overrides)
 
     # --- inside --------------------------------------------------------------------------------------------------
 
@@ -463,14 +600,14 @@ class Table:
         self._refuse_pinned()
         context = self._current()
         _refuse(context, unhonoured_for_write(context.options.raw), "write")
-        check_writable_bucket_mode(context.schema, context.options, context.name)
         return context
 
 
 def _canonical(change: SchemaChange) -> SchemaChange:
     """The change with an option's canonical key and text, as a schema file keeps it."""
     if isinstance(change, SetOption):
-        checked = stored_options(check_options({change.key: change.value}, for_create=False, columns=None), ())
+        is_key = change.key in (PRIMARY_KEY.key, PARTITION.key)  # a table without data may still get its keys
+        checked = stored_options(check_options({change.key: change.value}, for_create=is_key, columns=None), ())
         if len(checked) > 1:
             raise InvalidOption(
                 f"option `{change.key}`: a column can not begin to count once the table exists",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+from functools import cache
+
 from lakebed.bucket import BUCKET_FUNCTIONS
 from lakebed.datafiles.statistics import parse_stats_mode
-from lakebed.errors import InvalidOption, InvalidSchema, Unsupported, did_you_mean
+from lakebed.errors import InvalidOption, InvalidSchema, did_you_mean
 from lakebed.formats import FORMATS
 from lakebed.merge import MERGE_ENGINES
 from lakebed.metadata.paths import escape
@@ -24,7 +27,6 @@ from lakebed.options import (
     COMPACTION_OFFPEAK_START_HOUR,
     COMPACTION_OPTIMIZATION_INTERVAL,
     COMPACTION_SIZE_RATIO,
-    COMPACTION_SMALL_FILE_RATIO,
     COMPACTION_TOTAL_SIZE_THRESHOLD,
     FIELD_AGGREGATE_FUNCTION,
     FIELD_COUNT_LIMIT,
@@ -45,20 +47,30 @@ from lakebed.options import (
     NUM_LEVELS,
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
     NUM_SORTED_RUN_STOP_TRIGGER,
+    OPTIONS,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
     PARTITION_LEGACY_NAME,
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
+    SEQUENCE_SNAPSHOT_ORDERING,
+    TABLE_READ_SEQUENCE_NUMBER_ENABLED,
+    WRITE_ONLY,
     FieldOption,
     Options,
 )
 from lakebed.schema.table_schema import TableSchema
+from lakebed.table.bucket_modes import BucketMode, assigner_rules, bucket_mode
 from lakebed.table.context import merge_setup
+from lakebed.table.index_rules import check_index_options
+from lakebed.table.precommit import check_precommit
 from lakebed.table.producers import check_producer
 from lakebed.table.record_expiry import check_record_expiry
+from lakebed.table.row_rules import check_row_options
 from lakebed.table.shown_defaults import check_shown_defaults
 from lakebed.types.logical import BINARIES, STRINGS, is_nested, is_root, walk_fields
+
+_log = logging.getLogger(__name__)
 
 LONGEST_PARTITION_COLUMN_BYTES = 120
 """File systems allow 255 bytes for `column=value`: half of it is the column's."""
@@ -66,16 +78,22 @@ LONGEST_PARTITION_COLUMN_BYTES = 120
 
 def validate_table(schema: TableSchema, options: Options, table: str) -> None:
     """Raises on the first thing that does not fit, naming it."""
+    check_fixed_options(schema, options, table)
     _check_names(schema, table)
     _check_partitions(schema, options, table)
     _check_bucket(schema, options, table)
     _check_sequence_field(schema, options, table)
+    _check_snapshot_ordering(schema, options, table)
     _check_row_kind_field(schema, options, table)
     _check_merge_options(schema, options, table)
     _check_compaction_options(schema, options, table)
     check_shown_defaults(schema, options, table)
     check_record_expiry(schema, options, table)
     check_producer(schema, options, table)
+    check_row_options(schema, options, table)
+    check_precommit(schema, options, table)
+    check_index_options(schema, options, table)
+    _check_sequence_numbers(schema, options, table)
     if options[FILE_FORMAT] not in FORMATS:
         raise InvalidOption(
             f"table `{table}`: `file.format` is `{options[FILE_FORMAT]}`",
@@ -86,6 +104,27 @@ def validate_table(schema: TableSchema, options: Options, table: str) -> None:
     parse_stats_mode(str(options[METADATA_STATS_MODE]))
     for mode in options.fields_with(FIELD_STATS_MODE).values():
         parse_stats_mode(str(mode))
+
+
+def _check_sequence_numbers(schema: TableSchema, options: Options, table: str) -> None:
+    if options[TABLE_READ_SEQUENCE_NUMBER_ENABLED] and not schema.primary_keys:
+        raise InvalidOption(
+            f"table `{table}`: `{TABLE_READ_SEQUENCE_NUMBER_ENABLED.key}` needs rows with sequence numbers,"
+            " which a table without primary key has not",
+            hint="leave the option out, or give the table a primary key",
+        )
+
+
+def check_fixed_options(schema: TableSchema, options: Options, table: str) -> None:
+    """Raises if a handle has set an option otherwise than the table that decides what its files mean."""
+    stored = Options(schema.options)
+    for option in OPTIONS:
+        if option.immutable and options.has(option) and options[option] != stored[option]:
+            raise InvalidOption(
+                f"table `{table}`: `{option.key}` is `{stored[option]}` for good, and not `{options[option]}` for one "
+                "handle of it",
+                hint="leave it out, or create another table",
+            )
 
 
 def _check_names(schema: TableSchema, table: str) -> None:
@@ -128,6 +167,8 @@ def _check_bucket(schema: TableSchema, options: Options, table: str) -> None:
             f"table `{table}` has {bucket} buckets but neither a primary key nor a `bucket-key`",
             hint="set `bucket-key` to the columns to hash, or leave `bucket` out",
         )
+    if bucket_mode(schema, options) in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION):
+        assigner_rules(options)
     if bucket == -2 and not schema.primary_keys:
         raise InvalidOption(f"table `{table}`: `bucket` = -2 needs a primary key", hint="add one, or set bucket = -1")
     for name in schema.bucket_keys:
@@ -145,17 +186,6 @@ def _check_bucket(schema: TableSchema, options: Options, table: str) -> None:
     if bucket > 0:
         types = [field.type for field in schema.fields_of(schema.bucket_keys)]
         BUCKET_FUNCTIONS[options[BUCKET_FUNCTION_TYPE]].check(types)
-
-
-def check_writable_bucket_mode(schema: TableSchema, options: Options, table: str) -> None:
-    """Refuses bucket modes that this version can read but not write."""
-    bucket = int(options[BUCKET])
-    if schema.primary_keys and bucket < 0:
-        mode = "dynamic buckets (`bucket` = -1, the default)" if bucket == -1 else "postponed buckets (`bucket` = -2)"
-        raise Unsupported(
-            f"primary-key table `{table}` has {mode}, which this version can not write",
-            hint="create the table with a fixed number of buckets, for example options={'bucket': '4'}",
-        )
 
 
 def _check_sequence_field(schema: TableSchema, options: Options, table: str) -> None:
@@ -178,6 +208,35 @@ def _check_sequence_field(schema: TableSchema, options: Options, table: str) -> 
             )
     if len(set(names)) != len(names):
         raise InvalidOption(f"table `{table}`: `sequence.field` names a column twice", hint="name each column once")
+    if names and bucket_mode(schema, options) is BucketMode.CROSS_PARTITION:
+        raise InvalidOption(
+            f"table `{table}`: `sequence.field` does not go with dynamic buckets and a primary key without the "
+            "partition columns, since rows of a key in two partitions are never compared",
+            hint="include the partition columns in the primary key, or leave the option out",
+        )
+
+
+def _check_snapshot_ordering(schema: TableSchema, options: Options, table: str) -> None:
+    if not options[SEQUENCE_SNAPSHOT_ORDERING]:
+        return
+    key = SEQUENCE_SNAPSHOT_ORDERING.key
+    if not schema.primary_keys:
+        raise InvalidOption(
+            f"table `{table}`: `{key}` needs a primary key, since only rows of one key have an order",
+            hint="add a primary key, or leave the option out",
+        )
+    if options[SEQUENCE_FIELD]:
+        raise InvalidOption(
+            f"table `{table}`: `{key}` and `{SEQUENCE_FIELD.key}` both say which row is the newest",
+            hint="leave one of them out",
+        )
+    # What the table says: a handle that compacts may set it to false for itself.
+    if not Options(schema.options)[WRITE_ONLY]:
+        raise InvalidOption(
+            f"table `{table}`: `{key}` requires {WRITE_ONLY.key} = true, since rows have no number before their "
+            "snapshot is there",
+            hint=f"set `{WRITE_ONLY.key}` to true, and compact with t.compact() or CALL sys.compact",
+        )
 
 
 def _check_row_kind_field(schema: TableSchema, options: Options, table: str) -> None:
@@ -217,7 +276,7 @@ _ENGINES_OF = {
     FIELD_COUNT_LIMIT: _AGGREGATING,
     FIELD_TS_FIELD: _AGGREGATING,
 }
-"""Merge engines that look at an option; with any other it would be ignored in silence."""
+"""Merge engines that look at an option; with any other it has no effect."""
 
 
 _COMPACTING = (
@@ -234,7 +293,6 @@ _COMPACTING = (
     COMPACTION_OFFPEAK_RATIO,
     COMPACTION_FORCE_UP_LEVEL_0,
     COMPACTION_FORCE_REWRITE_ALL_FILES,
-    COMPACTION_SMALL_FILE_RATIO,
     COMMIT_FORCE_COMPACT,
     FULL_COMPACTION_DELTA_COMMITS,
 )
@@ -246,7 +304,7 @@ def _check_compaction_options(schema: TableSchema, options: Options, table: str)
         if options.has(option) and not schema.primary_keys:
             raise InvalidOption(
                 f"table `{table}`: `{option.key}` has no effect without a primary key",
-                hint="tables without a key are not compacted in this version: leave it out",
+                hint="tables without a key have no sorted runs: leave it out",
             )
     levels = options[NUM_LEVELS]
     if levels is not None and levels < 2:
@@ -256,16 +314,24 @@ def _check_compaction_options(schema: TableSchema, options: Options, table: str)
         )
 
 
+@cache
+def _warn_of_idle_option(table: str, key: str, engine: str | None, engines: tuple[str, ...]) -> None:
+    """Other engines take such options in silence, so there are tables that have them."""
+    _log.warning(
+        "table `%s`: `%s` has no effect %s; it belongs to merge engine %s",
+        table,
+        key,
+        f"with merge engine `{engine}`" if engine else "without a primary key",
+        " or ".join(f"`{name}`" for name in engines),
+    )
+
+
 def _check_merge_options(schema: TableSchema, options: Options, table: str) -> None:
     engine = options[MERGE_ENGINE] if schema.primary_keys else None
     for option, engines in _ENGINES_OF.items():
         is_set = options.fields_with(option) if isinstance(option, FieldOption) else options.has(option)
         if is_set and engine not in engines:
-            raise InvalidOption(
-                f"table `{table}`: `{option.key}` has no effect "
-                + (f"with merge engine `{engine}`" if engine else "without a primary key"),
-                hint=f"it belongs to merge engine {' or '.join(f'`{name}`' for name in engines)}: leave it out here",
-            )
+            _warn_of_idle_option(table, option.key, engine, engines)
     if engine is not None:
         MERGE_ENGINES[engine].check(merge_setup(schema, options), table)
     elif options.has(MERGE_ENGINE):

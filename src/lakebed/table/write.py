@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+import pyarrow as pa
+
 from lakebed.commit.replay import CommitIdentity
 from lakebed.commit.written_files import WrittenFiles
 from lakebed.errors import InvalidArgument
@@ -26,11 +29,14 @@ class TableWriter:
         context: TableContext,
         *,
         row_kind: str | None = None,
-        overwrite: bool | Mapping[str, Any] | None = None,
+        overwrite: bool | Mapping[str, Any] | Overwrite | None = None,
         identity: CommitIdentity,
     ) -> None:
         self._name = context.name
-        replaced = None if overwrite is None else Overwrite.parse(context, overwrite)
+        if overwrite is None or isinstance(overwrite, Overwrite):
+            replaced = overwrite
+        else:
+            replaced = Overwrite.parse(context, overwrite)
         fileio, self._written = WrittenFiles.watch(context.fileio)
         self._commit = WriteCommit(
             context,
@@ -40,7 +46,12 @@ class TableWriter:
             written=self._written,
         )
         self._files = FileMaker(
-            context, row_kind=row_kind, overwrite=replaced, states=self._commit.states, fileio=fileio
+            context,
+            row_kind=row_kind,
+            overwrite=replaced,
+            states=self._commit.states,
+            fileio=fileio,
+            commit_user=identity.user,
         )
         self._is_open = True
 
@@ -48,6 +59,11 @@ class TableWriter:
         """Adds rows. A row that does not fit raises before any row of its batch is taken."""
         self._check_open()
         self._files.write(data, self.abort)
+
+    def write_stored(self, rows: pa.RecordBatch) -> None:
+        """Adds rows that this table has already: nothing is conformed or counted again."""
+        self._check_open()
+        self._files.write_stored(rows, pa.array(np.zeros(rows.num_rows, dtype=np.int8)))
 
     def commit(self) -> Snapshot | None:
         """Makes the rows visible as one snapshot; None when there was nothing to commit."""
@@ -64,6 +80,7 @@ class TableWriter:
             raise
         self._is_open = False
         if snapshot is not None:
+            self._files.remember(snapshot)
             self._commit.follow_up(messages)
         return snapshot
 

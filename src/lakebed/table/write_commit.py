@@ -11,36 +11,51 @@ from dataclasses import replace
 
 from lakebed.commit.committer import Changes, Committer, Progress
 from lakebed.commit.conflict import check_conflicts
+from lakebed.commit.index_changes import current_entries, replace_entries, without_partitions
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity, is_replay
+from lakebed.commit.sequence_state import kept_number, stamped
 from lakebed.commit.written_files import WrittenFiles
 from lakebed.datafiles.restamp import restamp
-from lakebed.errors import CommitConflict
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.entries import live_files
+from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
+from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import (
     COMMIT_FORCE_COMPACT,
     COMMIT_FORCE_CREATE_SNAPSHOT,
+    COMPACTION_MIN_FILE_NUM,
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
     SNAPSHOT_IGNORE_EMPTY_COMMIT,
     WRITE_ONLY,
+    WRITE_SEQUENCE_NUMBER_INIT_MODE,
 )
-from lakebed.schema.store import SchemaStore
+from lakebed.table.append_compact import AppendCompactor
+from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.bucket_state import BucketStates
-from lakebed.table.compact import Compactor, in_buckets, looks_for_more
+from lakebed.table.compact import Compactor, RunPlans, in_buckets, looks_for_more
 from lakebed.table.context import TableContext
+from lakebed.table.cross_partition import check_only_crossing
 from lakebed.table.expire import expire_after_commit
+from lakebed.table.key_index import check_only_writer
+from lakebed.table.mark_done import mark_done_after_commit
+from lakebed.table.normalised_input import InputNormaliser
 from lakebed.table.overwrite import Overwrite
+from lakebed.table.overwrite_upgrade import upgraded
+from lakebed.table.precommit import joined_before_commit
 from lakebed.table.producers import event_rules, full_compaction_every
 from lakebed.table.write_files import file_layout
-from lakebed.table.write_rules import committer_for, write_rules
+from lakebed.table.write_rules import committer_for, latest_schema_id, write_rules
 
 
 class WriteCommit:
-    """One commit of one user. `written` notes the files behind the messages, which go if nothing comes of them."""
+    """One commit of one user. `written` notes the files behind the messages, which go if nothing comes of them.
+
+    `states` is what the sequence numbers of the rows continue from, if somebody else has numbered them.
+    """
 
     def __init__(
         self,
@@ -51,6 +66,7 @@ class WriteCommit:
         fileio: FileIO,
         written: WrittenFiles,
         watermark: int | None = None,
+        states: BucketStates | None = None,
     ) -> None:
         self._context = context
         self._overwrite = overwrite
@@ -59,7 +75,7 @@ class WriteCommit:
         self._written = written
         self._watermark = watermark
         self._committer: Committer = committer_for(context)
-        self._states: BucketStates | None = None
+        self._states = states
         self._progress = Progress()
         self._moved_files = itertools.count()
         self._prefix = context.new_data_file_prefix()
@@ -70,7 +86,9 @@ class WriteCommit:
             stores = self._context.stores
             latest = stores.snapshots.latest()
             remembered = self._context.memory.bucket_states
-            if remembered is None:
+            if self._trusts_snapshots and kept_number(latest) is not None:
+                self._states = BucketStates.kept_by(latest)
+            elif remembered is None:
                 self._states = BucketStates.load(stores, latest)
             else:
                 self._states = remembered.advanced_to(stores, latest)
@@ -87,6 +105,9 @@ class WriteCommit:
 
     def run(self, messages: list[CommitMessage]) -> Snapshot | None:
         """Makes the files visible as one snapshot; None when there was nothing to commit."""
+        messages = joined_before_commit(self._context, messages, self._fileio)
+        if self._overwrite is not None:
+            messages = upgraded(self._context, messages)
         final = messages
         kind = CommitKind.APPEND if self._overwrite is None else CommitKind.OVERWRITE
 
@@ -98,35 +119,46 @@ class WriteCommit:
                 return self._replacing(self._overwrite, messages, latest)
             if not messages and not self._wants_empty_snapshot():
                 return None
+            self._check_only_writer(final, latest)
+            final = self._told_anew(final, latest)
             final = [self._rebased(message, latest) for message in final]
-            return Changes(_added(final), _recorded(final))
+            self._check_unknown_counts(final, latest)
+            return Changes(
+                self._numbered(_added(final), latest),
+                self._numbered(_recorded(final), latest),
+                self._indexed(final, latest),
+            )
 
         snapshot = self._committer.commit(
             kind,
             self._identity,
-            self._latest_schema_id,
+            lambda: latest_schema_id(self._context),
             prepare,
             progress=self._progress,
             watermark=self._watermark,
-            operation="WRITE" if self._overwrite is None else "OVERWRITE",
+            operation="WRITE" if self._overwrite is None else "OVERWRITE" if messages else "TRUNCATE",
         )
         self._context.memory.bucket_states = self._states
         committed = final if snapshot is not None else []
         kept_changelogs = self._overwrite is None
+        paths = self._context.paths
         self._written.take_back(
             keep={
                 self._context.data_file_path(message.partition, message.bucket, file.file_name)
                 for message in committed
                 for file in (*message.new_files, *(message.changelog_files if kept_changelogs else ()))
             }
+            | {paths.index_file(entry.file_name) for message in committed for entry in message.new_index_files}
         )
         return snapshot
 
-    def follow_up(self, messages: list[CommitMessage]) -> None:
+    def follow_up(self, messages: list[CommitMessage], run_plans: RunPlans | None = None) -> None:
         """Compacts what this commit made due, and expires. The commit stands, whatever becomes of this."""
-        self._compact_after(messages)
+        self._compact_after(messages, run_plans)
         if not self._context.options[WRITE_ONLY]:
-            expire_after_commit(self._context)
+            expire_after_commit(self._context, self._identity)
+        if not self._identity.is_replayable:
+            mark_done_after_commit(self._context, {message.partition for message in messages})
 
     def catch_up(self) -> None:
         """Of a commit that is in already, the compaction that tells its changes may still be missing."""
@@ -136,10 +168,19 @@ class WriteCommit:
 
     # --- inside --------------------------------------------------------------------------------------------------
 
-    def _compact_after(self, messages: list[CommitMessage]) -> None:
+    @property
+    def _trusts_snapshots(self) -> bool:
+        """Whether the highest number that a snapshot keeps stands for those of all files."""
+        options = self._context.options
+        return options[WRITE_ONLY] and options[WRITE_SEQUENCE_NUMBER_INIT_MODE] == "snapshot"
+
+    def _compact_after(self, messages: list[CommitMessage], run_plans: RunPlans | None) -> None:
         """Compacts the buckets that this commit made due."""
         options = self._context.options
-        if not self._context.has_key or options[WRITE_ONLY]:
+        if options[WRITE_ONLY]:
+            return
+        if not self._context.has_key:
+            self._join_small_files(messages)
             return
         is_full = self._is_full_due()
         if is_full:
@@ -151,7 +192,14 @@ class WriteCommit:
             if not due:
                 return
             keep = in_buckets(due)
-        Compactor(self._context, is_full, keep).run_quietly(self._compaction_identity)
+        Compactor(self._context, is_full, keep, run_plans).run_quietly(self._compaction_identity)
+
+    def _join_small_files(self, messages: list[CommitMessage]) -> None:
+        """Joins files of buckets without a key. Without buckets that is left to whoever compacts the table."""
+        enough = self._context.options[COMPACTION_MIN_FILE_NUM]
+        due = {(m.partition, m.bucket) for m in messages if m.total_buckets > 0 and self._run_count(m) >= enough}
+        if due:
+            AppendCompactor(self._context, keep=in_buckets(due)).run_quietly(self._compaction_identity)
 
     def _is_full_due(self) -> bool:
         every = full_compaction_every(self._context.options)
@@ -162,19 +210,11 @@ class WriteCommit:
         return CommitIdentity(self._identity.user, self._identity.identifier)
 
     def _has_many_runs(self, message: CommitMessage) -> bool:
-        before = self._states.run_count(message.partition, message.bucket) if self._states else 0
-        return before + len(message.new_files) >= self._context.options[NUM_SORTED_RUN_COMPACTION_TRIGGER]
+        return self._run_count(message) >= self._context.options[NUM_SORTED_RUN_COMPACTION_TRIGGER]
 
-    def _latest_schema_id(self) -> int:
-        """Read afresh: our files fit the table only as long as the schema they were written with is part of it."""
-        schemas = SchemaStore(self._context.fileio, self._context.paths.schema_directory)
-        ids, ours = schemas.ids(), self._context.schema
-        if ours.id not in ids or schemas.get(ours.id) != ours:
-            raise CommitConflict(
-                f"table `{self._context.name}` was dropped, or made anew, since this write began",
-                hint="open the table again and redo the write",
-            )
-        return ids[-1]
+    def _run_count(self, message: CommitMessage) -> int:
+        before = self._states.run_count(message.partition, message.bucket) if self._states else 0
+        return before + len(message.new_files)
 
     def _wants_empty_snapshot(self) -> bool:
         options = self._context.options
@@ -185,24 +225,83 @@ class WriteCommit:
     ) -> Changes | None:
         live = live_files(self._context.stores, latest)
         gone = overwrite.replaced(live, {message.partition for message in messages})
-        delta = [replace(entry, kind=EntryKind.DELETE) for entry in gone] + _added(messages)
+        added = self._numbered(_added(messages), latest)
+        delta = [replace(entry, kind=EntryKind.DELETE) for entry in gone] + added
         if not delta and not self._wants_empty_snapshot():
             return None
         check_conflicts(live, delta, table=self._context.name, key_bounds=None, may_change_bucket_count=False)
-        return Changes(delta)
+        current = current_entries(self._context.stores, latest)
+        partitions = {entry.partition for entry in gone} | {message.partition for message in messages}
+        emptied = overwrite.emptied({entry.partition for entry in current}, partitions)
+        kept = without_partitions(current, emptied)
+        has_indexes = len(kept) < len(current) or any(message.new_index_files for message in messages)
+        return Changes(delta, index_entries=self._indexed(messages, latest, kept) if has_indexes else None)
+
+    def _check_only_writer(self, messages: list[CommitMessage], latest: Snapshot | None) -> None:
+        mode = bucket_mode(self._context.schema, self._context.options)
+        if mode is BucketMode.DYNAMIC:
+            check_only_writer(self._context, messages, latest)
+        elif mode is BucketMode.CROSS_PARTITION:
+            check_only_crossing(self._context, messages, latest)
+
+    def _indexed(
+        self, messages: list[CommitMessage], latest: Snapshot | None, kept: list[IndexEntry] | None = None
+    ) -> list[IndexEntry] | None:
+        """All index files after the commit, given those that it keeps; None when it changes none."""
+        added = [entry for message in messages for entry in message.new_index_files]
+        removed = [entry for message in messages for entry in message.removed_index_files]
+        if kept is None and not added and not removed:
+            return None
+        current = current_entries(self._context.stores, latest) if kept is None else kept
+        return replace_entries(current, removed, added, table=self._context.name)
 
     def _rebased(self, message: CommitMessage, latest: Snapshot | None) -> CommitMessage:
         """The message on top of the latest snapshot: sequence numbers go on from what is there now."""
-        if self._states is None:
+        if self._states is None or message.bucket == POSTPONE_BUCKET:
             return message
         self._states = self._states.advanced_to(self._context.stores, latest)
         self._states.check_bucket_count(self._context.name, message.partition, message.total_buckets)
+        if self._context.orders_by_snapshot:
+            return replace(message, base_snapshot_id=self._states.snapshot_id)
         start = self._states.next_sequence_number(message.partition, message.bucket)
         shift = start - min(file.min_sequence_number for file in message.new_files)
         if shift <= 0:
             return replace(message, base_snapshot_id=self._states.snapshot_id)
         files = tuple(self._moved(message, file, shift) for file in message.new_files)
         return replace(message, new_files=files, base_snapshot_id=self._states.snapshot_id)
+
+    def _told_anew(self, messages: list[CommitMessage], latest: Snapshot | None) -> list[CommitMessage]:
+        """The messages with what their rows change on top of the latest snapshot, and of each other."""
+        recorded: dict[tuple[bytes, int], list[CommitMessage]] = {}
+        for message in messages:
+            if message.recorded_files:
+                recorded.setdefault((message.partition, message.bucket), []).append(message)
+        is_current = self._states is not None and self._states.snapshot == latest
+        normaliser = InputNormaliser(self._context, self._fileio, self._context.new_changelog_file_prefix())
+        told = []
+        for message in messages:
+            bucket = (message.partition, message.bucket)
+            together = recorded.get(bucket, []) if message.recorded_files else []
+            if together and not (is_current and len(together) == 1):
+                # Tasks that share a bucket know nothing of each other's rows: all are told with the first of them.
+                files = [file for each in together for file in each.recorded_files]
+                events = normaliser.told(bucket, files, latest) if message is together[0] else ()
+                message = replace(message, changelog_files=events)
+            told.append(message)
+        return told
+
+    def _check_unknown_counts(self, messages: list[CommitMessage], latest: Snapshot | None) -> None:
+        """Numbers that snapshots keep say nothing of buckets: how many a partition has is known from its files."""
+        if self._states is None or self._states.knows_files:
+            return
+        partitions = {message.partition for message in messages}
+        counts = BucketStates.load(self._context.stores, latest, partitions)
+        for message in messages:
+            counts.check_bucket_count(self._context.name, message.partition, message.total_buckets)
+
+    def _numbered(self, added: list[ManifestEntry], latest: Snapshot | None) -> list[ManifestEntry]:
+        """New files, with the numbers that the manifest shall give them."""
+        return stamped(added, latest.id + 1 if latest else 1) if self._context.orders_by_snapshot else added
 
     def _moved(self, message: CommitMessage, file: DataFile, shift: int) -> DataFile:
         if not self._context.has_key:
@@ -213,7 +312,7 @@ class WriteCommit:
                 max_sequence_number=file.max_sequence_number + shift,
             )
         layout, rules = file_layout(self._context), write_rules(self._context)
-        new_name = f"{self._prefix}-{next(self._moved_files)}.{rules.format.name}"
+        new_name = f"{self._prefix}-{next(self._moved_files)}.{rules.extension}"
         old, new = (
             self._context.data_file_path(message.partition, message.bucket, name) for name in (file.file_name, new_name)
         )

@@ -7,7 +7,7 @@ for the one who commits; nothing is visible before.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,30 @@ from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter
 from lakebed.errors import InvalidArgument
 from lakebed.fileio.base import FileIO
 from lakebed.merge.first_row import FirstRow
-from lakebed.options import IGNORE_DELETE, IGNORE_UPDATE_BEFORE, LAKEBED_COUNT_FIELDS, ROWKIND_FIELD
+from lakebed.metadata.paths import POSTPONE_BUCKET
+from lakebed.metadata.snapshot import Snapshot
+from lakebed.options import (
+    IGNORE_DELETE,
+    IGNORE_UPDATE_BEFORE,
+    LAKEBED_COUNT_FIELDS,
+    POSTPONE_DEFAULT_BUCKET_NUM,
+    ROWKIND_FIELD,
+    WRITE_MERGE_SCHEMA,
+)
+from lakebed.schema.system_columns import TRACKING_FIELDS
+from lakebed.table.bucket_modes import BucketMode, WritePart, bucket_mode
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.bucket_writers import Bucket, BucketWriters
 from lakebed.table.conform import Conformer, to_batches
 from lakebed.table.context import TableContext
+from lakebed.table.cross_partition import CrossPartition
+from lakebed.table.key_index import KeyIndex
+from lakebed.table.normalised_input import InputNormaliser
 from lakebed.table.overwrite import Overwrite
-from lakebed.table.routing import Router
-from lakebed.table.write_rules import changelog_write_rules, write_rules
+from lakebed.table.postponed import KeptRows, batch_count, lets_rows_wait, waiting_file_prefix
+from lakebed.table.producers import normalises_input
+from lakebed.table.routing import RoutedRows, Router, partitions_of
+from lakebed.table.write_rules import changelog_write_rules, waiting_rules, write_rules
 from lakebed.types.row_kind import RowKind, is_retract, kinds_from_text
 
 
@@ -33,7 +49,10 @@ class FileMaker:
     """Files of one commit, or of one task's part of it.
 
     `states` tells where sequence numbers stand, and is asked only if it matters; `prefixes` are how the names of data
-    and changelog files begin.
+    and changelog files begin. With `carries_ids` rows come with the ids they have, in the columns of row tracking.
+    `part` is set where several makers share a commit of a table with dynamic buckets. Where buckets are postponed,
+    `commit_user` is part of the names of files whose rows wait, and `bucket_counts` are those of partitions whose rows
+    shall not.
     """
 
     def __init__(
@@ -45,8 +64,13 @@ class FileMaker:
         states: Callable[[], BucketStates],
         fileio: FileIO,
         prefixes: tuple[str, str] | None = None,
+        carries_ids: bool = False,
+        part: WritePart | None = None,
+        commit_user: str | None = None,
+        bucket_counts: Mapping[bytes, int] | None = None,
     ) -> None:
         self._context = context
+        self._part = part
         self._row_kind = row_kind
         self._overwrite = overwrite
         self._states = states
@@ -54,11 +78,21 @@ class FileMaker:
         self._fileio = fileio
         _check_row_kind(context, row_kind)
         counting = frozenset(context.options[LAKEBED_COUNT_FIELDS])
-        self._conformer = Conformer(context.name, context.schema.fields, extra=row_kind, counting=counting)
-        self._router = Router(context)
+        fields = (*context.schema.fields, *TRACKING_FIELDS) if carries_ids else context.schema.fields
+        merges = context.options[WRITE_MERGE_SCHEMA]
+        self._conformer = Conformer(context.name, fields, extra=row_kind, counting=counting, completes=merges)
+        self._mode = bucket_mode(context.schema, context.options)
+        self._index = self._key_index()
+        base = self._base_snapshot if overwrite is None else None
+        self._crossing = CrossPartition(context, base, part) if self._mode is BucketMode.CROSS_PARTITION else None
+        self._counts = dict(bucket_counts or {})
+        self._kept_rows: KeptRows | None = None
+        self._router = Router(context, self._index.assign if self._index is not None else None, self._count_of)
         self._rules = write_rules(context)
+        self._waiting_rules = waiting_rules(context)
+        self._waiting_prefix = waiting_file_prefix(context, commit_user or context.ids.new_id())
         self._changelog_rules = changelog_write_rules(context)
-        self._layout = file_layout(context)
+        self._layout = file_layout(context, carries_ids=carries_ids)
         self._buckets = BucketWriters(context, self._new_writer, self._next_sequence_number, self._new_changelog_writer)
         self._counter = itertools.count()
         data, changelog = prefixes or (context.new_data_file_prefix(), context.new_changelog_file_prefix())
@@ -72,35 +106,113 @@ class FileMaker:
         for batch in to_batches(data):
             rows, kind_column = self._conformer.conform(batch)
             rows, kinds = self._with_kinds(rows, kind_column)
-            groups = list(self._router.route(rows, kinds))
-            if self._overwrite is not None:
-                for routed in groups:
-                    self._overwrite.check(routed.partition)
-            try:
-                for routed in groups:
-                    self._buckets.take(routed)
-            except BaseException:
-                on_failure()
-                raise
+            if self._crossing is None:
+                self._take(list(self._router.route(rows, kinds)), on_failure)
+                continue
+            self._check_replaced(rows)
+            placed = self._crossing.place(rows, kinds)
+            self._take(list(self._router.route(placed.rows, placed.kinds, placed.buckets)), on_failure)
+
+    def write_stored(self, rows: pa.RecordBatch, kinds: pa.Array) -> None:
+        """Adds rows that come from a file of the table."""
+        for routed in self._router.route(rows, kinds):
+            self._buckets.take(routed)
 
     def finish(self) -> list[CommitMessage]:
         """Writes what is left, and says what was made."""
+        self._place_kept_rows()
+        if self._crossing is not None and self._overwrite is not None:
+            self._crossing.check_replaced(self._overwrite, self._context.stores.snapshots.latest())
         written = self._buckets.finish()
+        indexes = self._index.files(written.keys()) if self._index is not None else {}
+        normaliser = self._normaliser()
         return [
             CommitMessage(
-                partition, bucket, self._router.total_buckets, self._base_snapshot_id, files.data, files.changelog
+                *bucket,
+                self._router.total_buckets(bucket[0]),
+                self._base_snapshot_id,
+                files.data,
+                files.changelog
+                if normaliser is None
+                else normaliser.told(bucket, files.changelog, self._states().snapshot),
+                new_index_files=(indexes[bucket],) if bucket in indexes else (),
+                recorded_files=() if normaliser is None else files.changelog,
             )
-            for (partition, bucket), files in written.items()
+            for bucket, files in written.items()
         ]
+
+    def remember(self, snapshot: Snapshot) -> None:
+        """To be called once the messages are committed: the next write of this handle need not read again."""
+        if self._index is not None:
+            self._index.remember()
+        if self._crossing is not None:
+            self._crossing.remember(snapshot)
 
     def abort(self) -> None:
         """Gives up open files. Finished ones are the caller's to remove."""
         self._buckets.abort()
+        if self._kept_rows is not None:
+            self._kept_rows.close()
 
     # --- inside --------------------------------------------------------------------------------------------------
 
+    def _key_index(self) -> KeyIndex | None:
+        if self._mode is not BucketMode.DYNAMIC:
+            return None
+        base = self._base_snapshot if self._overwrite is None else None
+        return KeyIndex(self._context, self._fileio, base, self._part)
+
+    def _check_replaced(self, rows: pa.RecordBatch) -> None:
+        """Refuses rows outside of what a static overwrite replaces, before they have left a trace in the index."""
+        if self._overwrite is not None:
+            for partition in partitions_of(self._context, rows)[1] if rows.num_rows else ():
+                self._overwrite.check(partition)
+
+    def _base_snapshot(self) -> Snapshot | None:
+        states = self._states()
+        self._base_snapshot_id = states.snapshot_id
+        return states.snapshot
+
+    def _take(self, groups: list[RoutedRows], on_failure: Callable[[], None]) -> None:
+        if self._overwrite is not None:
+            for routed in groups:
+                self._overwrite.check(routed.partition)
+        try:
+            for routed in groups:
+                if routed.bucket == POSTPONE_BUCKET and not lets_rows_wait(self._context):
+                    self._kept_rows = self._kept_rows or KeptRows()
+                    self._kept_rows.add(routed.partition, routed.rows, routed.kinds)
+                else:
+                    self._buckets.take(routed)
+        except BaseException:
+            on_failure()
+            raise
+
+    def _count_of(self, partition: bytes) -> int | None:
+        """The number of buckets of a partition of a table that postpones them; None as long as it is not known."""
+        count = self._counts.get(partition)
+        if count is None and not lets_rows_wait(self._context):
+            count = self._states().bucket_count(partition) if self._overwrite is None else None
+            count = count or self._context.options[POSTPONE_DEFAULT_BUCKET_NUM]
+            if count is not None:
+                self._counts[partition] = count
+        return count
+
+    def _place_kept_rows(self) -> None:
+        if self._kept_rows is not None:
+            for partition, sizes in self._kept_rows.sizes().items():
+                self._counts[partition] = batch_count(self._context.options, *sizes)
+            for rows, kinds in self._kept_rows.take():
+                self.write_stored(rows, kinds)
+
+    def _normaliser(self) -> InputNormaliser | None:
+        """Tells what rows change if they are committed on top of the snapshot that their numbers continue from."""
+        if self._overwrite is not None or not normalises_input(self._context.options):
+            return None
+        return InputNormaliser(self._context, self._fileio, f"{self._changelog_prefix}-told")
+
     def _new_file_name(self) -> str:
-        return f"{self._prefix}-{next(self._counter)}.{self._rules.format.name}"
+        return f"{self._prefix}-{next(self._counter)}.{self._rules.extension}"
 
     def _with_kinds(self, rows: pa.RecordBatch, given: pa.Array | None) -> tuple[pa.RecordBatch, pa.Array]:
         """Kinds of all rows, and the rows that the table's options let through."""
@@ -126,17 +238,20 @@ class FileMaker:
         return rows, kinds
 
     def _next_sequence_number(self, bucket: Bucket) -> int:
-        if self._overwrite is not None or self._router.total_buckets < 0:
+        total = self._router.total_buckets(bucket[0])
+        if self._overwrite is not None or bucket[1] == POSTPONE_BUCKET or (total < 0 and not self._context.has_key):
             return 0
         states = self._states()
         self._base_snapshot_id = states.snapshot_id
-        states.check_bucket_count(self._context.name, bucket[0], self._router.total_buckets)
+        states.check_bucket_count(self._context.name, bucket[0], total)
         return states.next_sequence_number(*bucket)
 
     def _path_in(self, bucket: Bucket) -> Callable[[str], str]:
         return lambda name: self._context.data_file_path(*bucket, name)
 
     def _new_writer(self, bucket: Bucket) -> RollingWriter:
+        if bucket[1] == POSTPONE_BUCKET:
+            return self._new_waiting_writer(bucket)
         return RollingWriter(
             self._fileio,
             self._path_in(bucket),
@@ -147,21 +262,32 @@ class FileMaker:
             first_sequence_number=0 if self._context.has_key else self._next_sequence_number(bucket),
         )
 
+    def _new_waiting_writer(self, bucket: Bucket) -> RollingWriter:
+        rules = self._waiting_rules
+        return RollingWriter(
+            self._fileio,
+            self._path_in(bucket),
+            lambda: f"{self._waiting_prefix}-{next(self._counter)}.{rules.extension}",
+            self._layout,
+            rules,
+            self._context.clock,
+        )
+
     def _new_changelog_writer(self, bucket: Bucket) -> RollingWriter:
         return RollingWriter(
             self._fileio,
             self._path_in(bucket),
-            lambda: f"{self._changelog_prefix}-{next(self._counter)}.{self._changelog_rules.format.name}",
+            lambda: f"{self._changelog_prefix}-{next(self._counter)}.{self._changelog_rules.extension}",
             self._layout,
             self._changelog_rules,
             self._context.clock,
         )
 
 
-def file_layout(context: TableContext) -> FileLayout:
-    """What new files of a table look like inside."""
+def file_layout(context: TableContext, *, carries_ids: bool = False) -> FileLayout:
+    """What new files of a table look like inside. `carries_ids`: rows come with the ids they have."""
     key = context.key_fields if context.has_key else ()
-    return FileLayout(context.schema.id, context.schema.fields, key)
+    return FileLayout(context.schema.id, context.schema.fields, key, context.tracks_rows, carries_ids)
 
 
 def _check_row_kind(context: TableContext, row_kind: str | None) -> None:

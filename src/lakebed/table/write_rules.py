@@ -6,7 +6,9 @@ from dataclasses import replace
 
 from lakebed.commit.committer import CommitRules, Committer
 from lakebed.commit.manifest_merge import ManifestMergeRules
+from lakebed.commit.row_ids import RowIdRules
 from lakebed.datafiles.rolling_writer import WriteRules
+from lakebed.errors import CommitConflict
 from lakebed.formats import FORMATS
 from lakebed.formats.base import DEFAULT_ROW_GROUP_BYTES, WriteSettings
 from lakebed.options import (
@@ -22,15 +24,22 @@ from lakebed.options import (
     FILE_COMPRESSION,
     FILE_COMPRESSION_ZSTD_LEVEL,
     FILE_FORMAT,
+    FILE_INDEX_IN_MANIFEST_THRESHOLD,
+    FILE_SUFFIX_INCLUDE_COMPRESSION,
     MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE,
     MANIFEST_MERGE_MIN_COUNT,
     MANIFEST_TARGET_FILE_SIZE,
     METADATA_STATS_DENSE_STORE,
     METADATA_STATS_MODE,
+    ROW_TRACKING_PARTITION_GROUP_ON_COMMIT,
     TARGET_FILE_ROW_NUM,
     TARGET_FILE_SIZE,
+    WRITE_SEQUENCE_NUMBER_INIT_MODE,
 )
+from lakebed.schema.store import SchemaStore
 from lakebed.table.context import TableContext
+from lakebed.table.index_rules import index_specs
+from lakebed.table.postponed import waiting_format
 from lakebed.version import VERSION
 
 KEYED_TARGET_SIZE_BYTES = 128 << 20
@@ -54,6 +63,9 @@ def write_rules(context: TableContext) -> WriteRules:
         options[TARGET_FILE_ROW_NUM],
         lambda column: options.field(FIELD_STATS_MODE, column) or table_mode,
         options[METADATA_STATS_DENSE_STORE],
+        index_specs(context.schema, options),
+        options[FILE_INDEX_IN_MANIFEST_THRESHOLD],
+        options[FILE_SUFFIX_INCLUDE_COMPRESSION],
     )
 
 
@@ -66,7 +78,27 @@ def changelog_write_rules(context: TableContext) -> WriteRules:
         format=FORMATS[options[CHANGELOG_FILE_FORMAT] or options[FILE_FORMAT]],
         settings=replace(rules.settings, compression=options[CHANGELOG_FILE_COMPRESSION] or options[FILE_COMPRESSION]),
         stats_mode_of=rules.stats_mode_of if mode is None else lambda _: mode,
+        indexes=(),
     )
+
+
+def latest_schema_id(context: TableContext) -> int:
+    """Read afresh: our files fit the table only as long as the schema they were written with is part of it."""
+    schemas = SchemaStore(context.fileio, context.paths.schema_directory)
+    ids, ours = schemas.ids(), context.schema
+    if ours.id not in ids or schemas.get(ours.id) != ours:
+        raise CommitConflict(
+            f"table `{context.name}` was dropped, or made anew, since this write began",
+            hint="open the table again and redo the write",
+        )
+    return ids[-1]
+
+
+def waiting_rules(context: TableContext) -> WriteRules:
+    """The same for rows that wait for their bucket: nobody looks for single rows among them."""
+    rules = write_rules(context)
+    file_format = FORMATS[waiting_format(context, rules.format.name)]
+    return replace(rules, format=file_format, stats_mode_of=lambda _: "none", indexes=())
 
 
 def committer_for(context: TableContext) -> Committer:
@@ -82,5 +114,7 @@ def committer_for(context: TableContext) -> Committer:
         options[COMMIT_TIMEOUT],
         options[COMMIT_MIN_RETRY_WAIT],
         options[COMMIT_MAX_RETRY_WAIT],
+        RowIdRules(options[ROW_TRACKING_PARTITION_GROUP_ON_COMMIT]) if context.tracks_rows else None,
+        options[WRITE_SEQUENCE_NUMBER_INIT_MODE] == "snapshot",
     )
     return Committer(context.name, context.stores, context.partition_types, rules, context.clock, f"lakebed-{VERSION}")

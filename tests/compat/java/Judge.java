@@ -8,6 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
@@ -32,6 +33,7 @@ import org.apache.paimon.disk.IOManager;
 import org.apache.paimon.index.HashBucketAssigner;
 import org.apache.paimon.manifest.ManifestEntry;
 import org.apache.paimon.operation.BaseAppendFileStoreWrite;
+import org.apache.paimon.operation.LocalOrphanFilesClean;
 import org.apache.paimon.options.Options;
 import org.apache.paimon.predicate.Predicate;
 import org.apache.paimon.predicate.PredicateBuilder;
@@ -51,6 +53,7 @@ import org.apache.paimon.table.sink.BatchWriteBuilder;
 import org.apache.paimon.table.sink.CommitMessage;
 import org.apache.paimon.table.sink.RowKeyExtractor;
 import org.apache.paimon.table.source.ReadBuilder;
+import org.apache.paimon.tag.Tag;
 import org.apache.paimon.types.DataField;
 import org.apache.paimon.types.DataTypeJsonParser;
 import org.apache.paimon.types.RowKind;
@@ -111,6 +114,8 @@ public final class Judge {
                 return compact(command);
             case "create_tag":
                 return createTag(command);
+            case "look_after":
+                return lookAfter(command);
             case "binary_rows":
                 return binaryRows(command);
             case "buckets":
@@ -174,6 +179,46 @@ public final class Judge {
         try (Catalog catalog = catalog(command)) {
             catalog.createDatabase(command.get("database").textValue(), true);
             catalog.createTable(identifier(command), schema.build(), false);
+        }
+        return MAPPER.createObjectNode();
+    }
+
+    /** Tags, branches, rollback, orphans, statistics: one method of the engine each. */
+    private static JsonNode lookAfter(JsonNode command) throws Exception {
+        FileStoreTable table = fileStoreTable(command);
+        String name = command.path("name").asText(null);
+        switch (command.get("how").textValue()) {
+            case "create_tag_for_a_day":
+                table.createTag(name, Duration.ofDays(1));
+                break;
+            case "delete_tag":
+                table.deleteTag(name);
+                break;
+            case "create_branch":
+                table.createBranch(name, command.get("tag").textValue());
+                break;
+            case "fast_forward":
+                table.fastForward(name);
+                break;
+            case "rollback_to_tag":
+                table.rollbackTo(name);
+                break;
+            case "rollback_to_snapshot":
+                table.rollbackTo(command.get("snapshot").longValue());
+                break;
+            case "orphans":
+                long now = System.currentTimeMillis();
+                return MAPPER.createObjectNode()
+                        .put("count", new LocalOrphanFilesClean(table, now, true).clean().getDeletedFileCount());
+            case "statistics":
+                return MAPPER.readTree(table.statistics().get().toJson());
+            case "tag_times":
+                Tag tag = table.tagManager().getOrThrow(name);
+                return MAPPER.createObjectNode()
+                        .put("created", String.valueOf(tag.getTagCreateTime()))
+                        .put("retained", String.valueOf(tag.getTagTimeRetained()));
+            default:
+                throw new IllegalArgumentException("unknown " + command.get("how"));
         }
         return MAPPER.createObjectNode();
     }

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from tests.unit.datafiles.datafile_samples import Bucket, fields, schema_of
 
 from lakebed.datafiles.rolling_writer import FileLayout
 from lakebed.errors import CorruptFile, FileMissing
+from lakebed.formats.base import WriteSettings
+from lakebed.schema.system_columns import FILE_PATH, ROW_INDEX, TRACKING_FIELDS
 from lakebed.types.logical import DataField, parse_type
 from lakebed.types.predicate_parse import to_predicate
 
@@ -142,3 +145,61 @@ def test_a_column_of_another_type(file_format: str) -> None:
     with pytest.raises(CorruptFile, match=file.file_name) as raised:
         list(bucket.reader(other.fields, other).read(bucket.path(file.file_name), file, _no_partition))
     assert "`v`" in raised.value.message
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_deleted_rows_are_left_out(file_format: str) -> None:
+    """Rows go by their positions in the file, across batches; what is left says where it lies."""
+    bucket = Bucket(FileLayout(0, COLUMNS), file_format)
+    (file,) = bucket.written(_rows(100))
+    reader = bucket.reader((COLUMNS[0], ROW_INDEX, FILE_PATH), OLD, batch_rows=7)
+    gone = np.array([0, 6, 7, 8, 41, *range(49, 64), 99])
+    path = bucket.path(file.file_name)
+    rows = pa.Table.from_batches([batch for _, batch in reader.read(path, file, _no_partition, None, gone)])
+    left = [n for n in range(100) if n not in set(gone.tolist())]
+    assert rows.column("id").to_pylist() == left
+    assert rows.column(ROW_INDEX.name).to_pylist() == left
+    assert set(rows.column(FILE_PATH.name).to_pylist()) == {path}
+
+
+def test_positions_hold_when_row_groups_are_skipped() -> None:
+    """A row group that can not match is not read, and the rows after it keep their positions."""
+    bucket = Bucket(FileLayout(0, COLUMNS))
+    (file,) = bucket.written(_rows(100), settings=WriteSettings(row_group_rows=10))
+    reader = bucket.reader((COLUMNS[0], ROW_INDEX), OLD)
+    predicate = to_predicate([("id", ">=", 85)], pa.schema([("id", pa.int32())]))
+    path, gone = bucket.path(file.file_name), np.array([3, 84, 86, 95])
+    rows = pa.Table.from_batches([batch for _, batch in reader.read(path, file, _no_partition, predicate, gone)])
+    left = [n for n in range(80, 100) if n not in (84, 86, 95)]
+    assert rows.column("id").to_pylist() == left
+    assert rows.column(ROW_INDEX.name).to_pylist() == left
+
+
+def test_deleted_rows_without_columns() -> None:
+    """Where only the number of rows matters, deleted ones do not count, and no file is opened."""
+    bucket = Bucket(FileLayout(0, COLUMNS))
+    (file,) = bucket.written(_rows(10))
+    bucket.fileio.delete(bucket.path(file.file_name))
+    reader = bucket.reader((), OLD, batch_rows=4)
+    parts = reader.read(bucket.path(file.file_name), file, _no_partition, None, np.array([1, 2, 9]))
+    assert [rows.num_rows for _, rows in parts] == [2, 4, 1]
+
+
+def test_ids_in_the_file_and_ids_that_follow() -> None:
+    """An id or sequence number that stands in the file counts; where there is none, the manifest tells."""
+    layout = FileLayout(0, COLUMNS, (), tracks_rows=True, carries_ids=True)
+    bucket = Bucket(layout)
+    tracked = _rows(3).append_column("_ROW_ID", pa.array([70, 71, 75]))
+    (file,) = bucket.written(tracked.append_column("_SEQUENCE_NUMBER", pa.array([4, None, 5])))
+    assert (file.min_sequence_number, file.max_sequence_number) == (4, 0)
+    assert file.write_cols == ("id", "v", "n", "_ROW_ID", "_SEQUENCE_NUMBER")
+    assert file.value_stats_cols == ("id", "v", "n")
+    plain = Bucket(FileLayout(0, COLUMNS, (), tracks_rows=True))
+    (other,) = plain.written(_rows(3))
+    assert (other.min_sequence_number, other.max_sequence_number) == (0, 0)
+    cases = ((bucket, file, [(70, 4), (75, 5)]), (plain, replace(other, first_row_id=20), [(20, 9), (22, 9)]))
+    for place, made, wanted in cases:
+        reader = place.reader((*TRACKING_FIELDS,), OLD)
+        committed = replace(made, max_sequence_number=9)
+        ((_, rows),) = reader.read(place.path(made.file_name), committed, _no_partition, None, np.array([1]))
+        assert list(zip(*(column.to_pylist() for column in rows.columns), strict=True)) == wanted

@@ -36,13 +36,12 @@ DATA = Path(__file__).parent / "data"
         lt.VARIANT,
         ArrayType(lt.VARIANT),
         MapType(not_null(lt.INT), lt.VARIANT),
-        row(("x", row(("y", lt.INT)))),
-        row(("x", ArrayType(row(("y", lt.INT))))),
+        row(("x", lt.VARIANT)),
     ],
     ids=str,
 )
 def test_unfit_types_are_refused(data_type: DataType) -> None:
-    """Types that other readers reject, or that would be written wrong, are refused with the column's name."""
+    """Types that other readers reject are refused with the column's name, at any depth."""
     with pytest.raises(InvalidSchema, match="`c`"):
         FORMATS["orc"].check([field(data_type)])
     with pytest.raises(InvalidSchema, match="`c`"):

@@ -27,6 +27,15 @@ def test_progress_is_kept(store: ConsumerStore, fileio: MemoryFileIO, paths: Tab
     assert not store.delete("c")
 
 
+def test_what_was_read_last_is_kept_beside(store: ConsumerStore, fileio: MemoryFileIO, paths: TablePaths) -> None:
+    """The list of the last snapshot is a member of its own, which goes when progress is recorded without it."""
+    assert store.last_list("c") is None
+    store.record("c", 5, "manifest-list-a-1")
+    assert (store.next_snapshot("c"), store.last_list("c")) == (5, "manifest-list-a-1")
+    store.record("c", 5)
+    assert (store.next_snapshot("c"), store.last_list("c")) == (5, None)
+
+
 def test_the_slowest_consumer_counts(store: ConsumerStore, fileio: MemoryFileIO, paths: TablePaths) -> None:
     """Expiration asks for the oldest snapshot anybody still needs."""
     assert store.min_next_snapshot() is None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakebed.errors import InvalidArgument, InvalidData, InvalidSchema, Unsupported
+from lakebed.errors import InvalidArgument, InvalidData, InvalidSchema
 from lakebed.schema.casts import cast_array, default_scalar, is_castable
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import INT, STRING, DataField, parse_type
@@ -299,8 +299,7 @@ def test_default_values():
     assert default("STRING", "'") == "'"
     assert default("DATE", "'2024-05-14'") == dt.date(2024, 5, 14)
     assert default("INT", None) is None
-    with pytest.raises(Unsupported, match="`c`"):
-        default("ARRAY<INT>", "[1]")
+    assert default("ARRAY<INT>", "[1]") == [1]
     with pytest.raises(InvalidSchema, match="`c`"):
         default("VARIANT", "1")
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lakebed
-from lakebed.errors import CommitConflict, InvalidArgument, StorageError, Unsupported
+from lakebed.errors import CommitConflict, InvalidArgument, StorageError
 from lakebed.lsm.checker import check_levels
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.snapshot import CommitKind
@@ -180,14 +180,6 @@ def test_two_compactions_of_the_same_files_conflict(monkeypatch: pytest.MonkeyPa
         entry.file.file_name for snapshot in table.snapshots() for entry in live_files(context.stores, snapshot)
     }
     assert on_disk == referenced
-
-
-def test_append_tables_are_refused() -> None:
-    """A table without a key says what to do instead."""
-    lake = lakebed.connect("memory://compact-append")
-    table = lake.create_table("t", {"a": "INT"})
-    with pytest.raises(Unsupported, match="no primary key"):
-        table.compact()
 
 
 # --- while writing ---------------------------------------------------------------------------------------------------

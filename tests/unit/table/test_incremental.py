@@ -225,12 +225,23 @@ def test_a_view_of_the_past_has_no_range() -> None:
 
 
 def test_a_table_that_was_never_written() -> None:
-    """There is nothing to read, and no snapshot to name."""
+    """There is nothing to read, whatever snapshots are named; a range must still be one."""
     table = create("k v", {})
-    assert rows(table, between(0, 0)) == []
+    assert rows(table, between(0, 0)) == rows(table, between(1, 2)) == []
     assert rows(table, {"incremental-between-timestamp": "0,1"}) == []
-    with pytest.raises(NotFound, match="not written"):
-        rows(table, between(0, 1))
+    with pytest.raises(InvalidArgument, match="no range"):
+        rows(table, between(2, 1))
+
+
+def test_tags_with_names_of_snapshots_go_first() -> None:
+    """Where both names are tags they are taken as such; one tag and one snapshot are two snapshots."""
+    table = create("k v", {})
+    for number in (1, 2, 3):
+        write(table, [number, number])
+    table.create_tag("1", snapshot=1)
+    assert rows(table, between(1, 3)) == [(2, 2), (3, 3)]
+    table.create_tag("3", snapshot=2)
+    assert rows(table, between(1, 3)) == [(2, 2)]
 
 
 def test_n_51_changes_of_a_table_are_normalised() -> None:

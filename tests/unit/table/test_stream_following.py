@@ -525,3 +525,216 @@ def test_views_of_the_past_do_not_change() -> None:
     with pytest.raises(InvalidArgument, match="opened at snapshot 1, which does not change"):
         table.at(snapshot=1).follow()
     assert followed(table.with_options({"scan.snapshot-id": "2"})) == [TOLD["none"][1]]
+
+
+# --- filters -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("producer", TOLD)
+def test_filters_choose_events_by_their_values(producer: str) -> None:
+    """A filter keeps the events whose own row matches, from the first plan on; other columns may be asked for."""
+    table = keyed(producer=producer)
+    write(table, COMMITS[0])
+    for filter_, keeps in (
+        ([("v", "=", "c")], lambda event: event[2] == "c"),
+        ([("k", "=", 2)], lambda event: event[1] == 2),
+        ([("rowkind", "=", "+U")], lambda event: event[0] == "+U"),
+    ):
+        stream = table.follow(filter=filter_)
+        values = table.follow(["v"], filter_)
+        everything = table.follow()
+        for commit in ([[1, "c"], ("-D", [2, "b"])], [[1, "d"]], [[2, "c"]]):
+            write(table, commit)
+        expected = [event for changes in everything for event in events(changes) if keeps(event)]
+        assert [event for changes in stream for event in events(changes)] == expected
+        assert [event for changes in values for event in events(changes)] == [(kind, v) for kind, _, v in expected]
+
+
+def test_filters_skip_files_that_can_not_match(warehouse: Warehouse) -> None:
+    """Files whose statistics or partition exclude a match are not planned, of states and of changes."""
+    table = warehouse.table("t", {"p": "INT", "id": "INT"}, partition_by=["p"])
+    rows = pa.table({"p": pa.array([1, 2, 2], pa.int32()), "id": pa.array([1, 2, 3], pa.int32())})
+    table.write(rows)
+    table.write(rows.set_column(1, "id", pa.array([10, 20, 30], pa.int32())))
+    for mode, filter_, files in (
+        ("latest-full", [("p", "=", 1)], 2),
+        ("latest-full", [("id", ">", 9)], 2),
+        ("from-snapshot", [("p", "=", 2), ("id", ">", 9)], 1),
+    ):
+        options: dict[str, object] = {"scan.mode": mode}
+        if mode == "from-snapshot":
+            options["scan.snapshot-id"] = 1
+        stream = table.follow(filter=filter_, options=options)
+        position, planned = stream._position, 0
+        while (plan := stream._scan.plan(position)) is not None:
+            planned += sum(len(item.split.files) for item in plan.splits)
+            position = plan.end
+        assert planned == files
+    found = [row for changes in table.follow(filter=[("p", "=", 2), ("id", ">", 9)]) for row in events(changes)]
+    assert found == [("+I", 2, 20), ("+I", 2, 30)]
+
+
+def test_filters_of_overwrites_and_unknown_columns(warehouse: Warehouse) -> None:
+    """Old and new rows of an overwrite are filtered alike; a column that is not there is an error."""
+    table = keyed(**{"streaming-read-overwrite": "true"})
+    write(table, COMMITS[0])
+    stream = table.follow(filter=[("k", "=", 1)], options={"scan.mode": "latest"})
+    table.write(pa.table({"k": pa.array([1, 3], pa.int32()), "v": ["n", "m"]}), overwrite=True)
+    assert [events(changes) for changes in stream] == [[("-D", 1, "a"), ("+I", 1, "n")]]
+    with pytest.raises(NotFound, match="`zz`"):
+        table.follow(filter=[("zz", "=", 1)])
+
+
+def test_filters_see_shown_defaults() -> None:
+    """A default that reads show in place of null is what a filter compares with."""
+    table = keyed("k a", **{"fields.a.default-value": "7"})
+    write(table, [[1, N], [2, 5]])
+    assert followed(table, filter=[("a", "=", 7)]) == [[("+I", 1, 7)]]
+    write(table, [3, N])
+    options = {"scan.mode": "from-snapshot", "scan.snapshot-id": "2"}
+    assert followed(table, filter=[("a", "=", 7)], options=options) == [[("+I", 3, 7)]]
+
+
+# --- histories that were rewritten -------------------------------------------------------------------------------
+
+
+def test_a_rollback_under_a_position_is_noticed(disk: Warehouse) -> None:
+    """After a rollback and new commits the ids are those of before, but not the snapshots: that is an error."""
+    table = disk.table("t", {"id": "INT"})
+    one, two, three = (pa.table({"id": pa.array([number], pa.int32())}) for number in (1, 2, 3))
+    table.write(one)
+    table.write(two)
+    stream = table.follow(options={"scan.mode": "from-snapshot", "scan.snapshot-id": "1"})
+    first = next(stream)
+    before_rollback = stream.position
+    assert events(first) == [("+I", 1)]
+    next(stream)
+    kept = stream.position
+    table.rollback_to(snapshot=1)
+    with disk.refuses(NotFound, "stands at snapshot 3, but the latest is 1", "reads the whole table first"):
+        next(table.follow(position=kept))
+    table.write(three)
+    with disk.refuses(NotFound, "has read a snapshot 2 that is gone", "reads the whole table first"):
+        next(table.follow(position=kept))
+    with disk.refuses(NotFound, "has read a snapshot 2 that is gone"):
+        next(stream)
+    assert followed(table, position=before_rollback) == [[("+I", 3)]], "what was read is still part of the table"
+
+
+def test_a_consumer_notices_a_rollback(disk: Warehouse) -> None:
+    """A named consumer that starts again after a rollback and new commits does not go on as if nothing had been."""
+    one, two = (pa.table({"id": pa.array([number], pa.int32())}) for number in (1, 2))
+    table = disk.table("t", {"id": "INT"}, one)
+    table.write(two)
+    named: dict[str, object] = {"consumer-id": "c"}
+    assert followed(table, options=named) == [[("+I", 1), ("+I", 2)]]
+    assert followed(table, options=named) == []
+    table.rollback_to(snapshot=1)
+    table.write(one)
+    with disk.refuses(NotFound, "has read a snapshot 2 that is gone", "consumer.ignore-progress"):
+        next(table.follow(options=named))
+    again = followed(table, options={**named, "consumer.ignore-progress": "true"})
+    assert again == [[("+I", 1), ("+I", 1)]]
+    table.write(two)
+    assert followed(table, options=named) == [[("+I", 2)]]
+
+
+def test_a_stream_that_waits_notices_a_rollback(disk: Warehouse) -> None:
+    """Also a stream that has read nothing yet stands behind a snapshot, and not only behind a number."""
+    one, two = (pa.table({"id": pa.array([number], pa.int32())}) for number in (1, 2))
+    table = disk.table("t", {"id": "INT"}, one)
+    table.write(two)
+    stream = table.follow(options={"scan.mode": "latest"})
+    table.rollback_to(snapshot=1)
+    table.write(one)
+    table.write(one)
+    with disk.refuses(NotFound, "has read a snapshot 2 that is gone"):
+        next(stream)
+
+
+# --- how much at a time ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limit", "sizes"),
+    [
+        ({"read.stream.maxFilesPerTrigger": 2}, [4, 3, 4, 3]),
+        ({"read.stream.maxRowsPerTrigger": 5}, [4, 3, 4, 3]),
+        ({"read.stream.maxRowsPerTrigger": 1}, [1, 3, 3, 1, 3, 3]),
+        ({"read.stream.maxBytesPerTrigger": 1}, [1, 3, 3, 1, 3, 3]),
+        ({"read.stream.maxFilesPerTrigger": 9, "read.stream.maxRowsPerTrigger": 4}, [4, 3, 4, 3]),
+        ({}, [7, 7]),
+    ],
+)
+def test_limits_cut_snapshots_between_files(warehouse: Warehouse, limit: dict[str, object], sizes: list[int]) -> None:
+    """A stream takes as many files as fit, one at least, and goes on within the snapshot from any position."""
+    table = warehouse.table("t", {"p": "INT", "id": "INT"}, partition_by=["p"])
+    for number in range(2):
+        ids = pa.array([number] * 7, pa.int32())
+        table.write(pa.table({"p": pa.array([1, 2, 2, 2, 3, 3, 3], pa.int32()), "id": ids}))
+    options = {"scan.mode": "from-snapshot", "scan.snapshot-id": "1", "consumer-id": "c", **limit}
+    stream = table.follow(options=options)
+    seen, positions = [], []
+    for changes in stream:
+        seen.append(events(changes))
+        positions.append(stream.position)
+    assert [len(part) for part in seen] == sizes
+    assert progress(table) == 3
+    for count, position in enumerate(positions, start=1):
+        rest = [events(changes) for changes in table.follow(position=position, options=limit)]
+        assert rest == seen[count:]
+
+
+def test_a_consumer_advances_past_whole_snapshots_only(warehouse: Warehouse) -> None:
+    """Between two files of a snapshot the consumer still needs it."""
+    table = warehouse.table("t", {"p": "INT"}, partition_by=["p"])
+    table.write(pa.table({"p": pa.array([1, 2, 3], pa.int32())}))
+    stream = table.follow(
+        options={
+            "scan.mode": "from-snapshot",
+            "scan.snapshot-id": "1",
+            "consumer-id": "c",
+            "read.stream.maxFilesPerTrigger": "1",
+        }
+    )
+    next(stream)
+    next(stream)
+    assert progress(table) == 1
+    assert len(list(stream)) == 1
+    assert progress(table) == 2
+
+
+def test_waiting_for_enough_rows() -> None:
+    """Changes wait until enough rows are there, over several snapshots, or until they have waited long enough."""
+    table = keyed()
+    wanted = {"read.stream.minRowsPerTrigger": 3, "read.stream.maxTriggerDelayMs": 3_600_000}
+    write(table, [[1, "a"], [2, "b"]])
+    stream = table.follow(options=wanted)
+    assert [events(changes) for changes in stream] == [FIRST], "the first plan does not wait"
+    write(table, [1, "c"])
+    assert list(stream) == []
+    write(table, [[1, "d"], [2, "e"]])
+    assert events(next(stream)) == [("+I", 1, "c")]
+    late = table.follow(options={**wanted, "read.stream.maxTriggerDelayMs": 1}, position=stream.position)
+    assert [events(changes) for changes in late] == [[("+I", 1, "d"), ("+I", 2, "e")]]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"read.stream.minRowsPerTrigger": 3}, "maxTriggerDelayMs"),
+        ({"read.stream.maxTriggerDelayMs": 3}, "minRowsPerTrigger"),
+        (
+            {
+                "read.stream.minRowsPerTrigger": 3,
+                "read.stream.maxTriggerDelayMs": 3,
+                "read.stream.maxRowsPerTrigger": 2,
+            },
+            "more than the 2",
+        ),
+    ],
+)
+def test_limits_that_contradict_each_other(options: dict[str, object], words: str) -> None:
+    """The least needs a time, and must not be more than the most."""
+    with pytest.raises(InvalidOption, match=words):
+        keyed().follow(options=options)

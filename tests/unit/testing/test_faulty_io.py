@@ -228,6 +228,7 @@ def test_every_method_can_fail() -> None:
         "make_directory": ("u",),
         "delete": ("t/a",),
         "delete_directory": ("t",),
+        "delete_empty_directory": ("t",),
         "rename_directory": ("t", "u"),
     }
     # The lock is politeness without effect on files: it never fails.

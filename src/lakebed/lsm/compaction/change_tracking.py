@@ -96,14 +96,23 @@ class LookupTracking(ChangeTracking):
     find_older: FindOlder
     newest_wins: bool
     """Whether the last row that came is the key's row: then a file of new rows need not be merged with old ones."""
+    is_masked: Callable[[DataFile], bool] | None = None
+    """Where old rows are marked as deleted as soon as they are found: whether a file has such rows."""
 
     def may_move(self, file: DataFile, plan: CompactionPlan) -> bool:
-        """New rows stay in their file if they win over all old ones, or if there are none."""
+        """New rows stay in their file if they win over all old ones, or if there are none.
+
+        Where old rows are masked, files above level 0 are read as they are: retracts must not get there. A full
+        compaction also rids files of masked rows.
+        """
+        if self.is_masked is not None and ((plan.is_full and self.is_masked(file)) or file.delete_row_count != 0):
+            return False
         return super().may_move(file, plan) and (file.level > 0 or self.newest_wins or not plan.older)
 
     def tells_changes_of(self, file: DataFile, plan: CompactionPlan) -> bool:
-        """What leaves level 0 is news."""
-        return self.rules is not None and file.level == 0
+        """What leaves level 0 is news: to readers of the changelog, and to the files that hold the old rows."""
+        masks = self.is_masked is not None and bool(plan.older)
+        return file.level == 0 and (self.rules is not None or masks)
 
     def _window(self, window: _Window, merge: Merge) -> Merged:
         rows, levels = window.rows, window.levels

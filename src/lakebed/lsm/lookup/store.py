@@ -30,6 +30,8 @@ from lakebed.types.binary_row import decode_rows
 from lakebed.types.logical import DataType
 
 ReadFile = Callable[[DataFile], Iterator[pa.RecordBatch]]
+Accept = Callable[[DataFile, pa.RecordBatch], npt.NDArray[np.bool_]]
+"""Which of the rows that a file holds count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,11 @@ class LookupStore:
         key_types: Sequence[DataType],
         schema: pa.Schema,
         read: ReadFile,
+        accept: Accept | None = None,
     ) -> tuple[npt.NDArray[np.bool_], pa.RecordBatch]:
         """Which keys the runs hold, and their rows in key order; of several runs with a key the first counts.
+
+        `accept` may refuse rows that were found in a file: then the search for their keys goes on.
 
         REQUIRES: `keys` holds the key columns, in ascending order, each key once; `read` gives rows of the schema.
         """
@@ -82,6 +87,11 @@ class LookupStore:
                 if not _may_hold(file, columns, key_types):
                     continue
                 hits, rows = self._copy(file, schema, read, keys.schema.names).find(columns)
+                if accept is not None and rows:
+                    together = pa.concat_batches(rows)
+                    accepted = accept(file, together)
+                    hits[np.flatnonzero(hits)[~accepted]] = False
+                    rows = [together.filter(pa.array(accepted))]
                 found[open_rows[hits]] = True
                 parts += rows
                 owners.append(open_rows[hits])

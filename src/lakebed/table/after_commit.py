@@ -1,0 +1,62 @@
+"""What a commit sees to when it is done: tags, consumers, partitions and snapshots whose time has come.
+
+The commit stands whatever becomes of this: failures are logged, and the next commit tries again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from lakebed.commit.replay import CommitIdentity
+from lakebed.errors import LakebedError
+from lakebed.maintenance.consumers import expire_consumers
+from lakebed.maintenance.expiry import expire_quietly
+from lakebed.maintenance.retention import RetentionRules
+from lakebed.options import CONSUMER_EXPIRATION_TIME, TAG_TIME_EXPIRE_ENABLED
+from lakebed.table.auto_tags import create_due_tags
+from lakebed.table.context import TableContext
+from lakebed.table.files import table_files
+from lakebed.table.partitions import expire_after_commit as expire_partitions
+from lakebed.table.tagging import remove_expired_tags
+from lakebed.units import MINUTE_MS
+
+_log = logging.getLogger(__name__)
+_TAG_CHECK_INTERVAL_MS = MINUTE_MS
+"""Looking at tags means reading all of them, so it is not done after every commit of a busy writer."""
+
+
+def tidy_up(context: TableContext, identity: CommitIdentity) -> None:
+    """Makes the tags that are due, then lets go what has had its time."""
+    _quietly(context, "tag was made", lambda: create_due_tags(context, is_batch=not identity.is_replayable))
+    _quietly(context, "consumer expired", lambda: _expire_consumers(context))
+    expire_partitions(context, identity, is_batch=not identity.is_replayable)
+    expire_quietly(
+        context.name, table_files(context), lambda: RetentionRules.of(context.options, context.clock.now_ms())
+    )
+    _quietly(context, "tag expired", lambda: _expire_tags(context))
+
+
+def _quietly(context: TableContext, what: str, action: Callable[[], object]) -> None:
+    try:
+        action()
+    except LakebedError as error:
+        _log.warning("table %s: no %s after the commit: %s", context.name, what, error.message)
+
+
+def _expire_consumers(context: TableContext) -> None:
+    lifetime_ms = context.options[CONSUMER_EXPIRATION_TIME]
+    if lifetime_ms is not None:
+        gone = expire_consumers(context.stores, context.clock.now_ms() - lifetime_ms)
+        if gone:
+            _log.info("table %s: forgot consumers %s", context.name, [consumer.id for consumer in gone])
+
+
+def _expire_tags(context: TableContext) -> None:
+    now_ms, checked_ms = context.clock.now_ms(), context.memory.checked_ms
+    if not context.options[TAG_TIME_EXPIRE_ENABLED] or now_ms < checked_ms.get("tags", 0) + _TAG_CHECK_INTERVAL_MS:
+        return
+    checked_ms["tags"] = now_ms
+    gone = remove_expired_tags(context, None)
+    if gone.names:
+        _log.info("table %s: tags %s expired", context.name, gone.names)

@@ -1,0 +1,68 @@
+"""Reads of two branches as one table: a partition comes from the first branch that has it.
+
+`scan.fallback-branch` names the second branch, `scan.primary-branch` the first; the table itself is the other one.
+Only reads of a state look there, streams and writes do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lakebed.errors import InvalidOption, InvalidSchema
+from lakebed.metadata.entries import live_files
+from lakebed.metadata.snapshot import Snapshot
+from lakebed.options import SCAN_FALLBACK_BRANCH, SCAN_PRIMARY_BRANCH
+from lakebed.table.branching import context_on_branch
+from lakebed.table.context import TableContext
+from lakebed.table.scan import ScanPlan, plan_scan
+from lakebed.table.time_travel import is_travelling
+from lakebed.types.logical import with_nullable
+from lakebed.types.predicate import Predicate
+
+
+def with_other_branch(context: TableContext, plan: ScanPlan, predicate: Predicate | None) -> ScanPlan:
+    """The plan with the partitions of the other branch that the options name; the plan itself if they name none."""
+    fallback, primary = context.options[SCAN_FALLBACK_BRANCH], context.options[SCAN_PRIMARY_BRANCH]
+    name = fallback or primary
+    if name is None or name == context.paths.branch:
+        return plan
+    if fallback and primary:
+        raise InvalidOption(
+            f"table `{context.name}` has `{SCAN_FALLBACK_BRANCH.key}` and `{SCAN_PRIMARY_BRANCH.key}`",
+            hint="set only one of them",
+        )
+    other = context_on_branch(context, name)
+    _check_same_columns(context, other)
+    snapshot = _snapshot_of(context, other, plan.snapshot)
+    theirs = [replace(split, branch=name) for split in plan_scan(other, snapshot, predicate).splits]
+    ours = plan.splits
+    if fallback:
+        known = _partitions(context, plan.snapshot)
+        theirs = [split for split in theirs if split.partition not in known]
+    else:
+        known = _partitions(other, snapshot)
+        ours = tuple(split for split in ours if split.partition not in known)
+    return replace(plan, splits=(*ours, *theirs))
+
+
+def _partitions(context: TableContext, snapshot: Snapshot | None) -> set[bytes]:
+    """The partitions that a branch has, whether or not any of their rows match."""
+    return {entry.partition for entry in live_files(context.stores, snapshot)}
+
+
+def _snapshot_of(context: TableContext, other: TableContext, snapshot: Snapshot | None) -> Snapshot | None:
+    """The state of the other branch: its latest, or the one of that time if the read goes back in time."""
+    if snapshot is None or not is_travelling(context.options):
+        return other.stores.snapshots.latest()
+    return other.stores.snapshots.at_or_before_time(snapshot.time_millis)
+
+
+def _check_same_columns(context: TableContext, other: TableContext) -> None:
+    ours, theirs = (
+        {field.name: with_nullable(field.type, True) for field in side.schema.fields} for side in (context, other)
+    )
+    if ours != theirs or context.schema.partition_keys != other.schema.partition_keys:
+        raise InvalidSchema(
+            f"`{context.name}` and `{other.name}` have other columns or partitions, so they are not one table",
+            hint="alter one of the branches until both have the same columns",
+        )

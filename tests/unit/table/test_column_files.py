@@ -1,0 +1,192 @@
+"""`data-evolution.enabled`: columns of existing rows are replaced by files that hold only those."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.warehouse_under_test import Warehouse, ints
+
+import lakebed
+from lakebed.commit.replay import CommitIdentity
+from lakebed.errors import CommitConflict, InvalidArgument, InvalidOption, Unsupported
+from lakebed.table.replace_rows import ReplaceRows
+from lakebed.table.sort_compact import sort_compact
+
+OPTIONS = {"row-tracking.enabled": "true", "data-evolution.enabled": "true"}
+COLUMNS = {"k": "INT", "b": "INT", "c": "STRING"}
+SHOWN = ["k", "b", "c", "_ROW_ID", "_SEQUENCE_NUMBER"]
+
+
+def _rows(*rows: tuple[int, int | None, str]) -> pa.Table:
+    return pa.table(
+        {"k": ints(*(row[0] for row in rows)), "b": ints(*(row[1] for row in rows)), "c": [r[2] for r in rows]}
+    )
+
+
+def _shown(table: lakebed.Table) -> list[tuple[object, ...]]:
+    return sorted(tuple(row.values()) for row in table.to_arrow(columns=SHOWN).to_pylist())
+
+
+def _update(
+    table: lakebed.Table, where: pc.Expression, new: Mapping[str, object], added: pa.Table | None = None
+) -> lakebed.Snapshot | None:
+    """UPDATE, and INSERT of other rows in the same commit."""
+    context, _ = table.plan_write()
+    base = table.latest_snapshot()
+    old = table.to_arrow(columns=[*COLUMNS, "_ROW_ID", "__paimon_file_path", "__paimon_row_index"], filter=where)
+    places = {
+        path: old.filter(pc.field("__paimon_file_path") == path)["__paimon_row_index"].to_numpy()
+        for path in set(old["__paimon_file_path"].to_pylist())
+    }
+    changed = old.select([*COLUMNS, "_ROW_ID"])
+    for name, value in new.items():
+        index = changed.schema.get_field_index(name)
+        kind = changed.schema.field(index).type
+        changed = changed.set_column(index, name, pa.array([value] * changed.num_rows, kind))
+    return ReplaceRows(context, base, "UPDATE").commit(places, changed, added)
+
+
+@pytest.fixture
+def table(warehouse: Warehouse) -> lakebed.Table:
+    """Two files: rows 0 to 2 of the first commit, row 3 of the second."""
+    made = warehouse.table("t", COLUMNS, options=OPTIONS)
+    made.write(_rows((1, 10, "x"), (2, 20, "y"), (3, 30, "z")))
+    made.write(_rows((4, 40, "w")))
+    return made
+
+
+def test_only_changed_columns_are_written(table: lakebed.Table) -> None:
+    """An update adds a file with one column for the whole range; other rows and files stay as they are."""
+    _update(table, pc.field("k") == 2, {"b": 22})
+    new = table.scan().files[1]
+    assert (new.write_cols, new.first_row_id, new.row_count) == (("b",), 0, 3)
+    assert _shown(table) == [(1, 10, "x", 0, 3), (2, 22, "y", 1, 3), (3, 30, "z", 2, 3), (4, 40, "w", 3, 2)]
+    latest = table.latest_snapshot()
+    assert latest is not None
+    assert (latest.commit_kind, latest.next_row_id) == ("APPEND", 4)
+
+
+def test_several_changes_of_the_same_rows(table: lakebed.Table) -> None:
+    """The newest file of each column counts, also where a value becomes null."""
+    _update(table, pc.field("k") == 2, {"b": 22})
+    _update(table, pc.field("k") >= 2, {"c": "q"})
+    _update(table, pc.field("k") == 1, {"b": None})
+    assert [row[:3] for row in _shown(table)] == [(1, None, "x"), (2, 22, "q"), (3, 30, "q"), (4, 40, "q")]
+    assert table.to_arrow(filter=pc.field("b") == 22)["c"].to_pylist() == ["q"]
+
+
+def test_new_rows_in_the_same_commit(table: lakebed.Table) -> None:
+    """Rows that are added with a change get the next ids."""
+    _update(table, pc.field("k") == 4, {"b": 44}, added=_rows((5, 50, "v")))
+    assert _shown(table)[-2:] == [(4, 44, "w", 3, 3), (5, 50, "v", 4, 3)]
+
+
+def test_a_change_to_the_same_is_none(table: lakebed.Table) -> None:
+    """Nothing is committed if all values are there already."""
+    assert _update(table, pc.field("k") == 2, {"b": 20}) is None
+    assert len(table.snapshots()) == 2
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_compaction_joins_neighbours(table: lakebed.Table, full: bool) -> None:
+    """Ranges become one file with all columns; rows keep their ids, and the largest sequence number is all rows'."""
+    table = table.with_options({"compaction.min.file-num": "3"})
+    _update(table, pc.field("k") == 2, {"b": 22})
+    assert table.compact(full=full) is not None
+    (file,) = table.scan().files
+    assert (file.first_row_id, file.row_count, file.write_cols) == (0, 4, None)
+    assert _shown(table) == [(1, 10, "x", 0, 3), (2, 22, "y", 1, 3), (3, 30, "z", 2, 3), (4, 40, "w", 3, 3)]
+    _update(table, pc.field("k") == 4, {"c": "new"})
+    assert _shown(table)[-1] == (4, 40, "new", 3, 5)
+    assert table.at(snapshot=3).to_arrow().num_rows == 4
+
+
+def test_who_changes_the_same_range_is_in_the_way(table: lakebed.Table) -> None:
+    """A change that was planned before another one of the same rows is refused; elsewhere it is not."""
+    context, _ = table.plan_write()
+    base = table.latest_snapshot()
+    changed = table.to_arrow(columns=[*COLUMNS, "_ROW_ID"], filter=pc.field("k") == 1)
+    other = table.to_arrow(columns=[*COLUMNS, "_ROW_ID"], filter=pc.field("k") == 4)
+    _update(table, pc.field("k") == 2, {"b": 22})
+    stale = ReplaceRows(context, base, "UPDATE")
+    with pytest.raises(CommitConflict, match="meanwhile"):
+        stale.commit({}, changed.set_column(1, "b", ints(11)))
+    assert stale.commit({}, other.set_column(1, "b", ints(44))) is not None
+    assert [row[1] for row in _shown(table)] == [10, 22, 30, 44]
+
+
+def test_deletes_are_refused(warehouse: Warehouse, table: lakebed.Table) -> None:
+    """Rows of such a table do not go away one by one."""
+    with warehouse.refuses(Unsupported, "data-evolution.enabled", "deleted"):
+        table.delete_where(pc.field("k") == 1)
+
+
+def test_sorting_is_refused(warehouse: Warehouse, table: lakebed.Table) -> None:
+    """Sorted rows would lie elsewhere, and their ids with them."""
+    with warehouse.refuses(Unsupported, "data-evolution.enabled"):
+        sort_compact(table.plan_write()[0], "order", ["b"], None, CommitIdentity("user"))
+
+
+def test_partition_columns_stay(warehouse: Warehouse) -> None:
+    """A row can not move to another partition."""
+    table = warehouse.table("p", COLUMNS, partition_by=["c"], options=OPTIONS)
+    table.write(_rows((1, 10, "x"), (2, 20, "y")))
+    with warehouse.refuses(InvalidArgument, "partition column"):
+        _update(table, pc.field("k") == 1, {"c": "z"})
+    _update(table, pc.field("k") == 1, {"b": 11})
+    assert [row[:3] for row in _shown(table)] == [(1, 11, "x"), (2, 20, "y")]
+
+
+def test_schema_changes_between(table: lakebed.Table) -> None:
+    """Renamed and added columns are found in files of either kind."""
+    _update(table, pc.field("k") == 2, {"b": 22})
+    table.alter(lakebed.RenameColumn("b", "bb"))
+    table.alter(lakebed.AddColumn("d", "INT"))
+    assert table.to_arrow(columns=["bb", "d"]).to_pylist()[1] == {"bb": 22, "d": None}
+    table.compact(full=True)
+    assert sorted(table.to_arrow(columns=["bb"])["bb"].to_pylist()) == [10, 22, 30, 40]
+
+
+@pytest.mark.parametrize(
+    "options", [{"data-evolution.enabled": "true"}, {**OPTIONS, "deletion-vectors.enabled": "true"}]
+)
+def test_options_that_do_not_go_together(warehouse: Warehouse, options: dict[str, str]) -> None:
+    """Rows need ids, and can not be marked as deleted."""
+    with warehouse.refuses(InvalidOption, "data-evolution.enabled"):
+        warehouse.table("x", COLUMNS, options=options)
+
+
+_STEPS = st.lists(
+    st.tuples(st.just("write"), st.integers(1, 3))
+    | st.tuples(st.sampled_from(["b", "c"]), st.integers(0, 8))
+    | st.tuples(st.just("compact"), st.booleans()),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(max_examples=30)
+@given(_STEPS)
+def test_rows_are_what_a_model_says(steps: list[tuple[str, int]]) -> None:
+    """Random writes, changes and compactions: every row has its values and its id."""
+    table = lakebed.connect(f"memory://{uuid4()}").create_table("default.t", COLUMNS, options=OPTIONS)
+    model: list[list[object]] = []
+    for number, (what, value) in enumerate(steps):
+        if what == "write":
+            rows = [(len(model) + i, number, "new") for i in range(value)]
+            table.write(_rows(*rows))
+            model += [[*row, row[0]] for row in rows]
+        elif what == "compact":
+            table.compact(full=bool(value))
+        else:
+            _update(table, pc.field("k") >= value, {what: (new := number if what == "b" else str(number))})
+            for row in model[value:]:
+                row["kbc".index(what)] = new
+    found = sorted([list(row.values()) for row in table.to_arrow(columns=SHOWN[:4]).to_pylist()])
+    assert found == model
