@@ -21,7 +21,6 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from lakebed.commit.message import CommitMessage
 from lakebed.commit.written_files import WrittenFiles
 from lakebed.errors import Unsupported
 from lakebed.spark.leftovers import remove_leftovers
@@ -29,7 +28,7 @@ from lakebed.spark.place import open_table
 from lakebed.spark.process import prepare_worker
 from lakebed.spark.read import packed
 from lakebed.spark.types import empty_rows, spark_schema, to_transfer, transfer_schema
-from lakebed.spark.write import WriteTask, message_paths, revived
+from lakebed.spark.write import WriteTask, commit_job, made_by
 from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.change_read import ChangeRead
@@ -146,12 +145,6 @@ class _TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
         return _Made(json.dumps(self._task.run(iterator)))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        answers = [json.loads(made.answer) for made in messages if isinstance(made, _Made)]
-        for answer in answers:
-            if "error" in answer:
-                remove_leftovers(self._context, self._task.prefixes)
-                raise revived(answer["error"])
-        made = [CommitMessage.from_json(body) for answer in answers for body in answer["messages"]]
         context = self._context
         fileio, written = WrittenFiles.watch(context.fileio)
         replaced = None if self._overwrite is None else Overwrite.parse(context, self._overwrite)
@@ -163,17 +156,8 @@ class _TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
             written=written,
             states=self._task.states,
         )
-        written.note(message_paths(context, made))
-        try:
-            snapshot = commit.run(made)
-        except BaseException:
-            if not commit.may_be_visible:
-                written.take_back()
-                remove_leftovers(context, self._task.prefixes)
-            raise
-        if snapshot is not None:
-            remove_leftovers(context, self._task.prefixes, made)
-            commit.follow_up(made)
+        answers = [made.answer for made in messages if isinstance(made, _Made)]
+        commit_job(context, commit, written, self._task.prefixes, lambda: made_by(answers))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         remove_leftovers(self._context, self._task.prefixes)

@@ -7,7 +7,7 @@ task leaves behind that was killed, or ran twice, is found by the name of the jo
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from lakebed.spark.process import prepare_worker
 from lakebed.spark.types import empty_rows, to_precision
 from lakebed.table.bucket_modes import BucketMode, WritePart, bucket_mode
 from lakebed.table.bucket_state import BucketStates
+from lakebed.table.compact import RunPlans
 from lakebed.table.conform import Conformer
 from lakebed.table.context import TableContext
 from lakebed.table.overwrite import Overwrite
@@ -93,20 +94,11 @@ class WriteJob:
             return None
         needs_states = bucket_mode(context.schema, context.options) is not BucketMode.UNAWARE
         prefixes = (context.new_data_file_prefix(), context.new_changelog_file_prefix())
-        messages: list[CommitMessage] = []
-        try:
-            messages = self._make_files(spark, frame, commit.states() if needs_states else None, prefixes)
-            written.note(message_paths(context, messages))
-            snapshot = commit.run(messages)
-        except BaseException:
-            if not commit.may_be_visible:
-                written.take_back()
-                remove_leftovers(context, prefixes)
-            raise
-        if snapshot is not None:
-            remove_leftovers(context, prefixes, messages)
-            commit.follow_up(messages, spark_plans(lambda: spark))
-        return snapshot
+
+        def make() -> list[CommitMessage]:
+            return self._make_files(spark, frame, commit.states() if needs_states else None, prefixes)
+
+        return commit_job(context, commit, written, prefixes, make, spark_plans(lambda: spark))
 
     def _check_columns(self, frame: DataFrame) -> None:
         """Says what does not fit before anything runs."""
@@ -128,12 +120,40 @@ def run_tasks(task: WriteTask, frame: DataFrame) -> list[CommitMessage]:
     def make_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"answer": pa.array([json.dumps(task.run(batches))], pa.string())})
 
-    rows = frame.mapInArrow(make_files, "answer string").collect()
-    answers = [json.loads(row[0]) for row in rows]
-    for answer in answers:
+    return made_by(row[0] for row in frame.mapInArrow(make_files, "answer string").collect())
+
+
+def made_by(answers: Iterable[str]) -> list[CommitMessage]:
+    """What tasks say that they made, or the first error that one tells of."""
+    told = [json.loads(answer) for answer in answers]
+    for answer in told:
         if "error" in answer:
             raise revived(answer["error"])
-    return [CommitMessage.from_json(body) for answer in answers for body in answer["messages"]]
+    return [CommitMessage.from_json(body) for answer in told for body in answer["messages"]]
+
+
+def commit_job(
+    context: TableContext,
+    commit: WriteCommit,
+    written: WrittenFiles,
+    prefixes: tuple[str, str],
+    make_files: Callable[[], list[CommitMessage]],
+    run_plans: RunPlans | None = None,
+) -> Snapshot | None:
+    """Commits what the tasks of a job make, and removes whatever of it does not become part of the table."""
+    try:
+        messages = make_files()
+        written.note(message_paths(context, messages))
+        snapshot = commit.run(messages)
+    except BaseException:
+        if not commit.may_be_visible:
+            written.take_back()
+            remove_leftovers(context, prefixes)
+        raise
+    if snapshot is not None:
+        remove_leftovers(context, prefixes, messages)
+        commit.follow_up(messages, run_plans)
+    return snapshot
 
 
 @dataclass(frozen=True)
