@@ -159,10 +159,12 @@ class Committer:
 
     def _attempt(self, latest: Snapshot | None, changes: Changes, stamp: _Stamp, progress: Progress) -> Snapshot | None:
         """The published snapshot, or None when the id was taken by somebody else."""
-        fileio, written = WrittenFiles.watch(self.stores.fileio)
-        stores = MetadataStores.open(fileio, self.stores.paths, self.stores.compression)
+        fileio, written = WrittenFiles.watch_together(self.stores.fileio)
+        given = self.stores
+        stores = MetadataStores.open(fileio, given.paths, given.compression, given.manifest_cache)
         try:
             snapshot = self._build(stores, latest, changes, stamp)
+            written.make_durable()
             progress.may_be_visible = True
             progress.may_be_visible = self._publish(snapshot, progress) and self._is_in_line(latest, snapshot, changes)
         except BaseException:

@@ -1,14 +1,15 @@
-"""Remembers which files were written, so that a commit that fails can take them back."""
+"""Remembers which files were written: a failing commit takes them back, another makes them durable at once."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, cast
 
 from lakebed.errors import AlreadyExists, StorageError
 from lakebed.fileio.base import FileIO, OutputFile
+from lakebed.fileio.sync_later import SyncLater
 from lakebed.metadata.data_file import INDEX_SUFFIX
 
 _log = logging.getLogger(__name__)
@@ -17,8 +18,9 @@ _log = logging.getLogger(__name__)
 class WrittenFiles:
     """Stands in for a FileIO: passes everything on and notes each new file before it is written."""
 
-    def __init__(self, inner: FileIO) -> None:
+    def __init__(self, inner: FileIO, sync: Callable[[], None] = lambda: None) -> None:
         self._inner = inner
+        self._sync = sync
         self._paths: list[str] = []
 
     @staticmethod
@@ -26,6 +28,16 @@ class WrittenFiles:
         """The FileIO to hand on, and the watcher behind it."""
         watcher = WrittenFiles(inner)
         return cast(FileIO, watcher), watcher
+
+    @staticmethod
+    def watch_together(inner: FileIO) -> tuple[FileIO, WrittenFiles]:
+        """As `watch`, for files that are durable only after `make_durable`: no commit may name them before."""
+        watcher = WrittenFiles(*SyncLater.of(inner))
+        return cast(FileIO, watcher), watcher
+
+    def make_durable(self) -> None:
+        """Waits until all files so far would survive a power failure."""
+        self._sync()
 
     def open_output(self, path: str) -> OutputFile:
         with self._noted(path):

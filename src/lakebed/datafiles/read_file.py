@@ -78,21 +78,21 @@ class FileReader:
         rows_seen = 0
         for position, batch in self._physical(path, file, [*system, *evolution.file_fields], predicate, evolution):
             rows_seen += batch.num_rows
-            batch, places = _without(batch, position, deleted)
+            batch, places = _without(batch, position, deleted, with_places=bool(made_up or system))
             lifted = evolution.apply(batch.select([field.name for field in evolution.file_fields]))
             columns = []
             for field in self.wanted:
                 if field in made_up:
                     columns.append(pa.array(places) if field == ROW_INDEX else pa.repeat(path, len(places)))
                 elif field.name == SEQUENCE_NUMBER and self.orders_by_snapshot and not _is_compacted(file, path):
-                    columns.append(pa.repeat(pa.scalar(file.min_sequence_number, pa.int64()), len(places)))
+                    columns.append(pa.repeat(pa.scalar(file.min_sequence_number, pa.int64()), batch.num_rows))
                 elif field.name in SYSTEM_COLUMNS:
                     columns.append(_tracked(field, batch.column(field.name), file, places))
                 elif field.name in self.partition_keys:
-                    columns.append(pa.repeat(partition(field.name), len(places)))
+                    columns.append(pa.repeat(partition(field.name), batch.num_rows))
                 else:
                     columns.append(lifted.column(field.name))
-            yield position, _batch(columns, wanted_schema, len(places))
+            yield position, _batch(columns, wanted_schema, batch.num_rows)
         if predicate is None and rows_seen != file.row_count:
             raise CorruptFile(
                 f"data file {path} holds {rows_seen} rows, its manifest says {file.row_count}",
@@ -160,17 +160,21 @@ class FileReader:
             )
 
 
-def _without(batch: pa.RecordBatch, position: int, deleted: Positions) -> tuple[pa.RecordBatch, Positions]:
-    """Rows that are not deleted, and their positions. The batch begins at a position of the file."""
-    places = np.arange(position, position + batch.num_rows, dtype=np.int64)
-    start, stop = np.searchsorted(deleted, (position, position + batch.num_rows))
+def _without(
+    batch: pa.RecordBatch, position: int, deleted: Positions, *, with_places: bool
+) -> tuple[pa.RecordBatch, Positions]:
+    """Rows that are not deleted, and their positions if asked for. The batch begins at a position of the file."""
+    count = batch.num_rows
+    places = np.arange(position, position + count, dtype=np.int64) if with_places else NO_POSITIONS
+    start, stop = np.searchsorted(deleted, (position, position + count))
     if start == stop:
         return batch, places
-    keep = np.ones(batch.num_rows, dtype=np.bool_)
+    keep = np.ones(count, dtype=np.bool_)
     keep[deleted[start:stop] - position] = False
-    places = places[keep]
+    if with_places:
+        places = places[keep]
     if not batch.num_columns:
-        return _batch([], pa.schema([]), len(places)), places
+        return _batch([], pa.schema([]), count - int(stop - start)), places
     return batch.filter(pa.array(keep)), places
 
 

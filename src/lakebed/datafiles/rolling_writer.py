@@ -31,6 +31,7 @@ from lakebed.types.row_kind import is_retract
 _log = logging.getLogger(__name__)
 
 ROWS_BETWEEN_SIZE_CHECKS = 65536
+LEAST_ROWS_BETWEEN_SIZE_CHECKS = 1024
 
 _COMPRESSION_NAMES = {"zstd": "zst", "gzip": "gz", "none": ""}
 """Compressions that file names call otherwise."""
@@ -117,8 +118,9 @@ class RollingWriter:
     def write(self, rows: pa.RecordBatch) -> None:
         """Appends rows (key-value shape for a key), rolling to a new file when one is full."""
         try:
-            for offset in range(0, rows.num_rows, ROWS_BETWEEN_SIZE_CHECKS):
-                self._write_slice(rows.slice(offset, ROWS_BETWEEN_SIZE_CHECKS))
+            step = self._rows_between_size_checks(rows)
+            for offset in range(0, rows.num_rows, step):
+                self._write_slice(rows.slice(offset, step))
         except BaseException:
             self.abort()
             raise
@@ -143,6 +145,11 @@ class RollingWriter:
                 self._fileio.delete(self._path_of(name))
         except StorageError as error:
             _log.warning("left an unreferenced file behind: %s", error.message)
+
+    def _rows_between_size_checks(self, rows: pa.RecordBatch) -> int:
+        """Fewer where files are to be small, or rows are large."""
+        fitting = int(rows.num_rows) * self._rules.target_size_bytes // max(1, int(rows.nbytes))
+        return max(LEAST_ROWS_BETWEEN_SIZE_CHECKS, min(ROWS_BETWEEN_SIZE_CHECKS, fitting // 4))
 
     def _write_slice(self, rows: pa.RecordBatch) -> None:
         while rows.num_rows:

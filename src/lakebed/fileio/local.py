@@ -4,7 +4,8 @@ Durability, as chosen here:
 
 * A new file is synced, and so is its directory, when `write_bytes` or the `with` block of `open_output` ends. Writers
   may run on other machines than the committer, so nobody later could catch up on it. The directory's share is about
-  a quarter of the cost of a new file on ext4.
+  a quarter of the cost of a new file on ext4. Who writes many files at once makes them durable together instead
+  (`sync_later`), before anybody hears of them.
 * `create_exclusive` writes and syncs a hidden file beside the target, then gives it the target's name with link(2),
   which fails if the name is taken, and syncs the directory. Nobody ever sees part of the file.
 * Where there are no hard links, renameat2 with "do not replace" has the same effect. Where that is missing too the
@@ -28,7 +29,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakebed.errors import AlreadyExists, FileMissing, OutcomeUnknown, Unsupported
-from lakebed.fileio.base import FileStatus, OutputFile
+from lakebed.fileio.base import FileIO, FileStatus, OutputFile
 from lakebed.fileio.posix import (
     LINK_UNSUPPORTED,
     make_durable_directory,
@@ -40,7 +41,7 @@ from lakebed.fileio.posix import (
     write_new_file,
 )
 
-__all__ = ["LocalFileIO"]
+__all__ = ["LocalFileIO", "LocalOutputFile", "fresh_name", "list_names"]
 
 _WRITE_BUFFER_BYTES = 1 << 20
 
@@ -67,10 +68,10 @@ class LocalFileIO:
             return pa.OSFile(path, "rb")
 
     def open_output(self, path: str) -> OutputFile:
-        return _LocalOutputFile(path)
+        return LocalOutputFile(path)
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        with translated("write", path), _fresh_name(path):
+        with translated("write", path), fresh_name(path):
             write_new_file(path, data)
             sync_directory(os.path.dirname(path))
 
@@ -202,12 +203,16 @@ class LocalFileIO:
                 os.close(descriptor)
 
 
-class _LocalOutputFile(OutputFile):
-    """A file written in place: its name is fresh, so nobody looks at it before a snapshot names it."""
+class LocalOutputFile(OutputFile):
+    """A file written in place: its name is fresh, so nobody looks at it before a snapshot names it.
 
-    def __init__(self, path: str) -> None:
+    Without `sync` it is complete when it is closed, and durable when somebody else has seen to it.
+    """
+
+    def __init__(self, path: str, *, sync: bool = True) -> None:
         super().__init__(path)
-        with translated("write", path), _fresh_name(path):
+        self._sync = sync
+        with translated("write", path), fresh_name(path):
             try:
                 self._file = open(path, "xb", buffering=_WRITE_BUFFER_BYTES)  # noqa: SIM115 - closed in `_complete`
             except FileNotFoundError:
@@ -221,14 +226,30 @@ class _LocalOutputFile(OutputFile):
     def _complete(self) -> None:
         with translated("write", self.path):
             self._file.flush()
-            os.fsync(self._file.fileno())
+            if self._sync:
+                os.fsync(self._file.fileno())
             self._file.close()
-            sync_directory(os.path.dirname(self.path))
+            if self._sync:
+                sync_directory(os.path.dirname(self.path))
 
     def _discard(self) -> None:
         with contextlib.suppress(OSError):  # closing flushes what is left, which fails again on a full disk
             self._file.close()
         _unlink_quietly(self.path)
+
+
+def list_names(fileio: FileIO, path: str) -> list[str]:
+    """Names in a directory of any storage; on a local disk without a look at each file, which takes most of the time.
+
+    Tables that are written every second have thousands of snapshots, and look at their numbers after each commit.
+    """
+    if not isinstance(fileio, LocalFileIO):
+        return [status.name for status in fileio.list_directory(path)]
+    with translated("list", path):
+        try:
+            return os.listdir(path)
+        except _ABSENT:
+            return []
 
 
 def _give_name(temporary: str, target: str, data: bytes) -> bool:
@@ -310,7 +331,8 @@ def _reading(path: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _fresh_name(path: str) -> Iterator[None]:
+def fresh_name(path: str) -> Iterator[None]:
+    """Says of a name that is taken that it is."""
     try:
         yield
     except FileExistsError as error:

@@ -21,6 +21,7 @@ __all__ = [
     "rename_if_absent",
     "storage_error",
     "sync_directory",
+    "sync_file",
     "temporary_path",
     "translated",
     "write_new_file",
@@ -105,9 +106,10 @@ def make_durable_directory(path: str) -> None:
         sync_directory(os.path.dirname(directory))
 
 
-def write_new_file(path: str, data: bytes) -> None:
+def write_new_file(path: str, data: bytes, *, sync: bool = True) -> None:
     """Create a file that must not exist yet, with this content on disk. Parents are made as needed; the name itself
-    is durable only after `sync_directory` of the parent. A failure leaves no file behind.
+    is durable only after `sync_directory` of the parent. A failure leaves no file behind. Without `sync` nothing is
+    durable yet.
     """
     try:
         file = open(path, "xb")  # noqa: SIM115 - closed by the `with` below, in both branches
@@ -118,11 +120,21 @@ def write_new_file(path: str, data: bytes) -> None:
         with file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                os.fsync(file.fileno())
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(path)
         raise
+
+
+def sync_file(path: str) -> None:
+    """Make the content of a file durable, whoever wrote it."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def rename_if_absent(source: str, target: str) -> None:

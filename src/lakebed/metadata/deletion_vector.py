@@ -14,7 +14,7 @@ from __future__ import annotations
 import array
 import struct
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -103,9 +103,10 @@ def _length_of(vector: bytes) -> int:
 class DeletionVectorStore:
     """Reads and writes the index files of one table that hold deletion vectors."""
 
-    def __init__(self, fileio: FileIO, paths: TablePaths) -> None:
+    def __init__(self, fileio: FileIO, paths: TablePaths, new_id: Callable[[], object] = uuid4) -> None:
         self._fileio = fileio
         self._paths = paths
+        self._new_id = new_id
 
     def places(self, entries: Iterable[IndexEntry]) -> dict[str, VectorPlace]:
         """Where the vectors of data files lie, by the names of the data files."""
@@ -152,7 +153,7 @@ class DeletionVectorStore:
         return entries
 
     def _write(self, partition: bytes, bucket: int, body: bytes, ranges: tuple[DeletionVectorRange, ...]) -> IndexEntry:
-        name = f"index-{uuid4()}-0"
+        name = f"index-{self._new_id()}-0"
         self._fileio.write_bytes(self._paths.index_file(name), body)
         return IndexEntry(partition, bucket, DELETION_VECTORS_INDEX, name, len(body), len(ranges), ranges)
 

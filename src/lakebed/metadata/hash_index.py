@@ -6,7 +6,7 @@ bucket of one partition. What a hash is computed from, and which bucket a key go
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from uuid import uuid4
 
 import numpy as np
@@ -51,9 +51,10 @@ def hash_entries(stores: MetadataStores, snapshot: Snapshot | None) -> HashEntri
 class HashIndexStore:
     """Reads and writes HASH index files of one table."""
 
-    def __init__(self, fileio: FileIO, paths: TablePaths) -> None:
+    def __init__(self, fileio: FileIO, paths: TablePaths, new_id: Callable[[], object] = uuid4) -> None:
         self._fileio = fileio
         self._paths = paths
+        self._new_id = new_id
 
     def path(self, entry: IndexEntry) -> str:
         """Where an index file lies."""
@@ -61,7 +62,7 @@ class HashIndexStore:
 
     def write(self, partition: bytes, bucket: int, hashes: Hashes) -> IndexEntry:
         """Write the index of one bucket to a new file."""
-        name = f"index-{uuid4()}-0"
+        name = f"index-{self._new_id()}-0"
         data = encode_hashes(hashes)
         self._fileio.write_bytes(self._paths.index_file(name), data)
         return IndexEntry(partition, bucket, HASH_INDEX, name, len(data), len(hashes))

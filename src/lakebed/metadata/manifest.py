@@ -26,6 +26,7 @@ from lakebed.metadata.avro_container import (
 )
 from lakebed.metadata.corruption import checked_size
 from lakebed.metadata.data_file import DataFile, data_file_builders, data_file_schema, data_file_to_record
+from lakebed.metadata.manifest_cache import ManifestCache
 from lakebed.metadata.manifest_list import ManifestMeta
 from lakebed.metadata.paths import TablePaths
 from lakebed.metadata.stats import partition_stats
@@ -113,11 +114,19 @@ def _inconsistent(entry: ManifestEntry, how: str) -> CorruptFile:
 class ManifestStore:
     """Reads and writes manifests of one table."""
 
-    def __init__(self, fileio: FileIO, paths: TablePaths, compression: str = "zstd", level: int = 1) -> None:
+    def __init__(
+        self,
+        fileio: FileIO,
+        paths: TablePaths,
+        compression: str = "zstd",
+        level: int = 1,
+        cache: ManifestCache | None = None,
+    ) -> None:
         self._fileio = fileio
         self._paths = paths
         self._compression = codec_name(compression)
         self._level = level
+        self._cache = cache
 
     def write(
         self,
@@ -145,8 +154,14 @@ class ManifestStore:
     def read(self, file_name: str, size_bytes: int | None = None) -> list[ManifestEntry]:
         """The entries of a manifest; `size_bytes` is the size that its manifest list records."""
         path = self._paths.manifest_file(file_name)
+        known = self._cache.get(path, size_bytes) if self._cache is not None else None
+        if known is not None:
+            return known
         data = checked_size(self._fileio.read_bytes(path), size_bytes, path)
-        return decode(data, _SCHEMA, path)
+        entries: list[ManifestEntry] = decode(data, _SCHEMA, path)
+        if self._cache is not None:
+            self._cache.put(path, len(data), entries)
+        return entries
 
     def delete(self, file_name: str) -> bool:
         """Delete a manifest that no list names; false when it was gone already."""

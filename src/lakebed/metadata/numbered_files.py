@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from lakebed.errors import FileMissing
 from lakebed.fileio.base import FileIO
+from lakebed.fileio.local import list_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class NumberedFiles:
 
     def ids(self) -> list[int]:
         """All ids, ascending, by listing the directory."""
-        names = (status.name for status in self.fileio.list_directory(self.directory))
+        names = list_names(self.fileio, self.directory)
         return sorted(
             int(number)
             for prefix, _, number in (name.partition("-") for name in names)

@@ -9,6 +9,7 @@ from lakebed.metadata.changelog import ChangelogStore
 from lakebed.metadata.consumer import ConsumerStore
 from lakebed.metadata.index_manifest import IndexManifestStore
 from lakebed.metadata.manifest import ManifestStore
+from lakebed.metadata.manifest_cache import ManifestCache
 from lakebed.metadata.manifest_list import ManifestListStore
 from lakebed.metadata.paths import TablePaths
 from lakebed.metadata.snapshot import SnapshotStore
@@ -29,19 +30,23 @@ class MetadataStores:
     consumers: ConsumerStore
     changelogs: ChangelogStore
     compression: str
+    manifest_cache: ManifestCache | None = None
 
     @staticmethod
-    def open(fileio: FileIO, paths: TablePaths, compression: str = "zstd") -> MetadataStores:
+    def open(
+        fileio: FileIO, paths: TablePaths, compression: str = "zstd", cache: ManifestCache | None = None
+    ) -> MetadataStores:
         """The stores of the table at `paths`; new manifests are compressed as asked."""
         return MetadataStores(
             fileio,
             paths,
             SnapshotStore(fileio, paths),
-            ManifestStore(fileio, paths, compression),
+            ManifestStore(fileio, paths, compression, cache=cache),
             ManifestListStore(fileio, paths, compression),
             IndexManifestStore(fileio, paths, compression),
             TagStore(fileio, paths),
             ConsumerStore(fileio, paths),
             ChangelogStore(fileio, paths),
             compression,
+            cache,
         )

@@ -9,12 +9,16 @@ options go together is no matter of this file; the parts they configure know tha
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Collection, Mapping
 
 from lakebed.errors import InvalidOption, did_you_mean
 from lakebed.options.option import ON_CREATE, FieldOption, Option
 from lakebed.options.table import OPTIONS, find_option, known_keys
 from lakebed.options.view import Options
+
+_USER_FRAME = 3
+"""Warnings point at whoever called the method of ours that checks its options."""
 
 __all__ = ["check_options", "check_unchanged", "is_custom", "unhonoured_for_read", "unhonoured_for_write"]
 
@@ -46,6 +50,11 @@ def check_options(
         text = option.text(value)
         if not option.honours(option.parse(text)):
             raise option.refusal(option.parse(text))
+        if text in option.ignored_choices:
+            warnings.warn(
+                f"option `{proper}` = `{text}` has no meaning any more and was left out", stacklevel=_USER_FRAME
+            )
+            continue
         if checked.get(proper, text) != text:
             raise InvalidOption(
                 f"options `{given_as[proper]}` and `{key}` are the same option with two values",
@@ -61,6 +70,8 @@ def is_custom(key: str) -> bool:
         return False
     if key.startswith(("avro.", "orc.", "parquet.")):
         return True  # settings of the libraries that other engines write files with
+    if key.startswith("log."):
+        return True  # settings of the log system beside a table that Paimon once had
     return not difflib.get_close_matches(key, known_keys(key), n=1, cutoff=0.6)
 
 

@@ -73,7 +73,8 @@ _PATTERNS: Final = {
 class Option(Generic[T_co]):
     """One entry of the option table.
 
-    `choices` are the texts a CHOICE may have, of which only `honoured_choices` work here (empty: all of them).
+    `choices` are the texts a CHOICE may have, of which only `honoured_choices` work here (empty: all of them);
+    `ignored_choices` are taken with a warning, and forgotten.
     `pattern` is a regular expression for texts with a form, which `form` describes. `minimum` and `maximum` bound
     INTEGER values; the defaults are what a Java int holds. `scope` says where the option may be given. `affects`
     says what would go wrong, reads or writes, if a value of another engine's table were ignored. `instead` tells the
@@ -86,6 +87,7 @@ class Option(Generic[T_co]):
     help: str
     choices: Names = ()
     honoured_choices: Names = ()
+    ignored_choices: Names = ()
     pattern: str = ""
     form: str = ""
     minimum: int = -INT_MAX - 1

@@ -7,7 +7,6 @@ from typing import Final
 from lakebed.options.option import ON_READ, ON_WRITE, READS, Kind, Option
 from lakebed.units import LONG_MAX, MIB
 
-_CHANGES: Final = "read changes with `t.changes(since=..., until=...)`"
 _BRANCHES: Final = "leave the option out: a branch that can not be read is always an error here"
 _TRAVEL: Final = "choose the state with `t.at(snapshot=...)`, `t.at(tag=...)` or `t.at(timestamp=...)`"
 _FILTER: Final = "filter the rows: `t.to_arrow(filter=...)`"
@@ -307,8 +306,8 @@ READ_CHANGELOG = Option(
     "read.changelog",
     Kind.BOOLEAN,
     False,
-    "Return each row's kind as a column.",
-    instead=_CHANGES,
+    "Return each row's kind as a column `rowkind` in front, and rows that went as well, as `t$audit_log` does.",
+    honoured=True,
     scope=ON_READ,
     affects=READS,
 )

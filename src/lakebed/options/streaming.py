@@ -137,6 +137,16 @@ READ_STREAM_MAXTRIGGERDELAYMS = Option[int | None](
     honoured=True,
     scope=ON_READ,
 )
+READ_CHANGE_FEED = Option(
+    "read.change-feed",
+    Kind.BOOLEAN,
+    False,
+    "Let streams on Spark show `_change_type`, `_commit_version` and `_commit_timestamp` behind the columns.",
+    aliases=("readChangeFeed",),
+    honoured=True,
+    scope=ON_READ,
+    paimon="ours",
+)
 SCAN_REMOVE_NORMALIZE = Option(
     "scan.remove-normalize",
     Kind.BOOLEAN,

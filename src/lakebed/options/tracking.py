@@ -11,7 +11,10 @@ _EVOLUTION: Final = "leave the option out; the result is the same"
 _BLOBS: Final = "blob files are not available in this version; store the bytes in a BYTES column"
 _VECTOR_STORE: Final = "vector files are not available in this version; store vectors in an ARRAY column"
 _CHAINS: Final = "chain tables are not available in this version; write into one table"
-_CDC: Final = "change capture is not available in this version; write row kinds with `t.write(..., row_kind=...)`"
+_CDC: Final = (
+    "a sync changes columns before it writes rows, so nothing is waited for; rows that do not fit go by its policy "
+    "`incompatible`"
+)
 _VARIANT: Final = "variant columns are not stored in shredded form here; leave the option out"
 _MAPS: Final = "maps are stored as key-value lists here; leave the option out"
 
@@ -262,7 +265,23 @@ CDC_UPDATE_AS = Option(
     "delete-insert",
     "Whether a captured update is written as `-D`, `+I` or as `-U`, `+U`.",
     choices=("delete-insert", "update"),
-    instead=_CDC,
+    honoured=True,
     scope=ON_WRITE,
+    paimon="ours",
+)
+LAKEBED_CDC_COLUMNS = Option[str | None](
+    "lakebed.cdc.columns",
+    Kind.TEXT,
+    None,
+    "Which columns of a source the table's columns follow, as JSON; kept by the sync itself.",
+    honoured=True,
+    paimon="ours",
+)
+LAKEBED_CDC_BACKFILL = Option[str | None](
+    "lakebed.cdc.backfill",
+    Kind.TEXT,
+    None,
+    "Values that rows are still to get in columns that a source has added, as JSON; kept by the sync itself.",
+    honoured=True,
     paimon="ours",
 )

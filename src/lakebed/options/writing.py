@@ -9,16 +9,17 @@ from lakebed.units import KIB, LONG_MAX, MIB
 
 _MEMORY: Final = "Arrow manages memory here; use `write-buffer-size` to bound what a writer holds"
 _SPILL: Final = "only write buffers of tables with a key go to disk; use `write-buffer-size` to bound what they hold"
-_ROLLING: Final = "set `target-file-size` and choose when to commit"
 
 WRITE_MODE = Option[str | None](
     "write-mode",
     Kind.CHOICE,
     None,
-    "Whether a writer commits once at its end (`batch`) or again and again (`stream`).",
+    "Whether a writer commits once at its end (`batch`) or again and again (`stream`). Without it, streams commit each "
+    "micro-batch and other writers once. `change-log` and `append-only` are of old and mean nothing any more.",
     choices=("batch", "stream", "change-log", "append-only"),
-    instead="every `t.write(...)` is one commit; call it as often as rows should become visible",
-    scope=frozenset({"write"}),
+    ignored_choices=("change-log", "append-only"),
+    honoured=True,
+    scope=ON_WRITE,
     paimon="differs: Paimon knew it until 0.5, with other values",
 )
 WRITE_BUFFER_SIZE = Option(
@@ -226,8 +227,8 @@ SINK_ROLLING_POLICY_FILE_SIZE = Option[int | None](
     "sink.rolling-policy.file-size",
     Kind.SIZE,
     None,
-    "Target file size of one write.",
-    instead=_ROLLING,
+    "Size at which a writer begins another file, in place of `target-file-size`; compactions keep to the latter.",
+    honoured=True,
     scope=ON_WRITE,
     paimon="ours",
 )
@@ -235,8 +236,8 @@ SINK_ROLLING_POLICY_ROLLOVER_INTERVAL = Option[int | None](
     "sink.rolling-policy.rollover-interval",
     Kind.DURATION,
     None,
-    "Longest time that written rows wait for their commit.",
-    instead=_ROLLING,
+    "Longest time that written rows wait for their commit: the longest interval between micro-batches of a stream.",
+    honoured=True,
     scope=ON_WRITE,
     paimon="ours",
 )
@@ -244,8 +245,8 @@ SINK_ROLLING_POLICY_CHECK_INTERVAL = Option[int | None](
     "sink.rolling-policy.check-interval",
     Kind.DURATION,
     None,
-    "How often that time is looked at.",
-    instead=_ROLLING,
+    "How often that time is looked at, by writers to which rows come one batch after the other.",
+    honoured=True,
     scope=ON_WRITE,
     paimon="ours",
 )

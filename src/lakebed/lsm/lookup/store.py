@@ -34,6 +34,10 @@ Accept = Callable[[DataFile, pa.RecordBatch], npt.NDArray[np.bool_]]
 """Which of the rows that a file holds count."""
 
 
+_MOST_COUNTED = 10_000
+"""Files whose readings are counted; those that were read longest ago are forgotten."""
+
+
 @dataclass(frozen=True, slots=True)
 class LookupLimits:
     """Space and time that copies may take, and memory while they are made."""
@@ -57,6 +61,7 @@ class LookupStore:
         self._clock = clock
         self._names = itertools.count()
         self._copies: OrderedDict[str, _Copy] = OrderedDict()
+        self._rows_read: OrderedDict[str, int] = OrderedDict()
         self._lock = threading.Lock()
 
     def find(
@@ -96,6 +101,18 @@ class LookupStore:
                 parts += rows
                 owners.append(open_rows[hits])
         return found, _in_key_order(parts, owners, schema)
+
+    def is_worth_a_copy(self, file: DataFile) -> bool:
+        """Whether as many rows of the file were read without a copy as it holds: so others will be asked for."""
+        with self._lock:
+            return self._rows_read.get(file.file_name, 0) >= max(1, file.row_count)
+
+    def note_reading(self, file: DataFile, row_count: int) -> None:
+        """Counts rows of a file that were read without a copy."""
+        with self._lock:
+            self._rows_read[file.file_name] = self._rows_read.pop(file.file_name, 0) + row_count
+            if len(self._rows_read) > _MOST_COUNTED:
+                self._rows_read.popitem(last=False)
 
     @cached_property
     def directory(self) -> str:

@@ -1,0 +1,37 @@
+"""Manifests that are remembered: the same entries, within bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lakebed.metadata import manifest_cache
+from lakebed.metadata.manifest_cache import ManifestCache
+
+
+def test_entries_come_back_as_a_list_of_their_own() -> None:
+    """Whoever changes what they got changes nothing here; a file of another size is another file."""
+    cache = ManifestCache()
+    entries: list[Any] = ["a", "b"]
+    cache.put("m", 10, entries)
+    found = cache.get("m", 10)
+    assert found == entries
+    assert found is not None
+    found.clear()
+    assert cache.get("m", None) == entries
+    assert cache.get("m", 11) is None
+    assert cache.get("n", None) is None
+
+
+def test_the_least_used_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more is kept than fits, and nothing large."""
+    monkeypatch.setattr(manifest_cache, "_MOST_BYTES", 30)
+    monkeypatch.setattr(manifest_cache, "_LARGEST_BYTES", 20)
+    cache = ManifestCache()
+    for name in ("a", "b", "c"):
+        cache.put(name, 10, [])
+    cache.put("large", 21, [])
+    cache.get("a", None)
+    cache.put("d", 10, [])
+    assert [name for name in ("a", "b", "c", "d", "large") if cache.get(name, None) is not None] == ["a", "c", "d"]
