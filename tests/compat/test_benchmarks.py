@@ -20,8 +20,13 @@ ROOT = Path(__file__).parents[2]
         "lookup_changelog",
         "memory",
         "merge_read",
+        pytest.param("cdc_postgres_source", marks=pytest.mark.nightly),
+        pytest.param("deletion_vectors", marks=pytest.mark.spark),
+        pytest.param("dynamic_buckets", marks=pytest.mark.spark),
         pytest.param("spark_read", marks=pytest.mark.spark),
         pytest.param("spark_upsert", marks=pytest.mark.spark),
+        pytest.param("stream_latency", marks=[pytest.mark.spark, pytest.mark.nightly]),
+        pytest.param("stream_thousand", marks=[pytest.mark.spark, pytest.mark.nightly]),
     ],
 )
 def test_benchmark_runs(name: str) -> None:
@@ -30,7 +35,10 @@ def test_benchmark_runs(name: str) -> None:
         "__init__",
         "append_table",
         "bucket_hash",
+        "cdc_postgres_source",
         "compaction",
+        "deletion_vectors",
+        "dynamic_buckets",
         "keyed_write",
         "lookup_changelog",
         "memory",
@@ -40,6 +48,9 @@ def test_benchmark_runs(name: str) -> None:
         "spark_read",
         "spark_upsert",
         "spark_worker",
+        "stream_latency",
+        "stream_thousand",
+        "stream_worker",
     }
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.{name}", "--small", "--json"],

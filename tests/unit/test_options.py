@@ -372,7 +372,6 @@ def test_bad_value_is_explained(key: str, value: object, expected: str) -> None:
         ("chain-table.enabled", "true"),
         ("snapshot.watermark-idle-timeout", "1 h"),
         ("partition.idle-time-to-done", "1 h"),
-        ("write-mode", "batch"),
         ("sink.parallelism", "4"),
         ("file-index.rtree.columns", "a"),
         ("metadata.iceberg.storage", "table-location"),

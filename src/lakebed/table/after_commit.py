@@ -26,11 +26,11 @@ _TAG_CHECK_INTERVAL_MS = MINUTE_MS
 """Looking at tags means reading all of them, so it is not done after every commit of a busy writer."""
 
 
-def tidy_up(context: TableContext, identity: CommitIdentity) -> None:
-    """Makes the tags that are due, then lets go what has had its time."""
-    _quietly(context, "tag was made", lambda: create_due_tags(context, is_batch=not identity.is_replayable))
+def tidy_up(context: TableContext, identity: CommitIdentity, is_batch: bool) -> None:
+    """Makes the tags that are due, then lets go what has had its time. `is_batch`: no more commits are to come."""
+    _quietly(context, "tag was made", lambda: create_due_tags(context, is_batch=is_batch))
     _quietly(context, "consumer expired", lambda: _expire_consumers(context))
-    expire_partitions(context, identity, is_batch=not identity.is_replayable)
+    expire_partitions(context, identity, is_batch=is_batch)
     expire_quietly(
         context.name, table_files(context), lambda: RetentionRules.of(context.options, context.clock.now_ms())
     )

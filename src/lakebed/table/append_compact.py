@@ -9,8 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -40,9 +39,10 @@ from lakebed.options import (
 )
 from lakebed.schema.system_columns import TRACKING_FIELDS
 from lakebed.table.column_files import check_ranges, files_by_range, joined_file
-from lakebed.table.compact import Keep, Tell, in_buckets
+from lakebed.table.compact import Keep, in_buckets
 from lakebed.table.context import TableContext
-from lakebed.table.read import SplitReader, parallelism
+from lakebed.table.pieces import PieceWork, RunPieces, Tell
+from lakebed.table.read import SplitReader
 from lakebed.table.splits import Split, Vectors
 from lakebed.table.vectors import vectors_at
 from lakebed.table.write_files import file_layout
@@ -62,10 +62,6 @@ class PickedFiles:
     vectors: Vectors = field(default_factory=dict, hash=False)
 
 
-RunGroups = Callable[[TableContext, Sequence[PickedFiles]], list[CommitMessage] | None]
-"""Rewrites groups of files elsewhere, with `compact_files`; None when they had better be rewritten here."""
-
-
 @dataclass(frozen=True)
 class AppendCompactor:
     """Compacts one table. `keep` chooses among its live entries; `full` takes all that is worth it at all."""
@@ -73,7 +69,7 @@ class AppendCompactor:
     context: TableContext
     full: bool = False
     keep: Keep | None = None
-    run_groups: RunGroups | None = None
+    run_pieces: RunPieces | None = None
     tell: Tell | None = None
 
     def run(self, identity: CommitIdentity) -> Snapshot | None:
@@ -117,7 +113,8 @@ class AppendCompactor:
         fileio, written = WrittenFiles.watch(self.context.fileio)
         progress = Progress()
         try:
-            messages = self._rewritten(picked, fileio)
+            work = PieceWork(self.context, fileio, written, self.run_pieces, self.tell)
+            messages = work.run(picked, stored_bytes(picked), compact_files)
             snapshot = commit_rewritten(self.context, picked, messages, identity, progress)
         except BaseException:
             if not progress.may_be_visible:
@@ -131,19 +128,6 @@ class AppendCompactor:
             }
         )
         return snapshot
-
-    def _rewritten(self, picked: Sequence[PickedFiles], fileio: FileIO) -> list[CommitMessage]:
-        elsewhere = None if self.run_groups is None else self.run_groups(self.context, picked)
-        if elsewhere is not None:
-            return elsewhere
-        tell = self.tell or (lambda count, total: None)
-        tell(0, len(picked))
-        messages: list[CommitMessage] = []
-        with ThreadPoolExecutor(min(len(picked), parallelism(self.context.options))) as pool:
-            for message in pool.map(lambda item: compact_files(self.context, item, fileio), picked):
-                messages.append(message)
-                tell(len(messages), len(picked))
-        return messages
 
     def _rules(self, vectors: Vectors) -> SmallFileRules:
         options = self.context.options
@@ -206,15 +190,20 @@ def commit_rewritten(
     )
 
 
-def compact_files(context: TableContext, picked: PickedFiles, fileio: FileIO) -> CommitMessage:
+def stored_bytes(picked: Sequence[PickedFiles]) -> int:
+    """The size of all picked files."""
+    return sum(file.size_bytes for item in picked for file in item.files)
+
+
+def compact_files(context: TableContext, picked: PickedFiles, fileio: FileIO) -> list[CommitMessage]:
     """Rewrites files as one run of new ones. May run in a task; nothing is visible before somebody commits."""
     if context.options[DATA_EVOLUTION_ENABLED]:
         place = ManifestEntry(EntryKind.ADD, picked.partition, picked.bucket, picked.total_buckets, picked.files[0])
-        return replaced_by(picked, [joined_file(context, place, picked.files, fileio)])
+        return [replaced_by(picked, [joined_file(context, place, picked.files, fileio)])]
     writer = rewriter(context, picked, fileio)
     for batch in stored_rows(context, picked):
         writer.write(batch)
-    return replaced_by(picked, writer.close())
+    return [replaced_by(picked, writer.close())]
 
 
 def stored_rows(context: TableContext, picked: PickedFiles) -> Iterator[pa.RecordBatch]:
@@ -257,10 +246,10 @@ def replaced_by(picked: PickedFiles, files: Sequence[DataFile]) -> CommitMessage
 __all__ = [
     "AppendCompactor",
     "PickedFiles",
-    "RunGroups",
     "commit_rewritten",
     "compact_files",
     "replaced_by",
     "rewriter",
+    "stored_bytes",
     "stored_rows",
 ]

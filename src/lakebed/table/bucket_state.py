@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -10,7 +11,7 @@ from lakebed.commit.sequence_state import kept_number
 from lakebed.errors import CommitConflict, FileMissing, NotFound
 from lakebed.metadata.entries import delta_entries, live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
-from lakebed.metadata.snapshot import Snapshot
+from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.metadata.stores import MetadataStores
 
 
@@ -21,7 +22,8 @@ class BucketStates:
     snapshot: Snapshot | None = None
     _max_sequence: dict[tuple[bytes, int], int] = field(default_factory=dict)
     _bucket_counts: dict[bytes, int] = field(default_factory=dict)
-    _runs: dict[tuple[bytes, int], frozenset[str]] = field(default_factory=dict)
+    _runs: dict[tuple[bytes, int], Counter[str]] = field(default_factory=dict)
+    """How many files each run of a bucket has; never changed in place, since states share them."""
     _numbers_left_out: int = 0
     _highest_kept: int | None = None
 
@@ -59,6 +61,10 @@ class BucketStates:
         """The same state with so many sequence numbers left to others who write to the same buckets."""
         return replace(self, _numbers_left_out=count)
 
+    def without_runs(self) -> BucketStates:
+        """The same state for those who only number rows: it travels to every task."""
+        return replace(self, _runs={})
+
     def run_count(self, partition: bytes, bucket: int) -> int:
         """Sorted runs of a bucket."""
         return len(self._runs.get((partition, bucket), ()))
@@ -77,7 +83,7 @@ class BucketStates:
             )
 
     def advanced_to(self, stores: MetadataStores, latest: Snapshot | None) -> BucketStates:
-        """The state at a later snapshot; cheap when only appends lie in between."""
+        """The state at a later snapshot; cheap when only appends and compactions lie in between."""
         if latest == self.snapshot:
             return self
         if self._highest_kept is not None and kept_number(latest) is not None:
@@ -91,7 +97,9 @@ class BucketStates:
             for snapshot_id in range(self.snapshot_id + 1, latest.id + 1):
                 snapshot = latest if snapshot_id == latest.id else stores.snapshots.get(snapshot_id)
                 entries = delta_entries(stores, snapshot)
-                if any(entry.kind == EntryKind.DELETE for entry in entries):
+                # Compactions keep the highest number of a bucket, or leave out what had it: lower ones are free then,
+                # but none is taken twice if they are not used.
+                if snapshot.commit_kind != CommitKind.COMPACT and any(e.kind == EntryKind.DELETE for e in entries):
                     return BucketStates.load(stores, latest)
                 states._add(entries)
         except (NotFound, FileMissing):  # expired in the meantime
@@ -108,14 +116,22 @@ class BucketStates:
             return False
 
     def _add(self, entries: Iterable[ManifestEntry]) -> None:
+        changed: dict[tuple[bytes, int], Counter[str]] = {}
         for entry in entries:
             bucket = (entry.partition, entry.bucket)
+            # A file of level 0 is a run by itself; those of a higher level are one together.
+            run = entry.file.file_name if entry.file.level == 0 else f"level {entry.file.level}"
+            runs = changed.setdefault(bucket, Counter())
+            runs[run] += 1 if entry.kind == EntryKind.ADD else -1
+            if entry.kind == EntryKind.DELETE:
+                continue
             self._max_sequence[bucket] = max(self._max_sequence.get(bucket, -1), entry.file.max_sequence_number)
             if entry.total_buckets > 0:
                 self._bucket_counts[entry.partition] = entry.total_buckets
-            # A file of level 0 is a run by itself; those of a higher level are one together.
-            run = entry.file.file_name if entry.file.level == 0 else f"level {entry.file.level}"
-            self._runs[bucket] = self._runs.get(bucket, frozenset()) | {run}
+        for bucket, runs in changed.items():
+            before = self._runs.get(bucket, Counter())
+            counts = {run: before[run] + runs[run] for run in {*before, *runs}}
+            self._runs[bucket] = Counter({run: count for run, count in counts.items() if count > 0})
 
 
 def _of_partitions(partitions: Collection[bytes], entries: list[ManifestEntry]) -> list[ManifestEntry]:

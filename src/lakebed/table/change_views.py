@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lakebed.changelog.binlog import packed_events, packed_schema
 from lakebed.errors import InvalidOption
-from lakebed.options import TABLE_READ_SEQUENCE_NUMBER_ENABLED
+from lakebed.options import READ_CHANGELOG, TABLE_READ_SEQUENCE_NUMBER_ENABLED
 from lakebed.schema import system_columns
 from lakebed.table.context import TableContext
 from lakebed.table.views import AUDIT_LOG, BINLOG
@@ -147,13 +147,17 @@ class Binlog(ChangeView):
 
 
 def view_of(context: TableContext) -> ChangeView:
-    """The form that the table's name asks for."""
-    return {AUDIT_LOG: AuditLog, BINLOG: Binlog}.get(context.view, PlainRows)(context)
+    """The form that the table's name asks for, or an option."""
+    return {AUDIT_LOG: AuditLog, BINLOG: Binlog}.get(_form(context), PlainRows)(context)
 
 
 def shows_changes(context: TableContext) -> bool:
-    """Whether the table's name asks for another form than plain rows."""
-    return context.view in (AUDIT_LOG, BINLOG)
+    """Whether another form than plain rows is asked for."""
+    return _form(context) in (AUDIT_LOG, BINLOG)
+
+
+def _form(context: TableContext) -> str:
+    return AUDIT_LOG if not context.view and context.options[READ_CHANGELOG] else context.view
 
 
 def packed_changes(context: TableContext, changes: pa.Table) -> pa.Table:

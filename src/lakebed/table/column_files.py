@@ -85,32 +85,41 @@ class ColumnChanges:
 
     def messages(self, changed: pa.Table) -> list[CommitMessage]:
         """Files for the new versions of rows, which bring their ids along. Nothing is visible yet."""
-        ids = np.asarray(changed.column(ROW_ID.name)).astype(np.int64)
-        rows = self._conformed(changed.select([field.name for field in self.context.schema.fields]))
-        order = np.argsort(ids, kind="stable")
-        ids, rows = ids[order], rows.take(pa.array(order))
-        made = []
-        for part in self._ranges():
-            start, stop = np.searchsorted(ids, (part.first, part.first + part.count))
-            if start < stop:
-                file = self._column_file(part, ids[start:stop] - part.first, rows.slice(start, stop - start))
-                if file is not None:
-                    entry = part.entry
-                    made.append(CommitMessage(entry.partition, entry.bucket, entry.total_buckets, 0, (file,)))
-        return made
+        ids, rows = self._in_order(changed)
+        return [message for part in self.ranges() for message in self._of_range(part, ids, rows)]
+
+    def messages_in(self, part: RowRange, changed: pa.Table) -> list[CommitMessage]:
+        """The same for rows of one range. May run in a task."""
+        return self._of_range(part, *self._in_order(changed))
 
     def guard(self, messages: Sequence[CommitMessage]) -> Callable[[Sequence[ManifestEntry]], None]:
         """Raises, when it is given the live files of a commit, if somebody has changed one of the ranges meanwhile."""
         touched = {first_row_id(file) for message in messages for file in message.new_files}
-        before = {part.first: _names(part.section.files) for part in self._ranges() if part.first in touched}
+        before = {part.first: _names(part.section.files) for part in self.ranges() if part.first in touched}
 
         def check(live: Sequence[ManifestEntry]) -> None:
             check_ranges(live, before, self.context.name)
 
         return check
 
-    def _ranges(self) -> list[RowRange]:
+    def ranges(self) -> list[RowRange]:
+        """All ranges of rows, in the order of their ids."""
         return row_ranges(self.context, live_files(self.context.stores, self.base))
+
+    def _in_order(self, changed: pa.Table) -> tuple[_Rows, pa.RecordBatch]:
+        ids = np.asarray(changed.column(ROW_ID.name)).astype(np.int64)
+        rows = self._conformed(changed.select([field.name for field in self.context.schema.fields]))
+        order = np.argsort(ids, kind="stable")
+        return ids[order], rows.take(pa.array(order))
+
+    def _of_range(self, part: RowRange, ids: _Rows, rows: pa.RecordBatch) -> list[CommitMessage]:
+        start, stop = np.searchsorted(ids, (part.first, part.first + part.count))
+        if start == stop:
+            return []
+        file = self._column_file(part, ids[start:stop] - part.first, rows.slice(start, stop - start))
+        if file is None:
+            return []
+        return [CommitMessage(part.entry.partition, part.entry.bucket, part.entry.total_buckets, 0, (file,))]
 
     def _conformed(self, rows: pa.Table) -> pa.RecordBatch:
         conformer = Conformer(self.context.name, self.context.schema.fields)

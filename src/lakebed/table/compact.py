@@ -6,6 +6,7 @@ the same files wins or loses as a whole; appends never get in the way.
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -92,6 +93,10 @@ class Compactor:
     keep: Keep | None = None
     run_plans: RunPlans | None = None
     tell: Tell | None = None
+    gives_way: bool = False
+    """Whether buckets that somebody else changed meanwhile are left out, instead of giving up all of them."""
+    most_bytes: int | None = None
+    """About so much is rewritten in one round; buckets with the most files come first."""
 
     def run(self, identity: CommitIdentity) -> Snapshot | None:
         """One round over the chosen buckets and, if anything was compacted, one snapshot."""
@@ -101,20 +106,20 @@ class Compactor:
         return replace(self, context=context)._run(identity, latest)
 
     def _run(self, identity: CommitIdentity, latest: Snapshot | None) -> Snapshot | None:
-        fileio, written = WrittenFiles.watch(self.context.fileio)
+        fileio, written = WrittenFiles.watch_together(self.context.fileio)
         progress = Progress()
         try:
             messages = self._compacted(CompactionFiles(self.context, fileio), latest)
             if not messages:
                 return None
-            made = self._made(messages)
-            written.note(made)  # also what was made elsewhere
-            snapshot = self._commit(messages, identity, progress)
+            written.make_durable()
+            written.note(self._made(messages))  # also what was made elsewhere
+            snapshot, committed = self._commit(messages, identity, progress)
         except BaseException:
             if not progress.may_be_visible:
                 written.take_back()
             raise
-        written.take_back(keep=made if snapshot is not None else set())
+        written.take_back(keep=self._made(committed) if snapshot is not None else set())
         return snapshot
 
     def _made(self, messages: Sequence[CommitMessage]) -> set[str]:
@@ -151,6 +156,8 @@ class Compactor:
         ]
         if not picked:
             return []
+        if self.most_bytes is not None:
+            picked = _most_urgent(picked, self.most_bytes)
 
         base = latest.id if latest else 0
         if self.run_plans is not None:
@@ -209,8 +216,33 @@ class Compactor:
 
     def _commit(
         self, messages: Sequence[CommitMessage], identity: CommitIdentity, progress: Progress
-    ) -> Snapshot | None:
+    ) -> tuple[Snapshot | None, Sequence[CommitMessage]]:
+        """The snapshot, and what of the messages is in it."""
         touched = {(message.partition, message.bucket) for message in messages}
+        final = messages
+
+        def prepare(latest: Snapshot | None) -> Changes:
+            nonlocal final
+            live = live_files(self.context.stores, latest, keep_entries=in_buckets(touched))
+            current = current_entries(self.context.stores, latest)
+            if self.gives_way:
+                final = self._still_fitting(messages, live, current) or messages  # then it is all of them that conflict
+            return self._changes(final, live, current)
+
+        snapshot = committer_for(self.context).commit(
+            CommitKind.COMPACT,
+            identity,
+            lambda: self.context.schema.id,
+            prepare,
+            progress=progress,
+            operation="COMPACT",
+        )
+        return snapshot, final
+
+    def _changes(
+        self, messages: Sequence[CommitMessage], live: list[ManifestEntry], current: list[IndexEntry]
+    ) -> Changes:
+        """What the messages change in a state, given its files and all its index files; or how they conflict."""
         delta = [
             entry
             for message in messages
@@ -219,37 +251,46 @@ class Compactor:
                 *message.entries(EntryKind.ADD, message.compact_after),
             )
         ]
-
+        check_conflicts(
+            live,
+            delta,
+            table=self.context.name,
+            key_bounds=lambda files: key_bounds(files, self.context.key_types),
+            may_change_bucket_count=False,
+        )
+        kept = {file.file_name for message in messages for file in message.compact_after}
+        gone = {file.file_name for message in messages for file in message.compact_before} - kept
+        removed = [entry for message in messages for entry in message.removed_index_files]
+        added = [entry for message in messages for entry in message.new_index_files]
+        entries = without_vectors(replace_entries(current, removed, added, table=self.context.name), gone)
         changelog = [
             entry for message in messages for entry in message.entries(EntryKind.ADD, message.compact_changelog)
         ]
+        return Changes(delta, changelog, None if entries == current else entries)
 
-        kept = {file.file_name for message in messages for file in message.compact_after}
-        gone = {file.file_name for message in messages for file in message.compact_before} - kept
+    def _still_fitting(
+        self, messages: Sequence[CommitMessage], live: list[ManifestEntry], current: list[IndexEntry]
+    ) -> list[CommitMessage]:
+        """The messages whose buckets nobody else has changed in a way that conflicts."""
+        by_bucket: dict[Bucket, list[ManifestEntry]] = defaultdict(list)
+        for entry in live:
+            by_bucket[entry.partition, entry.bucket].append(entry)
+        fitting = []
+        for message in messages:
+            try:
+                self._changes([message], by_bucket[message.partition, message.bucket], current)
+            except CommitConflict as conflict:
+                _log.info("table %s: one bucket is left out: %s", self.context.name, conflict.message)
+            else:
+                fitting.append(message)
+        return fitting
 
-        def prepare(latest: Snapshot | None) -> Changes:
-            live = live_files(self.context.stores, latest, keep_entries=in_buckets(touched))
-            check_conflicts(
-                live,
-                delta,
-                table=self.context.name,
-                key_bounds=lambda files: key_bounds(files, self.context.key_types),
-                may_change_bucket_count=False,
-            )
-            current = current_entries(self.context.stores, latest)
-            removed = [entry for message in messages for entry in message.removed_index_files]
-            added = [entry for message in messages for entry in message.new_index_files]
-            entries = without_vectors(replace_entries(current, removed, added, table=self.context.name), gone)
-            return Changes(delta, changelog, None if entries == current else entries)
 
-        return committer_for(self.context).commit(
-            CommitKind.COMPACT,
-            identity,
-            lambda: self.context.schema.id,
-            prepare,
-            progress=progress,
-            operation="COMPACT",
-        )
+def _most_urgent(picked: list[PickedBucket], most_bytes: int) -> list[PickedBucket]:
+    """Buckets with the most files first, until they are so large together; at least one."""
+    ordered = sorted(picked, key=lambda item: -len(item.plan.files))
+    sizes = itertools.accumulate(sum(file.size_bytes for file in item.plan.files) for item in ordered)
+    return [item for item, size in zip(ordered, sizes, strict=True) if item is ordered[0] or size <= most_bytes]
 
 
 def compacted_bucket(maker: CompactionFiles, picked: PickedBucket, base: int, threads: int) -> CommitMessage | None:

@@ -64,7 +64,8 @@ class CompactionFiles:
 
     def marks(self, entries: Sequence[IndexEntry]) -> BucketMarks:
         """The deleted rows of a bucket, given its index files."""
-        return BucketMarks(self._context, DeletionVectorStore(self._fileio, self._context.paths), entries)
+        store = DeletionVectorStore(self._fileio, self._context.paths, self._context.ids.new_id)
+        return BucketMarks(self._context, store, entries)
 
     def task(self, partition: bytes, bucket: int, threads: int, marks: BucketMarks) -> CompactionTask:
         """The task for one bucket, which may use so many threads."""

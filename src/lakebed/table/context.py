@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from lakebed.merge.base import MergeOrder, MergeSetup
 from lakebed.merge.first_row import FirstRow
 from lakebed.merge.folding import seeing_everything
 from lakebed.metadata.deletion_vector import DeletionVectorStore
+from lakebed.metadata.manifest_cache import ManifestCache
 from lakebed.metadata.paths import TablePaths, partition_path
 from lakebed.metadata.stores import MetadataStores
 from lakebed.options import (
@@ -42,6 +44,7 @@ from lakebed.schema.system_columns import BUCKET, PLACE_FIELDS, TRACKING_FIELDS,
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.hash_indexes import Remembered
+from lakebed.table.live_buckets import LiveBuckets
 from lakebed.table.shown_defaults import shown_defaults
 from lakebed.table.spark_jobs import SparkJobs
 from lakebed.table.views import READ_OPTIMIZED, ROW_TRACKING
@@ -59,8 +62,10 @@ class TableMemory:
 
     bucket_states: BucketStates | None = None
     lookup_store: LookupStore | None = None
+    live_buckets: LiveBuckets | None = None
     known_buckets: dict[bytes, Remembered] = field(default_factory=dict)
     key_index: KeyIndexState | None = None
+    manifests: ManifestCache = field(default_factory=ManifestCache)
     checked_ms: dict[str, int] = field(default_factory=dict)
     """When something that is looked at now and then was looked at last."""
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -111,7 +116,7 @@ class TableContext:
     @cached_property
     def stores(self) -> MetadataStores:
         """The table's metadata files."""
-        return MetadataStores.open(self.fileio, self.paths, self.options[MANIFEST_COMPRESSION])
+        return MetadataStores.open(self.fileio, self.paths, self.options[MANIFEST_COMPRESSION], self.memory.manifests)
 
     @cached_property
     def vector_store(self) -> DeletionVectorStore:
@@ -242,8 +247,10 @@ class TableContext:
     def _directories(self) -> dict[bytes, str]:
         return {}
 
-    def partition_values(self, partition: bytes) -> dict[str, pa.Scalar]:
+    def partition_values(self, partition: bytes) -> Mapping[str, pa.Scalar]:
         """Values of the partition columns in a manifest's partition row."""
+        if not self.partition_fields:
+            return {}
         values = decode_row(partition, self.partition_types)
         return {field.name: value for field, value in zip(self.partition_fields, values, strict=True)}
 

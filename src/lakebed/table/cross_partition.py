@@ -1,8 +1,9 @@
 """Upserts across partitions: the key does not hold all partition columns, so a row may move its key to another one.
 
 An index of all keys says where each lies; it is read from the table's files when the first row comes, and handed on
-from one write of a handle to the next as long as nobody else wrote. What happens to a row whose key lies in another
-partition depends on the merge engine:
+from one write of a handle to the next as long as nobody else wrote. Where writers share the work, each knows the keys
+of its share: it reads them all and keeps its own, or others read them (`KnownKeys`) and bring it those (`learn`). What
+happens to a row whose key lies in another partition depends on the merge engine:
 
     deduplicate                  the old row is deleted where it is, the new one goes to its own partition
     partial-update, aggregation  the row goes to the partition where its key is
@@ -48,6 +49,7 @@ from lakebed.types.binary_row import decode_rows, encode_rows
 from lakebed.types.row_kind import RowKind
 
 Numbers = npt.NDArray[np.int64]
+KeepEntries = Callable[[list[ManifestEntry]], list[ManifestEntry]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,20 @@ class PlacedRows:
     buckets: Numbers
 
 
+@dataclass(frozen=True, slots=True)
+class KnownKeys:
+    """Keys of one partition and bucket, as bytes and with their hashes."""
+
+    partition: bytes
+    bucket: int
+    hashes: Hashes
+    keys: pa.Array
+
+    def chosen(self, mask: npt.NDArray[np.bool_]) -> KnownKeys:
+        """Some of them."""
+        return replace(self, hashes=self.hashes[mask], keys=self.keys.filter(pa.array(mask)))
+
+
 @dataclass(slots=True)
 class KeyIndexState:
     """All keys of a table and where they are; partitions have numbers in the order of their appearance."""
@@ -67,7 +83,20 @@ class KeyIndexState:
     places: KeyPlaces = field(default_factory=KeyPlaces)
     partitions: list[bytes] = field(default_factory=list)
     numbers: dict[bytes, int] = field(default_factory=dict)
+    counts: dict[int, dict[int, int]] = field(default_factory=dict)
+    """Rows in each bucket of a partition when the index was read."""
     fillers: dict[int, BucketFiller] = field(default_factory=dict)
+
+    def learn(self, known: KnownKeys, row_count: int) -> None:
+        """Takes note of where keys lie, and of how many rows their bucket has. Where a key is known to be stays."""
+        number = self.number(known.partition)
+        in_bucket = self.counts.setdefault(number, {})
+        in_bucket[known.bucket] = in_bucket.get(known.bucket, 0) + row_count
+        is_new = _first_of_each(known.keys) & (self.places.find(known.hashes, known.keys) == UNKNOWN)
+        new = known.chosen(is_new)
+        count = len(new.keys)
+        where = np.full(count, number, np.int64), np.full(count, known.bucket, np.int64)
+        self.places.add(new.hashes, new.keys, *where)
 
     def number(self, partition: bytes) -> int:
         """The number of a partition."""
@@ -93,14 +122,21 @@ class CrossPartition:
     """Finds the place of every row of one write, and what else must be written for it.
 
     `base` is asked for the snapshot to start from; None for a write that replaces what it writes to. `part` is set
-    where several writers share the work: each gets the keys of its share, and hands out buckets of its own.
+    where several writers share the work: each gets the keys of its share, and hands out buckets of its own. With
+    `is_taught` the keys of the snapshot are brought (`learn`) instead of being read.
     """
 
     def __init__(
-        self, context: TableContext, base: Callable[[], Snapshot | None] | None, part: WritePart | None = None
+        self,
+        context: TableContext,
+        base: Callable[[], Snapshot | None] | None,
+        part: WritePart | None = None,
+        *,
+        is_taught: bool = False,
     ) -> None:
         self._context = context
         self._base = base
+        self._is_taught = is_taught
         self._part = part or WritePart(0, 1)
         self._opened: KeyIndexState | None = None
         # As many assigners as there are writers, whatever the options say of them.
@@ -123,6 +159,10 @@ class CrossPartition:
             return PlacedRows(rows.filter(keep), kinds.filter(keep), buckets[stays])
         return PlacedRows(self._moved(rows, partitions), kinds, buckets)
 
+    def learn(self, known: KnownKeys, row_count: int) -> None:
+        """Takes note of where keys lie, and of how many rows their bucket has. Where a key is known to be stays."""
+        self._state.learn(known, row_count)
+
     def check_replaced(self, overwrite: Overwrite, latest: Snapshot | None) -> None:
         """Refuses an overwrite that leaves a partition in which one of its keys is: the key would be there twice."""
         if self._opened is None:
@@ -134,11 +174,11 @@ class CrossPartition:
             gone = {entry.partition for entry in overwrite.replaced(entries, written)}
             return [entry for entry in entries if entry.partition not in gone]
 
-        for split, hashes, keys in self._stored_keys(latest, keep):
-            if np.any(self._opened.places.find(hashes, keys) != UNKNOWN):
+        for known in self._stored_keys(latest, keep):
+            if np.any(self._opened.places.find(known.hashes, known.keys) != UNKNOWN):
                 raise InvalidData(
                     f"table `{self._context.name}`: a row of this overwrite has a key that is also in partition "
-                    f"{self._context.partition_directory(split.partition)}, which is not replaced",
+                    f"{self._context.partition_directory(known.partition)}, which is not replaced",
                     hint="overwrite the whole table with overwrite={}, or write the rows without overwrite",
                 )
 
@@ -268,7 +308,7 @@ class CrossPartition:
     def _filler(self, number: int) -> BucketFiller:
         fillers = self._state.fillers
         if number not in fillers:
-            fillers[number] = BucketFiller(self._rules, self._part.number, {})
+            fillers[number] = BucketFiller(self._rules, self._part.number, self._state.counts.get(number, {}))
         return fillers[number]
 
     # --- the index -----------------------------------------------------------------------------------------------
@@ -281,50 +321,43 @@ class CrossPartition:
 
     def _state_at(self, snapshot: Snapshot | None) -> KeyIndexState:
         memory = self._context.memory
-        if self._part.count > 1:
-            return self._loaded(snapshot)
-        remembered, memory.key_index = memory.key_index, None
-        if remembered is not None and only_compacted_since(self._context.stores, remembered.snapshot, snapshot):
-            return remembered
+        if self._is_taught:
+            return KeyIndexState(snapshot)
+        if self._part.count == 1:
+            remembered, memory.key_index = memory.key_index, None
+            if remembered is not None and only_compacted_since(self._context.stores, remembered.snapshot, snapshot):
+                return remembered
         return self._loaded(snapshot)
 
     def _loaded(self, snapshot: Snapshot | None) -> KeyIndexState:
-        state = KeyIndexState(snapshot)
-        counts: dict[int, dict[int, int]] = {}
-        for split, hashes, keys in self._stored_keys(snapshot, lambda entries: entries):
-            number = state.number(split.partition)
-            in_bucket = counts.setdefault(number, {})
-            in_bucket[split.bucket] = in_bucket.get(split.bucket, 0) + len(keys)
-            new = self._is_mine(hashes)
-            new &= _first_of_each(keys) & (state.places.find(hashes, keys) == UNKNOWN)
-            how_many = int(np.count_nonzero(new))
-            places = np.full(how_many, number, np.int64), np.full(how_many, split.bucket, np.int64)
-            state.places.add(hashes[new], keys.filter(pa.array(new)), *places)
-        state.fillers = {
-            number: BucketFiller(self._rules, self._part.number, found) for number, found in counts.items()
-        }
+        state, part = KeyIndexState(snapshot), self._part
+        for known in self._stored_keys(snapshot):
+            mine = known if part.count == 1 else known.chosen(shares_of(known.hashes, part.count) == part.number)
+            state.learn(mine, len(known.keys))
         return state
 
-    def _is_mine(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        is_mine: npt.NDArray[np.bool_] = np.abs(hashes.astype(np.int64)) % self._part.count == self._part.number
-        return is_mine
-
-    def _stored_keys(
-        self, snapshot: Snapshot | None, keep: Callable[[list[ManifestEntry]], list[ManifestEntry]]
-    ) -> Iterator[tuple[Split, Hashes, pa.Array]]:
+    def _stored_keys(self, snapshot: Snapshot | None, keep: KeepEntries | None = None) -> Iterator[KnownKeys]:
         """Keys of all rows that there are, also of those that reads do not show yet."""
-        context = self._context
-        sieve = FileSieve(context, None)
-        entries = keep(live_files(context.stores, snapshot, keep_entries=sieve.keep_entries))
-        splits = self._young(splits_of(context, entries, sieve, vectors_at(context, snapshot)))
-        reader = SplitReader(context, tuple(self._key_fields), use_threads=False)
-        threads = min(context.options[CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM], max(len(splits), 1))
+        splits = self.splits(snapshot, keep)
+        threads = min(self._context.options[CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM], max(len(splits), 1))
         with ThreadPoolExecutor(threads, thread_name_prefix="lakebed-keys") as pool:
             for begin in range(0, len(splits), threads):
-                group = splits[begin : begin + threads]
-                for split, batches in zip(group, pool.map(lambda split: list(reader.read(split)), group), strict=True):
-                    for batch in batches:
-                        yield split, *self._hashed(batch)
+                for found in pool.map(lambda split: list(self.keys_in(split)), splits[begin : begin + threads]):
+                    yield from found
+
+    def splits(self, snapshot: Snapshot | None, keep: KeepEntries | None = None) -> list[Split]:
+        """What has to be read to know all keys of a snapshot, or of those of its files that `keep` keeps."""
+        context = self._context
+        sieve = FileSieve(context, None)
+        entries = live_files(context.stores, snapshot, keep_entries=sieve.keep_entries)
+        entries = entries if keep is None else keep(entries)
+        return self._young(splits_of(context, entries, sieve, vectors_at(context, snapshot)))
+
+    def keys_in(self, split: Split) -> Iterator[KnownKeys]:
+        """The keys of a split. May run in a task."""
+        reader = SplitReader(self._context, tuple(self._key_fields), use_threads=False)
+        for batch in reader.read(split):
+            yield KnownKeys(split.partition, split.bucket, *self._hashed(batch))
 
     def _young(self, splits: Iterable[Split]) -> list[Split]:
         """Without those whose keys have been forgotten, if the table forgets them."""
@@ -341,6 +374,12 @@ class CrossPartition:
     def _hashed(self, rows: pa.RecordBatch) -> tuple[Hashes, pa.Array]:
         columns = [rows.column(column.name) for column in self._key_fields]
         return hash_rows(columns, self._key_types), encode_rows(columns, self._key_types, arity_prefix=False)
+
+
+def shares_of(hashes: Hashes, count: int) -> Numbers:
+    """Which of so many writers each key belongs to."""
+    shares: Numbers = np.abs(hashes.astype(np.int64)) % count
+    return shares
 
 
 def check_only_crossing(context: TableContext, messages: Collection[CommitMessage], latest: Snapshot | None) -> None:

@@ -27,6 +27,12 @@ def expire_table(
     return expire(table_files(context), rules.with_arguments(older_than_ms, retain_max, retain_min, max_deletes))
 
 
-def expire_after_commit(context: TableContext, identity: CommitIdentity | None = None) -> None:
-    """Sees to all that a commit (of this identity) makes due; it stands whatever becomes of this."""
-    tidy_up(context, identity or CommitIdentity((context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()))
+def expire_after_commit(
+    context: TableContext, identity: CommitIdentity | None = None, *, goes_on: bool = False
+) -> None:
+    """Sees to all that a commit (of this identity) makes due; it stands whatever becomes of this.
+
+    `goes_on`: more commits are to come, as of a stream.
+    """
+    own = identity or CommitIdentity((context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id())
+    tidy_up(context, own, is_batch=not own.is_replayable and not goes_on)

@@ -11,8 +11,9 @@ index is read when its first row comes. It can be handed on to the next write: s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from uuid import uuid4
 
 import numpy as np
 
@@ -53,8 +54,9 @@ class HashIndexes:
         *,
         share: int | None = None,
         remembered: dict[bytes, Remembered] | None = None,
+        new_id: Callable[[], object] = uuid4,
     ) -> None:
-        self._store = HashIndexStore(fileio, paths)
+        self._store = HashIndexStore(fileio, paths, new_id)
         self._entries = entries
         self._rules = rules
         self._share = share

@@ -68,6 +68,7 @@ class KeyIndex:
                 assigner_rules(context.options) if part is None else shared_rules(context.options, part.count),
                 share=None if part is None else part.number,
                 remembered=context.memory.known_buckets if part is None else None,
+                new_id=context.ids.new_id,
             )
         return self._opened
 

@@ -30,6 +30,7 @@ from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.compact import Keep, in_buckets
 from lakebed.table.context import TableContext
+from lakebed.table.pieces import PieceWork, RunPieces
 from lakebed.table.postponed import first_count, in_writing_order
 from lakebed.table.read import SplitReader
 from lakebed.table.splits import Split
@@ -43,6 +44,7 @@ class WaitingRows:
 
     context: TableContext
     keep: Keep | None = None
+    run_pieces: RunPieces | None = None
 
     def place(self, identity: CommitIdentity) -> Snapshot | None:
         """Brings them to their buckets in one snapshot; None when no row waits."""
@@ -108,7 +110,14 @@ class WaitingRows:
                 )
                 for partition, files in waiting.items()
             ]
-            messages = [*gone, *map(_as_compaction, self.write(waiting, states, fileio))]
+            size_bytes = sum(file.size_bytes for files in waiting.values() for file in files)
+
+            def write(context: TableContext, item: tuple[bytes, list[DataFile]], fileio: FileIO) -> list[CommitMessage]:
+                return WaitingRows(context).write(dict([item]), states, fileio)
+
+            work = PieceWork(self.context, fileio, written, self.run_pieces)
+            made = work.run(list(waiting.items()), size_bytes, write)
+            messages = [*gone, *map(_as_compaction, made)]
             return self._commit(messages, states, identity, progress)
         except BaseException:
             if not progress.may_be_visible:

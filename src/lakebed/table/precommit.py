@@ -21,6 +21,7 @@ from lakebed.metadata.data_file import DataFile
 from lakebed.options import BUCKET, COMPACTION_SMALL_FILE_RATIO, PRECOMMIT_COMPACT, Options
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.context import TableContext
+from lakebed.table.pieces import PieceWork
 from lakebed.table.read import SplitReader
 from lakebed.table.splits import Split
 from lakebed.table.write_files import file_layout
@@ -29,10 +30,9 @@ from lakebed.table.write_rules import write_rules
 _Place = tuple[bytes, int]
 
 
-def joined_before_commit(
-    context: TableContext, messages: Sequence[CommitMessage], fileio: FileIO
-) -> list[CommitMessage]:
+def joined_before_commit(work: PieceWork, messages: Sequence[CommitMessage]) -> list[CommitMessage]:
     """The messages with fewer, larger files, if the table asks for it."""
+    context = work.context
     if not context.options[PRECOMMIT_COMPACT]:
         return list(messages)
     rules = SmallFileRules(write_rules(context).target_size_bytes, context.options[COMPACTION_SMALL_FILE_RATIO])
@@ -42,8 +42,10 @@ def joined_before_commit(
         small[message.partition, message.bucket] += [
             file for file in message.new_files if rules.is_small(file) and file.write_cols is None
         ]
-    joined = {place: _joined(context, place, files, fileio) for place, files in small.items() if len(files) > 1}
-    gone = {file.file_name for place in joined for file in small[place]}
+    pieces = [(place, files) for place, files in small.items() if len(files) > 1]
+    made = work.run(pieces, sum(file.size_bytes for _, files in pieces for file in files), _joined)
+    joined = {(message.partition, message.bucket): message.new_files for message in made}
+    gone = {file.file_name for _, files in pieces for file in files}
     result: list[CommitMessage] = []
     for message in messages:
         kept = [file for file in message.new_files if file.file_name not in gone]
@@ -62,7 +64,8 @@ def check_precommit(schema: TableSchema, options: Options, table: str) -> None:
         )
 
 
-def _joined(context: TableContext, place: _Place, files: Sequence[DataFile], fileio: FileIO) -> list[DataFile]:
+def _joined(context: TableContext, piece: tuple[_Place, list[DataFile]], fileio: FileIO) -> list[CommitMessage]:
+    place, files = piece
     rules, names = write_rules(context), itertools.count()
     prefix = context.new_data_file_prefix()
     writer = RollingWriter(
@@ -77,7 +80,7 @@ def _joined(context: TableContext, place: _Place, files: Sequence[DataFile], fil
     split = Split(*place, tuple(Section((SortedRun((file,)),)) for file in files))
     for batch in SplitReader(context, context.schema.fields).read_stored(split):
         writer.write(batch)
-    return writer.close()
+    return [CommitMessage(*place, context.options[BUCKET], 0, tuple(writer.close()))]
 
 
 __all__ = ["check_precommit", "joined_before_commit"]

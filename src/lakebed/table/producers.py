@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from functools import cache
+
 from lakebed.changelog.events import EventRules
 from lakebed.errors import InvalidOption, did_you_mean
 from lakebed.merge.deduplicate import Deduplicate
@@ -17,6 +20,7 @@ from lakebed.options import (
     DELETION_VECTORS_ENABLED,
     FORCE_LOOKUP,
     FULL_COMPACTION_DELTA_COMMITS,
+    IGNORE_DELETE,
     MERGE_ENGINE,
     SEQUENCE_SNAPSHOT_ORDERING,
     STREAMING_READ_APPEND_OVERWRITE,
@@ -24,6 +28,8 @@ from lakebed.options import (
     Options,
 )
 from lakebed.schema.table_schema import TableSchema
+
+_log = logging.getLogger(__name__)
 
 NONE = "none"
 INPUT = "input"
@@ -101,6 +107,8 @@ def check_producer(schema: TableSchema, options: Options, table: str) -> None:
             f"table `{table}`: `{CHANGELOG_PRODUCER_IGNORE_DELETE.key}` is about changelog files, which it has none of",
             hint="set `ignore-delete` to keep deletes out of the table, or choose a changelog producer",
         )
+    if options[CHANGELOG_PRODUCER_IGNORE_DELETE]:
+        _warn_of_untold_deletes(table)
     if options[STREAMING_READ_OVERWRITE] and not schema.primary_keys:
         raise InvalidOption(
             f"table `{table}` has `{STREAMING_READ_OVERWRITE.key}` but no primary key: its rows are not taken back",
@@ -119,6 +127,17 @@ def check_producer(schema: TableSchema, options: Options, table: str) -> None:
                 "which does not exist",
                 hint=did_you_mean(name, schema.field_names),
             )
+
+
+@cache
+def _warn_of_untold_deletes(table: str) -> None:
+    """The name promises more than it does, so what it does is said once."""
+    _log.warning(
+        "table `%s`: `%s` leaves deletes out of the changelog only, the table still loses the rows; `%s` keeps them",
+        table,
+        CHANGELOG_PRODUCER_IGNORE_DELETE.key,
+        IGNORE_DELETE.key,
+    )
 
 
 def _check_normalising(options: Options, table: str) -> None:

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from lakebed.commit.committer import CommitIdentity
+from lakebed.commit.message import CommitMessage
+from lakebed.commit.written_files import WrittenFiles
 from lakebed.errors import CommitConflict, InvalidArgument
+from lakebed.fileio.base import FileIO
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import BUCKET, Options
+from lakebed.table.bucket_state import BucketStates
 from lakebed.table.compact import Compactor
 from lakebed.table.context import TableContext
 from lakebed.table.overwrite import Overwrite
-from lakebed.table.rows_of import rows_of
-from lakebed.table.write import TableWriter
+from lakebed.table.pieces import PieceWork, RunPieces
+from lakebed.table.read import SplitReader
+from lakebed.table.scan import plan_scan
+from lakebed.table.splits import Split
+from lakebed.table.write_commit import WriteCommit
+from lakebed.table.write_files import FileMaker
 
 
 @dataclass(frozen=True)
@@ -45,7 +58,11 @@ class Rewrite(Overwrite):
 
 
 def rescale(
-    context: TableContext, bucket_count: int, specs: Sequence[Mapping[str, Any]] | None, identity: CommitIdentity
+    context: TableContext,
+    bucket_count: int,
+    specs: Sequence[Mapping[str, Any]] | None,
+    identity: CommitIdentity,
+    run_pieces: RunPieces | None = None,
 ) -> Snapshot | None:
     """Rewrites the partitions that agree with one of the specs (all); None when they have no files."""
     _check_bucket_count(context, bucket_count)
@@ -62,10 +79,46 @@ def rescale(
     partitions = frozenset(entry.partition for entry in live)
     target = context.with_schema(context.schema, Options({**context.options.raw, BUCKET.key: str(bucket_count)}))
     replaced = Rewrite(target, {}, partitions, frozenset(entry.identity for entry in live))
-    with TableWriter(target, overwrite=replaced, identity=identity) as writer:
-        for batch in rows_of(context, snapshot, partitions=partitions):
-            writer.write_stored(batch)
-        return writer.commit()
+    fileio, written = WrittenFiles.watch(target.fileio)
+    commit = WriteCommit(target, overwrite=replaced, identity=identity, fileio=fileio, written=written)
+    try:
+        work = PieceWork(target, fileio, written, run_pieces)
+        splits = _splits(context, snapshot, partitions)
+        size_bytes = sum(entry.file.size_bytes for entry in live)
+        messages = work.run(splits, size_bytes, partial(_rewritten, replaced=replaced))
+        done = commit.run(messages)
+    except BaseException:
+        if not commit.may_be_visible:
+            written.take_back()
+        raise
+    if done is not None:
+        commit.follow_up(messages)
+    return done
+
+
+def _splits(context: TableContext, snapshot: Snapshot, partitions: Collection[bytes]) -> list[list[Split]]:
+    """What to read, by partition."""
+    found: dict[bytes, list[Split]] = defaultdict(list)
+    for split in plan_scan(context, snapshot, None).splits:
+        if split.partition in partitions:
+            found[split.partition].append(split)
+    return list(found.values())
+
+
+def _rewritten(
+    context: TableContext, splits: Sequence[Split], fileio: FileIO, *, replaced: Overwrite
+) -> list[CommitMessage]:
+    """The rows of one partition in new files. May run in a task."""
+    maker = FileMaker(context, row_kind=None, overwrite=replaced, states=BucketStates, fileio=fileio)
+    reader = SplitReader(context, context.schema.fields, use_threads=False)
+    try:
+        for split in splits:
+            for batch in reader.read(split):
+                maker.write_stored(batch, pa.array(np.zeros(batch.num_rows, dtype=np.int8)))
+        return maker.finish()
+    except BaseException:
+        maker.abort()
+        raise
 
 
 def _check_bucket_count(context: TableContext, bucket_count: int) -> None:

@@ -11,7 +11,7 @@ How a statement such as DELETE, UPDATE or MERGE uses it, on one machine or with 
 
 `deleted` names files by path (as in `__paimon_file_path`) or by name, and rows by position (`__paimon_row_index`).
 With `deletion-vectors.enabled` the rows are marked and no data file is rewritten; else the touched files are rewritten
-without them, here, or in tasks beforehand with `rewrite_without`, whose messages are passed along with the others.
+without them, in threads of this process or, if they are large and `run_pieces` is given, in tasks elsewhere.
 
 Where rows have ids (`row-tracking.enabled`), new versions of old rows keep theirs: read `_ROW_ID` too, and write it
 with `FileMaker(..., carries_ids=True)`, and `_SEQUENCE_NUMBER` as null. New rows go to a FileMaker of their own.
@@ -43,7 +43,13 @@ from lakebed.errors import CommitConflict, InvalidArgument, Unsupported
 from lakebed.fileio.base import FileIO
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.metadata.data_file import DataFile
-from lakebed.metadata.deletion_vector import NO_POSITIONS, DeletionVectorStore, Positions
+from lakebed.metadata.deletion_vector import (
+    NO_POSITIONS,
+    DeletionVectorStore,
+    Positions,
+    decode_vector,
+    encode_vector,
+)
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
@@ -54,6 +60,7 @@ from lakebed.table.column_files import refuse_deletes
 from lakebed.table.compact import Bucket, in_buckets
 from lakebed.table.context import TableContext
 from lakebed.table.expire import expire_after_commit
+from lakebed.table.pieces import PieceWork, RunPieces
 from lakebed.table.read import SplitReader, parallelism
 from lakebed.table.scan import plan_scan
 from lakebed.table.splits import Split, Vectors
@@ -77,6 +84,8 @@ class RowChanges:
     operation: str = "DELETE"
     guard: Callable[[Sequence[ManifestEntry]], None] | None = None
     """Looks at the live files that a commit would build on, and raises if it can not."""
+    run_pieces: RunPieces | None = None
+    """Rewrites files elsewhere, if there is much to rewrite."""
 
     def __post_init__(self) -> None:
         if self.context.has_key:
@@ -106,7 +115,8 @@ class RowChanges:
         attempt = _Attempt(self, identity or CommitIdentity(user), fileio, progress or Progress())
         try:
             if not self.context.options[DELETION_VECTORS_ENABLED]:
-                messages, touched = [*messages, *self._rewritten(touched, fileio)], []
+                work = PieceWork(self.context, fileio, written, self.run_pieces)
+                messages, touched = [*messages, *self._rewritten(touched, work)], []
             snapshot = attempt.run(touched, messages)
         except BaseException:
             if not attempt.progress.may_be_visible:
@@ -117,12 +127,10 @@ class RowChanges:
             expire_after_commit(self.context)
         return snapshot
 
-    def _rewritten(self, touched: _Touched, fileio: FileIO) -> list[CommitMessage]:
+    def _rewritten(self, touched: _Touched, work: PieceWork) -> list[CommitMessage]:
         vectors = vectors_at(self.context, self.base)
-        with ThreadPoolExecutor(max(1, min(len(touched), parallelism(self.context.options)))) as pool:
-            return list(
-                pool.map(lambda item: rewrite_without(self.context, item[0], item[1], vectors, fileio), touched)
-            )
+        pieces = [TouchedFile.of(entry, positions, vectors) for entry, positions in touched]
+        return work.run(pieces, sum(entry.file.size_bytes for entry, _ in touched), rewrite_without)
 
     def _touched(self, deleted: Deleted) -> _Touched:
         """The files that lose rows, with the positions of these."""
@@ -244,13 +252,30 @@ class _Attempt:
                 raise _conflict(self._context, f"rows of file {name} were deleted while it was rewritten")
 
 
-def rewrite_without(
-    context: TableContext, entry: ManifestEntry, deleted: Positions, vectors: Vectors, fileio: FileIO
-) -> CommitMessage:
+@dataclass(frozen=True, slots=True)
+class TouchedFile:
+    """A file that loses rows: small enough, however many these are, to be sent to a task."""
+
+    entry: ManifestEntry
+    deleted: bytes
+    """The positions of the rows, as a deletion vector."""
+    vectors: Vectors
+    """The file's own vector in the snapshot that was read, if it had one."""
+
+    @staticmethod
+    def of(entry: ManifestEntry, positions: Positions, vectors: Vectors) -> TouchedFile:
+        """The file of an entry."""
+        name = entry.file.file_name
+        own = {name: vectors[name]} if name in vectors else {}
+        return TouchedFile(entry, encode_vector(positions, bits=64), own)
+
+
+def rewrite_without(context: TableContext, touched: TouchedFile, fileio: FileIO) -> list[CommitMessage]:
     """The file again without some rows: what stands for it from then on, as a message. May run in a task.
 
-    `vectors` are those of the snapshot that was read. Nothing is written if no row is left.
+    Nothing is written if no row is left.
     """
+    entry, deleted = touched.entry, decode_vector(touched.deleted, touched.entry.file.file_name)
     fields = (*context.schema.fields, *(TRACKING_FIELDS if context.tracks_rows else ()))
     reader = SplitReader(context, (*fields, ROW_INDEX), use_threads=False)
     rules, names = write_rules(context), itertools.count()
@@ -265,13 +290,12 @@ def rewrite_without(
         # Where the order of files counts, the rows stay where they were.
         first_sequence_number=entry.file.min_sequence_number,
     )
-    split = Split(entry.partition, entry.bucket, (Section((SortedRun((entry.file,)),)),), vectors)
+    split = Split(entry.partition, entry.bucket, (Section((SortedRun((entry.file,)),)),), touched.vectors)
     for batch in reader.read_stored(split):
         is_gone = np.isin(np.asarray(batch.column(ROW_INDEX.name)), deleted, assume_unique=True)
         writer.write(batch.drop_columns([ROW_INDEX.name]).filter(pa.array(~is_gone)))
-    return CommitMessage(
-        entry.partition, entry.bucket, entry.total_buckets, 0, tuple(writer.close()), deleted_files=(entry.file,)
-    )
+    made = tuple(writer.close())
+    return [CommitMessage(entry.partition, entry.bucket, entry.total_buckets, 0, made, deleted_files=(entry.file,))]
 
 
 def rows_matching(
@@ -324,4 +348,4 @@ def _conflict(context: TableContext, what: str) -> CommitConflict:
     )
 
 
-__all__ = ["Deleted", "RowChanges", "rewrite_without", "rows_matching"]
+__all__ = ["Deleted", "RowChanges", "TouchedFile", "rewrite_without", "rows_matching"]

@@ -1,8 +1,8 @@
-"""The rows of one snapshot, for those who go through a whole table or some of its partitions."""
+"""The rows of one snapshot, for those who go through a whole table."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -13,13 +13,9 @@ from lakebed.table.scan import plan_scan
 
 
 def rows_of(
-    context: TableContext,
-    snapshot: Snapshot,
-    columns: Sequence[str] | None = None,
-    partitions: Collection[bytes] | None = None,
+    context: TableContext, snapshot: Snapshot, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Merged rows batch by batch, of these columns and partitions; all of them without."""
+    """Merged rows batch by batch, of these columns; all of them without."""
     reader = SplitReader(context, projected_fields(context, columns), None)
     for split in plan_scan(context, snapshot, None).splits:
-        if partitions is None or split.partition in partitions:
-            yield from reader.read(split)
+        yield from reader.read(split)

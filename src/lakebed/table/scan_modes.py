@@ -117,6 +117,19 @@ def snapshot_since(history: History, time_ms: int) -> int | None:
     return found if earliest < found <= latest else None
 
 
+def batch_snapshot(context: TableContext) -> Snapshot | None:
+    """The snapshot whose whole state a read shows; modes that show a part of one are refused."""
+    mode = scan_mode(context.options, context.name)
+    if mode in (LATEST_DELTA, FROM_FILE_CREATION_TIME, FROM_CREATION_TIMESTAMP):
+        raise InvalidArgument(
+            f"table `{context.name}` is opened with `{SCAN_MODE.key}` = `{mode}`, which shows a part of it",
+            hint="open the table without the option",
+        )
+    if mode == COMPACTED_FULL:
+        return compacted_snapshot(context)
+    return resolve_snapshot(context.stores, context.options, context.name)
+
+
 def plan_batch(context: TableContext, predicate: Predicate | None) -> ScanPlan:
     """The state that a read shows, by the mode that the options ask for. Reads of changes are planned elsewhere."""
     options, stores = context.options, context.stores

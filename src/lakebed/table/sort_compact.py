@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +28,16 @@ from lakebed.fileio.base import FileIO
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import BUCKET, DATA_EVOLUTION_ENABLED, WRITE_BUFFER_SIZE, ZORDER_VAR_LENGTH_CONTRIBUTION
-from lakebed.table.append_compact import PickedFiles, commit_rewritten, replaced_by, rewriter, stored_rows
+from lakebed.table.append_compact import (
+    PickedFiles,
+    commit_rewritten,
+    replaced_by,
+    rewriter,
+    stored_bytes,
+    stored_rows,
+)
 from lakebed.table.context import TableContext
-from lakebed.table.read import parallelism
+from lakebed.table.pieces import PieceWork, RunPieces
 from lakebed.table.scan import FileSieve
 from lakebed.table.vectors import vectors_at
 from lakebed.types import ordering
@@ -47,7 +54,12 @@ _SHARE = 4
 
 
 def sort_compact(
-    context: TableContext, strategy: str, columns: Sequence[str], where: Predicate | None, identity: CommitIdentity
+    context: TableContext,
+    strategy: str,
+    columns: Sequence[str],
+    where: Predicate | None,
+    identity: CommitIdentity,
+    run_pieces: RunPieces | None = None,
 ) -> Snapshot | None:
     """Sorts the partitions that a filter on partition columns chooses (all); None when they have no rows."""
     snapshot = context.stores.snapshots.latest()
@@ -59,8 +71,8 @@ def sort_compact(
     fileio, written = WrittenFiles.watch(context.fileio)
     progress = Progress()
     try:
-        with ThreadPoolExecutor(min(len(picked), parallelism(context.options))) as pool:
-            messages = list(pool.map(lambda item: _sorted(context, item, strategy, columns, fileio), picked))
+        work = PieceWork(context, fileio, written, run_pieces)
+        messages = work.run(picked, stored_bytes(picked), partial(_sorted, strategy=strategy, columns=tuple(columns)))
         return commit_rewritten(context, picked, messages, identity, progress)
     except BaseException:
         if not progress.may_be_visible:
@@ -80,8 +92,8 @@ def _partitions(context: TableContext, snapshot: Snapshot | None, where: Predica
 
 
 def _sorted(
-    context: TableContext, picked: PickedFiles, strategy: str, columns: Sequence[str], fileio: FileIO
-) -> CommitMessage:
+    context: TableContext, picked: PickedFiles, fileio: FileIO, *, strategy: str, columns: Sequence[str]
+) -> list[CommitMessage]:
     """The rows of a partition, in files that follow each other in the order."""
     order = _Order.learned(context, picked, strategy, columns)
     writer = rewriter(context, picked, fileio)
@@ -92,7 +104,7 @@ def _sorted(
                 part = rows.take(pa.array(places[start : start + _WRITE_ROWS])).combine_chunks()
                 for batch in part.to_batches():
                     writer.write(batch)
-        return replaced_by(picked, writer.close())
+        return [replaced_by(picked, writer.close())]
     except BaseException:
         writer.abort()
         raise

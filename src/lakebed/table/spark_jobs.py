@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
     from lakebed.table.compact import RunPlans
+    from lakebed.table.pieces import RunPieces
     from lakebed.table.table import Table
 
 
@@ -21,6 +22,16 @@ class SparkJobs(Protocol):
 
     def read(self, table: Table, columns: Sequence[str] | None, filter: Any) -> DataFrame:  # noqa: A002
         """The table as a DataFrame."""
+        ...
+
+    def read_stream(
+        self,
+        table: Table,
+        columns: Sequence[str] | None,
+        filter: Any,  # noqa: A002
+        options: Mapping[str, object],
+    ) -> DataFrame:
+        """The table as a streaming DataFrame."""
         ...
 
     def write(
@@ -37,6 +48,10 @@ class SparkJobs(Protocol):
 
     def compaction(self) -> RunPlans:
         """Runs compactions as Spark jobs."""
+        ...
+
+    def pieces(self) -> RunPieces:
+        """Runs other work on files as Spark jobs."""
         ...
 
     def write_stream(

@@ -1,7 +1,8 @@
 """Plans what a stream reader reads next: first the table's state, if the mode asks for it, then snapshot by snapshot.
 
-The scan keeps nothing: a position comes in, a plan with the position after it goes out. So a reader may stop anywhere,
-keep its position wherever it likes, and go on elsewhere. What has expired is an error, never a gap.
+A position comes in, a plan with the position after it goes out. So a reader may stop anywhere, keep its position
+wherever it likes, and go on elsewhere: the scan keeps nothing but the pieces it cut last, for who takes them a few at a
+time. What has expired is an error, never a gap.
 """
 
 from __future__ import annotations
@@ -79,11 +80,12 @@ class StreamScan:
             )
         check_producer(context.schema, context.options, context.name)
         refuse_unfollowable(context)
-        self._context = context
+        self.context = context
         self._history = History(context.stores)
+        self._cut: tuple[SeenSnapshot, bool, list[ChangeSplit]] | None = None
         self._reader = ChangeReader(context, projected_fields(context, columns), predicate)
         self._row_part = about_rows(context, predicate)
-        self._limits = StreamLimits.of(context.options, context.name)
+        self.limits = StreamLimits.of(context.options, context.name)
         self.consumer_id = consumer_id(context.options)
 
     @property
@@ -93,7 +95,7 @@ class StreamScan:
 
     def start(self) -> StreamPosition:
         """Where a new reader begins."""
-        position = start_position(self._context, self._history)
+        position = start_position(self.context, self._history)
         if position.is_full or position.seen is not None:
             return position
         before = self._history.changes(position.snapshot - 1)
@@ -104,21 +106,22 @@ class StreamScan:
 
         No more than the table's options allow at a time, and nothing as long as less is there than they ask for.
         """
-        plan = self._whole_plan(position)
+        plan = self.whole_plan(position)
         if plan is None or not self._is_enough(plan):
             return None
-        return plan.first(self._limits.count([item.split for item in plan.splits]))
+        return plan.first(self.limits.count([item.split for item in plan.splits]))
 
-    def _whole_plan(self, position: StreamPosition) -> StreamPlan | None:
+    def whole_plan(self, position: StreamPosition) -> StreamPlan | None:
+        """All that is left of the snapshot at a position, however much that is; None if there is nothing yet."""
         snapshot = self._snapshot_at(position)
         self._check_lineage(position)
         if snapshot is None or self.is_over(position) or self._is_too_young(snapshot, position):
             return None
-        with self._watching(position):
+        with self.watching(position):
             splits = self._splits(snapshot, position)
         if position.index > len(splits):
             raise InvalidArgument(
-                f"table `{self._context.name}`: position {position.to_members()} is past the {len(splits)} pieces of "
+                f"table `{self.context.name}`: position {position.to_members()} is past the {len(splits)} pieces of "
                 f"snapshot {snapshot.id}",
                 hint="a position holds for the table, the options and the filter it was taken with",
             )
@@ -126,7 +129,7 @@ class StreamScan:
 
     def read(self, plan: StreamPlan) -> pa.Table:
         """All rows of a plan, kind first."""
-        with self._watching(plan.position):
+        with self.watching(plan.position):
             return self._reader.read_all(plan.splits)
 
     def read_split(self, split: ChangeSplit) -> Iterator[pa.RecordBatch]:
@@ -135,7 +138,7 @@ class StreamScan:
 
     def is_over(self, position: StreamPosition) -> bool:
         """Whether the stream ends here: the next snapshot, or the state just read, is past the watermark asked for."""
-        bound = self._context.options[SCAN_BOUNDED_WATERMARK]
+        bound = self.context.options[SCAN_BOUNDED_WATERMARK]
         if bound is None or position.is_full or position.index:
             return False
         coming = self._history.changes(position.snapshot) or self._history.changes(position.snapshot - 1)
@@ -148,20 +151,30 @@ class StreamScan:
         """
         if self.consumer_id is None:
             raise InvalidArgument(
-                f"table `{self._context.name}` is read without a name to keep progress under",
+                f"table `{self.context.name}` is read without a name to keep progress under",
                 hint=f"set `{CONSUMER_ID.key}`, or keep the position yourself",
             )
         last_list = seen.delta_manifest_list if seen is not None and seen.id == snapshot_id else None
-        self._context.stores.consumers.record(self.consumer_id, snapshot_id + 1, last_list)
+        self.context.stores.consumers.record(self.consumer_id, snapshot_id + 1, last_list)
+
+    def latest_id(self) -> int | None:
+        """Id of the newest snapshot of the table."""
+        return self._history.latest_id()
 
     def _splits(self, snapshot: Snapshot, position: StreamPosition) -> list[ChangeSplit]:
+        seen = SeenSnapshot.of(snapshot)
+        if self._cut is not None and self._cut[:2] == (seen, position.is_full):
+            return self._cut[2]
         if position.is_full:
-            return state_splits(self._context, snapshot, created_since_ms(self._context.options), self._row_part)
-        return change_splits(self._context, snapshot, self._row_part)
+            splits = state_splits(self.context, snapshot, created_since_ms(self.context.options), self._row_part)
+        else:
+            splits = change_splits(self.context, snapshot, self._row_part)
+        self._cut = (seen, position.is_full, splits)
+        return splits
 
     def _is_enough(self, plan: StreamPlan) -> bool:
         """Whether as many rows wait as the options ask for, or the first of them has waited as long as they allow."""
-        limits = self._limits
+        limits = self.limits
         if limits.min_rows is None or limits.max_delay_ms is None or plan.position.is_full:
             return True
         waiting_since_ms, rows = plan.snapshot.time_millis, 0
@@ -170,10 +183,10 @@ class StreamScan:
             rows += sum(row_count(item.split) for item in coming.splits)
             if rows >= limits.min_rows:
                 return True
-            coming = self._whole_plan(coming.end)
+            coming = self.whole_plan(coming.end)
         if not rows:
             return True  # nothing to wait for: snapshots without changes are passed over
-        return self._context.clock.now_ms() >= waiting_since_ms + limits.max_delay_ms
+        return self.context.clock.now_ms() >= waiting_since_ms + limits.max_delay_ms
 
     def _check_lineage(self, position: StreamPosition) -> None:
         """Raises if the snapshot that was read last is not part of the table any more, but another of its id is."""
@@ -181,7 +194,7 @@ class StreamScan:
         found = None if seen is None else self._history.changes(seen.id)
         if seen is not None and found is not None and SeenSnapshot.of(found) != seen:
             raise NotFound(
-                f"table `{self._context.name}`: the stream has read a snapshot {seen.id} that is gone; the one that is "
+                f"table `{self.context.name}`: the stream has read a snapshot {seen.id} that is gone; the one that is "
                 "there now is another",
                 hint="the table was rolled back or created anew, and what was read may not be true any more; "
                 + self._anew(),
@@ -194,7 +207,7 @@ class StreamScan:
             return None
         if position.snapshot > latest:
             raise NotFound(
-                f"table `{self._context.name}`: the stream stands at snapshot {position.snapshot}, but the latest is "
+                f"table `{self.context.name}`: the stream stands at snapshot {position.snapshot}, but the latest is "
                 f"{latest}",
                 hint="the table was rolled back or created anew; " + self._anew(),
             )
@@ -204,13 +217,13 @@ class StreamScan:
         return found
 
     def _is_too_young(self, snapshot: Snapshot, position: StreamPosition) -> bool:
-        delay_ms = self._context.options[STREAMING_READ_SNAPSHOT_DELAY]
+        delay_ms = self.context.options[STREAMING_READ_SNAPSHOT_DELAY]
         if delay_ms is None or position.is_full:
             return False
-        return self._context.clock.now_ms() < snapshot.time_millis + delay_ms
+        return self.context.clock.now_ms() < snapshot.time_millis + delay_ms
 
     @contextmanager
-    def _watching(self, position: StreamPosition) -> Iterator[None]:
+    def watching(self, position: StreamPosition) -> Iterator[None]:
         """Files that vanish with their snapshot while they are read are told as what they are: expired."""
         try:
             yield
@@ -223,7 +236,7 @@ class StreamScan:
     def _expired(self, position: StreamPosition) -> NotFound:
         earliest = self._history.earliest_id()
         return NotFound(
-            f"table `{self._context.name}`: the stream stands at snapshot {position.snapshot}, which has expired; "
+            f"table `{self.context.name}`: the stream stands at snapshot {position.snapshot}, which has expired; "
             f"the earliest is {earliest}",
             hint=f"{self._anew()}; or take the gap and start with `scan.mode` = `from-snapshot` at {earliest}; a "
             f"`{CONSUMER_ID.key}` keeps snapshots until they are read",

@@ -139,7 +139,13 @@ def change_splits(context: TableContext, snapshot: Snapshot, predicate: Predicat
     sieve = _sieve(context, predicate)
     is_overwrite = snapshot.commit_kind == CommitKind.OVERWRITE
     if is_overwrite and context.has_key and context.options[STREAMING_READ_OVERWRITE]:
-        return _in_order(context, _replaced(context, snapshot, sieve))
+        # All that was in a partition goes first: a new number of buckets may bring a key to another one.
+        replaced = _in_order(context, _replaced(context, snapshot, sieve))
+        gone_first = {Telling.AS_DELETES: 0, Telling.AS_INSERTS: 1}
+        return sorted(
+            replaced,
+            key=lambda item: (context.partition_directory(item.split.partition), gone_first[item.telling]),
+        )
     if producer(context.options) != NONE:
         entries = changelog_entries(context.stores, snapshot, sieve.keep_partitions)
     elif snapshot.commit_kind == CommitKind.APPEND or (

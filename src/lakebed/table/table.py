@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -43,23 +44,27 @@ from lakebed.table.change_views import ROWKIND_FIELD, DiffRows, packed_changes, 
 from lakebed.table.changes import read_changes
 from lakebed.table.check import check_buckets
 from lakebed.table.compact import Compactor
+from lakebed.table.compact_follow import Follower, Stop, follow, interval_argument
 from lakebed.table.conform import reader_of
 from lakebed.table.context import TableContext
 from lakebed.table.expire import expire_after_commit, expire_table
 from lakebed.table.fallback import with_other_branch
 from lakebed.table.functions import stored_options
 from lakebed.table.incremental import asked_range, is_incremental, state_named
+from lakebed.table.key_lookup import KeyLookup
+from lakebed.table.option_keywords import options_by_keyword
 from lakebed.table.postpone_compact import WaitingRows
 from lakebed.table.postponed import for_stream
 from lakebed.table.read import SplitReader, projected_fields
 from lakebed.table.row_changes import RowChanges, rows_matching
 from lakebed.table.row_rules import check_marking_may_begin
 from lakebed.table.scan import FileSieve, ScanPlan, plan_scan
-from lakebed.table.scan_modes import plan_batch
+from lakebed.table.scan_modes import batch_snapshot, plan_batch
 from lakebed.table.scan_partitions import in_scanned_partitions
 from lakebed.table.schema_merge import SchemaMerge, relaxed
 from lakebed.table.sort_compact import sort_compact
 from lakebed.table.spark_jobs import jobs_of
+from lakebed.table.stream_commits import CommitTimer, is_stream, next_identity
 from lakebed.table.stream_follow import ChangeStream
 from lakebed.table.stream_position import StreamPosition
 from lakebed.table.stream_scan import StreamScan
@@ -195,6 +200,26 @@ class Table(TableUpkeep):
         """
         return jobs_of(self.name, self._context.jobs).read(self, columns, filter)
 
+    def lookup(self, keys: Any, columns: Sequence[str] | None = None) -> pa.Table:
+        """The current rows of these keys of a primary-key table, in the order of the keys; keys without one give none.
+
+        `keys` is anything with the columns of the primary key, others are ignored: pyarrow, pandas, polars, a list of
+        dicts; or, for a key of one column, its values. A key that is given twice brings its row twice. Only files that
+        may hold the keys are read, and those that are asked for again get a local copy, in which keys are found fast.
+        """
+        return self.key_lookup(columns).rows(keys)
+
+    def key_lookup(self, columns: Sequence[str] | None = None) -> KeyLookup:
+        """Finds rows of the current snapshot as often as asked: `rows(keys)`, or `find(keys)` to hear which are there.
+
+        It can be pickled, so the tasks of a Spark job can use it.
+        """
+        context = self._readable()
+        if is_incremental(context.options) or shows_changes(context):
+            raise InvalidArgument(f"`{self.name}` shows changes, which have no key", hint="look up in the table itself")
+        names = None if columns is None else names_argument(columns, "columns")
+        return KeyLookup.of(context, self._pinned or batch_snapshot(context), names)
+
     def scan(self, filter: Any = None) -> ScanPlan:  # noqa: A002
         """Which files a read with this filter would open."""
         context = self._readable()
@@ -263,20 +288,59 @@ class Table(TableUpkeep):
         to. Its `position` is plain data with which a later call goes on. `filter` chooses events by their own values
         and their `rowkind`: an update that takes a row out of it brings the old row only.
         """
+        scan = self.plan_stream(columns, filter, options)
+        start = None if position is None else StreamPosition.from_members(position)
+        poll_ms = scan.context.options[CONTINUOUS_DISCOVERY_INTERVAL]
+        return ChangeStream(scan, scan.context.clock, poll_ms, start, wait)
+
+    def read_stream(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Any = None,  # noqa: A002
+        *,
+        options: Mapping[str, object] | None = None,
+        **scan_options: object,
+    ) -> DataFrame:
+        """The table as a streaming DataFrame, `rowkind` in front: `+I`, `-U`, `+U` or `-D`.
+
+        By default the whole table comes first, as inserts, and then every change. Options choose another start, how
+        much a micro-batch takes, and more: by their own names in `options`, or as keywords (`scan_mode="latest"` is
+        `scan.mode`). `filter` chooses events, as in `follow`. Columns are those the table has now: one that is added
+        later is not shown, one that is dropped is null from then on, a renamed one goes on.
+        """
+        given = {**options_argument(options), **options_by_keyword(scan_options)}
+        return jobs_of(self.name, self._context.jobs).read_stream(self, columns, filter, given)
+
+    def plan_stream(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Any = None,  # noqa: A002
+        options: Mapping[str, object] | None = None,
+        *,
+        schema_id: int | None = None,
+    ) -> StreamScan:
+        """A stream in parts, for those who read the parts elsewhere; under an earlier version of the schema if asked.
+
+        Arguments are those of `follow`.
+        """
         if self._pinned is not None and not is_travelling(self._current().options):
             raise InvalidArgument(
                 f"table `{self.name}` is opened at snapshot {self._pinned.id}, which does not change",
                 hint="open the table without at(...) to follow it",
             )
-        context = Table(self._context, overrides=self._overrides)._readable()
-        if options is not None:
-            checked = check_options(options_argument(options), for_create=False, columns=context.schema.field_names)
+        given = dict(options_argument(options))
+        table = Table(self._context, overrides=self._overrides)
+        if BRANCH.key in given:
+            return table.on_branch(str(given.pop(BRANCH.key))).plan_stream(columns, filter, given, schema_id=schema_id)
+        context = table._readable()
+        if schema_id is not None:
+            context = table._under(context.schemas.get(schema_id))
+        if given:
+            checked = check_options(given, for_create=False, columns=context.schema.field_names)
             context = context.with_schema(context.schema, Options({**context.options.raw, **checked}))
             check_fixed_options(context.schema, context.options, self.name)
         predicate = to_predicate(filter, pa.schema([ROWKIND_FIELD, *context.schema.arrow_schema]))
-        scan = StreamScan(context, None if columns is None else names_argument(columns, "columns"), predicate)
-        start = None if position is None else StreamPosition.from_members(position)
-        return ChangeStream(scan, context.clock, context.options[CONTINUOUS_DISCOVERY_INTERVAL], start, wait)
+        return StreamScan(context, None if columns is None else names_argument(columns, "columns"), predicate)
 
     def plan_read(
         self,
@@ -367,7 +431,9 @@ class Table(TableUpkeep):
         if self._current().options[WRITE_MERGE_SCHEMA]:
             data = reader_of(data)
             self.make_room(data.schema, row_kind)
-        writer = self.writer(row_kind=row_kind, overwrite=overwrite)
+        context, identity = self.plan_write()
+        wanted = None if overwrite is False else overwrite
+        writer = TableWriter(context, row_kind=row_kind, overwrite=wanted, identity=identity)
         try:
             writer.write(data)
             return writer.commit()
@@ -434,11 +500,26 @@ class Table(TableUpkeep):
         """A writer for many batches and one commit, to use in a `with` block.
 
         With `commit_user` and `commit_identifier` the commit can be replayed: a second one with the same or a smaller
-        identifier of that user changes nothing.
+        identifier of that user changes nothing. In `write-mode` `stream` the writer commits by itself, at every call of
+        `write` or as the options `sink.rolling-policy.*` say, each time with the next identifier.
         """
         context, identity = self.plan_write(commit_user, commit_identifier)
         wanted = None if overwrite is False else overwrite
-        return TableWriter(context, row_kind=row_kind, overwrite=wanted, identity=identity)
+        timer = None
+        if is_stream(context.options) and wanted is None:
+            timer = CommitTimer(context.options, context.clock)
+            if not identity.is_replayable:
+                context, identity = for_stream(context), next_identity(context, identity.user)
+        base = context
+
+        def make_room(incoming: pa.Schema) -> TableContext:
+            self.make_room(incoming, row_kind)
+            return base.under_latest_schema()
+
+        merges = make_room if context.options[WRITE_MERGE_SCHEMA] else None
+        return TableWriter(
+            context, row_kind=row_kind, overwrite=wanted, identity=identity, timer=timer, make_room=merges
+        )
 
     def delete_where(self, filter: Any) -> Snapshot | None:  # noqa: A002
         """Deletes the rows for which the filter is true, of a table without a primary key; None when there are none.
@@ -452,7 +533,7 @@ class Table(TableUpkeep):
 
     def truncate(self) -> Snapshot | None:
         """Removes all rows."""
-        return self.write(self.arrow_schema.empty_table(), overwrite={})
+        return self.write(self.schema.arrow_schema.empty_table(), overwrite={})
 
     def compact(
         self,
@@ -479,6 +560,66 @@ class Table(TableUpkeep):
         Rows that wait because buckets are postponed are brought to their buckets first: then readers see them.
         """
         context = self._writable()
+        predicate = self._partition_filter(context, where)
+        sieve = FileSieve(context, predicate)
+        user = (context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()
+        jobs = jobs_of(self.name, self._context.jobs) if on_spark else None
+        run_pieces = None if jobs is None else jobs.pieces()
+        if order_by:
+            columns = names_argument(order_by, "order_by")
+            snapshot = sort_compact(context, order_strategy, columns, predicate, CommitIdentity(user), run_pieces)
+            if snapshot is not None:
+                expire_after_commit(context)
+            return snapshot
+        placed = WaitingRows(context, sieve.keep_partitions, run_pieces).place(CommitIdentity(user))
+        run_plans = None if jobs is None else jobs.compaction()
+        compactor = (
+            Compactor(context, full, sieve.keep_entries, run_plans, tell=progress)
+            if context.has_key
+            else AppendCompactor(context, full, sieve.keep_entries, run_pieces, tell=progress)
+        )
+        snapshot = compactor.run(CommitIdentity(user)) or placed
+        if snapshot is not None:
+            expire_after_commit(context)
+        return snapshot
+
+    def compact_follow(
+        self,
+        stop: threading.Event | Callable[[], bool] | None = None,
+        *,
+        interval: str | float = "1 s",
+        where: Any = None,
+        report: Callable[[Snapshot], None] | None = None,
+        on_spark: bool = False,
+    ) -> int:
+        """Compacts what is due whenever somebody has committed, until `stop`; how many compactions there were.
+
+        This is the job beside writers of a table with `write-only`, and it also expires what such writers leave. It
+        looks for new snapshots every `interval` and begins again if another job changed the same files. `stop` is a
+        `threading.Event` or a function; what is under way is finished first. `report` is told of each compaction.
+        Other arguments are those of `compact`.
+        """
+        followers = [self.follower(where, on_spark=on_spark)]
+        tell = report or (lambda snapshot: None)
+        interval_ms, clock = interval_argument(interval), self._context.clock
+        return follow(lambda: followers, Stop.of(stop), interval_ms, lambda _, snapshot: tell(snapshot), clock)
+
+    def follower(self, where: Any = None, *, on_spark: bool = False) -> Follower:
+        """Compacts round by round, for those who follow several tables at once."""
+        context = self._writable()
+        sieve = FileSieve(context, self._partition_filter(context, where))
+        jobs = jobs_of(self.name, self._context.jobs) if on_spark else None
+        return Follower(
+            self.name,
+            self._writable,
+            sieve.keep_entries,
+            sieve.keep_partitions,
+            None if jobs is None else jobs.compaction(),
+            None if jobs is None else jobs.pieces(),
+        )
+
+    def _partition_filter(self, context: TableContext, where: Any) -> Predicate | None:
+        """A filter that chooses whole partitions."""
         predicate = to_predicate(where, context.schema.arrow_schema)
         others = predicate_columns(predicate) - set(context.schema.partition_keys) if predicate else frozenset()
         if others:
@@ -486,26 +627,7 @@ class Table(TableUpkeep):
                 f"where names `{min(others)}`, which is not a partition column of table `{self.name}`",
                 hint=f"choose whole partitions by {', '.join(context.schema.partition_keys) or 'nothing'}",
             )
-        sieve = FileSieve(context, predicate)
-        user = (context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()
-        if order_by:
-            snapshot = sort_compact(
-                context, order_strategy, names_argument(order_by, "order_by"), predicate, CommitIdentity(user)
-            )
-            if snapshot is not None:
-                expire_after_commit(context)
-            return snapshot
-        placed = WaitingRows(context, sieve.keep_partitions).place(CommitIdentity(user))
-        run_plans = jobs_of(self.name, self._context.jobs).compaction() if on_spark else None
-        compactor = (
-            Compactor(context, full, sieve.keep_entries, run_plans, tell=progress)
-            if context.has_key
-            else AppendCompactor(context, full, sieve.keep_entries, tell=progress)
-        )
-        snapshot = compactor.run(CommitIdentity(user)) or placed
-        if snapshot is not None:
-            expire_after_commit(context)
-        return snapshot
+        return predicate
 
     def expire_snapshots(
         self,
@@ -527,7 +649,7 @@ class Table(TableUpkeep):
     def alter(self, *changes: SchemaChange) -> None:
         """Applies schema changes as one new schema version; all of them or none."""
         context = self._writable()
-        changes = tuple(_canonical(change) for change in changes_argument(changes))
+        changes = tuple(kept for change in changes_argument(changes) if (kept := _canonical(change)) is not None)
         known = {*context.schema.options, *(change.key for change in changes if isinstance(change, SetOption))}
         for change in changes:
             if isinstance(change, RemoveOption) and change.key not in known:
@@ -603,8 +725,8 @@ class Table(TableUpkeep):
         return context
 
 
-def _canonical(change: SchemaChange) -> SchemaChange:
-    """The change with an option's canonical key and text, as a schema file keeps it."""
+def _canonical(change: SchemaChange) -> SchemaChange | None:
+    """The change with an option's canonical key and text, as a schema file keeps it; None if it means nothing."""
     if isinstance(change, SetOption):
         is_key = change.key in (PRIMARY_KEY.key, PARTITION.key)  # a table without data may still get its keys
         checked = stored_options(check_options({change.key: change.value}, for_create=is_key, columns=None), ())
@@ -613,8 +735,7 @@ def _canonical(change: SchemaChange) -> SchemaChange:
                 f"option `{change.key}`: a column can not begin to count once the table exists",
                 hint="create the table with aggregate function `count`, or count with `sum` over ones",
             )
-        ((key, value),) = checked.items()
-        return SetOption(key, value)
+        return next((SetOption(key, value) for key, value in checked.items()), None)
     return change
 
 

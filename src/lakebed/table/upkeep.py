@@ -42,6 +42,7 @@ from lakebed.table.missing_files import remove_missing
 from lakebed.table.partitions import DroppedPartitions, Partition, PartitionLife, drop, expire, list_partitions
 from lakebed.table.rescale import rescale
 from lakebed.table.rolling_back import Revived, revive, roll_back_table, target_snapshot
+from lakebed.table.spark_jobs import jobs_of
 from lakebed.table.tagging import (
     Duration,
     duration_argument,
@@ -275,16 +276,22 @@ class TableUpkeep(ABC):
         return read_statistics(self._context.fileio, self._context.paths, snapshot.statistics)
 
     def rescale(
-        self, bucket_num: int | None = None, partitions: Sequence[Mapping[str, Any]] | None = None
+        self,
+        bucket_num: int | None = None,
+        partitions: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        on_spark: bool = False,
     ) -> Snapshot | None:
         """Rewrites partitions (all) into `bucket_num` buckets (what the option `bucket` says), in one commit.
 
         Set the table's option `bucket` to the same number, or writes to these partitions are refused. Refused itself if
-        somebody writes to the partitions meanwhile. None when there was nothing to rewrite.
+        somebody writes to the partitions meanwhile. None when there was nothing to rewrite. `on_spark` rewrites large
+        partitions in a Spark job instead of in threads of this process.
         """
         context = self._writable()
         count = context.options[BUCKET] if bucket_num is None else bucket_num
-        return rescale(context, count, partitions, _new_identity(context))
+        run_pieces = jobs_of(context.name, context.jobs).pieces() if on_spark else None
+        return rescale(context, count, partitions, _new_identity(context), run_pieces)
 
     # --- branches ------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from lakebed.datafiles.statistics import parse_stats_mode
 from lakebed.errors import InvalidOption, InvalidSchema, did_you_mean
 from lakebed.formats import FORMATS
 from lakebed.merge import MERGE_ENGINES
+from lakebed.merge.deduplicate import Deduplicate
 from lakebed.metadata.paths import escape
 from lakebed.options import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
@@ -42,6 +43,7 @@ from lakebed.options import (
     FIELDS_DEFAULT_AGGREGATE_FUNCTION,
     FILE_FORMAT,
     FULL_COMPACTION_DELTA_COMMITS,
+    IGNORE_DELETE,
     MERGE_ENGINE,
     METADATA_STATS_MODE,
     NUM_LEVELS,
@@ -169,6 +171,13 @@ def _check_bucket(schema: TableSchema, options: Options, table: str) -> None:
         )
     if bucket_mode(schema, options) in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION):
         assigner_rules(options)
+    is_crossing = bucket_mode(schema, options) is BucketMode.CROSS_PARTITION
+    if is_crossing and options[IGNORE_DELETE] and options[MERGE_ENGINE] == Deduplicate.name:
+        raise InvalidOption(
+            f"table `{table}`: `{IGNORE_DELETE.key}` does not go with dynamic buckets and a primary key without the "
+            "partition columns: a key that moves to another partition is deleted where it was",
+            hint="include the partition columns in the primary key, or leave the option out",
+        )
     if bucket == -2 and not schema.primary_keys:
         raise InvalidOption(f"table `{table}`: `bucket` = -2 needs a primary key", hint="add one, or set bucket = -1")
     for name in schema.bucket_keys:

@@ -1,10 +1,10 @@
 """Writes rows into a table: many batches, one commit. Nothing is visible until `commit`; an error or `abort` removes
-every file made.
+every file made. Writers of streams commit by themselves whenever it is time, and then begin anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,14 +15,22 @@ from lakebed.commit.replay import CommitIdentity
 from lakebed.commit.written_files import WrittenFiles
 from lakebed.errors import InvalidArgument
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.table.conform import reader_of
 from lakebed.table.context import TableContext
 from lakebed.table.overwrite import Overwrite
+from lakebed.table.read_state import ReadState
+from lakebed.table.stream_commits import CommitTimer
 from lakebed.table.write_commit import WriteCommit
 from lakebed.table.write_files import FileMaker
 
 
 class TableWriter:
-    """One commit in the making. Use it in a `with` block: committed at its end, nothing left behind on an error."""
+    """One commit in the making. Use it in a `with` block: committed at its end, nothing left behind on an error.
+
+    `read` is the state of the table that the rows were computed from, if others must not have changed that meanwhile.
+    With a `timer` the rows so far are committed whenever it says so, under identifiers that count on. `make_room` is
+    told the columns of the first rows of a commit, and gives the table as it is to be written to then.
+    """
 
     def __init__(
         self,
@@ -31,34 +39,56 @@ class TableWriter:
         row_kind: str | None = None,
         overwrite: bool | Mapping[str, Any] | Overwrite | None = None,
         identity: CommitIdentity,
+        read: ReadState | None = None,
+        timer: CommitTimer | None = None,
+        make_room: Callable[[pa.Schema], TableContext] | None = None,
     ) -> None:
-        self._name = context.name
+        self._context = context
+        self._row_kind = row_kind
         if overwrite is None or isinstance(overwrite, Overwrite):
-            replaced = overwrite
+            self._overwrite = overwrite
         else:
-            replaced = Overwrite.parse(context, overwrite)
-        fileio, self._written = WrittenFiles.watch(context.fileio)
+            self._overwrite = Overwrite.parse(context, overwrite)
+        self._read = read
+        self._timer = timer
+        self._make_room = make_room
+        self._begin(identity)
+
+    def _begin(self, identity: CommitIdentity) -> None:
+        fileio, self._written = WrittenFiles.watch_together(self._context.fileio)
+        self._identity = identity
         self._commit = WriteCommit(
-            context,
-            overwrite=replaced,
+            self._context,
+            overwrite=self._overwrite,
             identity=identity,
             fileio=fileio,
             written=self._written,
+            read=self._read,
         )
         self._files = FileMaker(
-            context,
-            row_kind=row_kind,
-            overwrite=replaced,
+            self._context,
+            row_kind=self._row_kind,
+            overwrite=self._overwrite,
             states=self._commit.states,
             fileio=fileio,
             commit_user=identity.user,
         )
         self._is_open = True
+        self._has_rows = False
 
     def write(self, data: Any) -> None:
         """Adds rows. A row that does not fit raises before any row of its batch is taken."""
         self._check_open()
+        if self._make_room is not None and not self._has_rows:
+            data = reader_of(data)
+            self._context = self._make_room(data.schema)
+            self._begin(self._identity)
+        self._has_rows = True
         self._files.write(data, self.abort)
+        if self._timer is not None and self._timer.is_due():
+            self.commit()
+            self._timer.restart()
+            self._begin(CommitIdentity(self._identity.user, self._identity.identifier + 1))
 
     def write_stored(self, rows: pa.RecordBatch) -> None:
         """Adds rows that this table has already: nothing is conformed or counted again."""
@@ -108,5 +138,5 @@ class TableWriter:
     def _check_open(self) -> None:
         if not self._is_open:
             raise InvalidArgument(
-                f"this writer of table `{self._name}` is done", hint="open another one with t.writer()"
+                f"this writer of table `{self._context.name}` is done", hint="open another one with t.writer()"
             )

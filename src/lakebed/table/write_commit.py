@@ -45,8 +45,10 @@ from lakebed.table.mark_done import mark_done_after_commit
 from lakebed.table.normalised_input import InputNormaliser
 from lakebed.table.overwrite import Overwrite
 from lakebed.table.overwrite_upgrade import upgraded
+from lakebed.table.pieces import PieceWork, RunPieces
 from lakebed.table.precommit import joined_before_commit
-from lakebed.table.producers import event_rules, full_compaction_every
+from lakebed.table.producers import full_compaction_every
+from lakebed.table.read_state import ReadState
 from lakebed.table.write_files import file_layout
 from lakebed.table.write_rules import committer_for, latest_schema_id, write_rules
 
@@ -54,7 +56,9 @@ from lakebed.table.write_rules import committer_for, latest_schema_id, write_rul
 class WriteCommit:
     """One commit of one user. `written` notes the files behind the messages, which go if nothing comes of them.
 
-    `states` is what the sequence numbers of the rows continue from, if somebody else has numbered them.
+    `states` is what the sequence numbers of the rows continue from, if somebody else has numbered them. `read` is what
+    the rows were computed from, if they were: the commit is refused if others have changed that. `run_pieces` joins
+    files before the commit elsewhere, if the table asks for that and there is much to join.
     """
 
     def __init__(
@@ -67,15 +71,22 @@ class WriteCommit:
         written: WrittenFiles,
         watermark: int | None = None,
         states: BucketStates | None = None,
+        read: ReadState | None = None,
+        run_pieces: RunPieces | None = None,
     ) -> None:
         self._context = context
         self._overwrite = overwrite
         self._identity = identity
         self._fileio = fileio
         self._written = written
-        self._watermark = watermark
+        self.watermark = watermark
+        """Of the rows; it may become known as late as they do."""
+        self.properties: dict[str, str] = {}
+        """What the snapshot is to say beside, such as how far a source was read."""
         self._committer: Committer = committer_for(context)
         self._states = states
+        self._read = read
+        self._run_pieces = run_pieces
         self._progress = Progress()
         self._moved_files = itertools.count()
         self._prefix = context.new_data_file_prefix()
@@ -105,9 +116,11 @@ class WriteCommit:
 
     def run(self, messages: list[CommitMessage]) -> Snapshot | None:
         """Makes the files visible as one snapshot; None when there was nothing to commit."""
-        messages = joined_before_commit(self._context, messages, self._fileio)
+        work = PieceWork(self._context, self._fileio, self._written, self._run_pieces)
+        messages = joined_before_commit(work, messages)
         if self._overwrite is not None:
             messages = upgraded(self._context, messages)
+        self._written.make_durable()
         final = messages
         kind = CommitKind.APPEND if self._overwrite is None else CommitKind.OVERWRITE
 
@@ -116,12 +129,17 @@ class WriteCommit:
             if is_replay(self._context.stores.snapshots, latest, self._identity):
                 return None
             if self._overwrite is not None:
+                if self._read is not None:
+                    self._read.check_unchanged(self._context, latest)
                 return self._replacing(self._overwrite, messages, latest)
+            if self._read is not None:
+                self._read.check(self._context, messages, latest)
             if not messages and not self._wants_empty_snapshot():
                 return None
             self._check_only_writer(final, latest)
             final = self._told_anew(final, latest)
             final = [self._rebased(message, latest) for message in final]
+            self._written.make_durable()
             self._check_unknown_counts(final, latest)
             return Changes(
                 self._numbered(_added(final), latest),
@@ -135,8 +153,9 @@ class WriteCommit:
             lambda: latest_schema_id(self._context),
             prepare,
             progress=self._progress,
-            watermark=self._watermark,
+            watermark=self.watermark,
             operation="WRITE" if self._overwrite is None else "OVERWRITE" if messages else "TRUNCATE",
+            properties=self.properties,
         )
         self._context.memory.bucket_states = self._states
         committed = final if snapshot is not None else []
@@ -152,18 +171,26 @@ class WriteCommit:
         )
         return snapshot
 
-    def follow_up(self, messages: list[CommitMessage], run_plans: RunPlans | None = None) -> None:
+    def follow_up(
+        self, messages: list[CommitMessage], run_plans: RunPlans | None = None, run_pieces: RunPieces | None = None
+    ) -> None:
         """Compacts what this commit made due, and expires. The commit stands, whatever becomes of this."""
-        self._compact_after(messages, run_plans)
+        self._compact_after(messages, run_plans, run_pieces)
         if not self._context.options[WRITE_ONLY]:
             expire_after_commit(self._context, self._identity)
         if not self._identity.is_replayable:
             mark_done_after_commit(self._context, {message.partition for message in messages})
 
+    @property
+    def is_compaction_awaited(self) -> bool:
+        """Whether somebody waits for the compaction that follows: it tells of changes, or was asked for by number."""
+        return (
+            self._is_full_due() or self._context.options[COMMIT_FORCE_COMPACT] or looks_for_more(self._context.options)
+        )
+
     def catch_up(self) -> None:
-        """Of a commit that is in already, the compaction that tells its changes may still be missing."""
-        options = self._context.options
-        if event_rules(options) is not None and not options[WRITE_ONLY]:
+        """Of a commit that is in already, the compaction may still be missing: only that is done again."""
+        if self._context.has_key and not self._context.options[WRITE_ONLY] and not self._is_followed():
             Compactor(self._context, self._is_full_due()).run_quietly(self._compaction_identity)
 
     # --- inside --------------------------------------------------------------------------------------------------
@@ -174,13 +201,15 @@ class WriteCommit:
         options = self._context.options
         return options[WRITE_ONLY] and options[WRITE_SEQUENCE_NUMBER_INIT_MODE] == "snapshot"
 
-    def _compact_after(self, messages: list[CommitMessage], run_plans: RunPlans | None) -> None:
+    def _compact_after(
+        self, messages: list[CommitMessage], run_plans: RunPlans | None, run_pieces: RunPieces | None
+    ) -> None:
         """Compacts the buckets that this commit made due."""
         options = self._context.options
         if options[WRITE_ONLY]:
             return
         if not self._context.has_key:
-            self._join_small_files(messages)
+            self._join_small_files(messages, run_pieces)
             return
         is_full = self._is_full_due()
         if is_full:
@@ -194,12 +223,20 @@ class WriteCommit:
             keep = in_buckets(due)
         Compactor(self._context, is_full, keep, run_plans).run_quietly(self._compaction_identity)
 
-    def _join_small_files(self, messages: list[CommitMessage]) -> None:
+    def _join_small_files(self, messages: list[CommitMessage], run_pieces: RunPieces | None) -> None:
         """Joins files of buckets without a key. Without buckets that is left to whoever compacts the table."""
         enough = self._context.options[COMPACTION_MIN_FILE_NUM]
         due = {(m.partition, m.bucket) for m in messages if m.total_buckets > 0 and self._run_count(m) >= enough}
         if due:
-            AppendCompactor(self._context, keep=in_buckets(due)).run_quietly(self._compaction_identity)
+            compactor = AppendCompactor(self._context, keep=in_buckets(due), run_pieces=run_pieces)
+            compactor.run_quietly(self._compaction_identity)
+
+    def _is_followed(self) -> bool:
+        """Whether the commit of this identity has had its compaction, or is so old that later ones saw to it."""
+        for snapshot in self._context.stores.snapshots.newest_first():
+            if (snapshot.commit_user, snapshot.commit_identifier) == (self._identity.user, self._identity.identifier):
+                return snapshot.commit_kind == CommitKind.COMPACT
+        return True
 
     def _is_full_due(self) -> bool:
         every = full_compaction_every(self._context.options)

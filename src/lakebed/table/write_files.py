@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from lakebed.commit.message import CommitMessage
-from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter
+from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter, WriteRules
 from lakebed.errors import InvalidArgument
 from lakebed.fileio.base import FileIO
 from lakebed.merge.first_row import FirstRow
@@ -26,6 +27,7 @@ from lakebed.options import (
     LAKEBED_COUNT_FIELDS,
     POSTPONE_DEFAULT_BUCKET_NUM,
     ROWKIND_FIELD,
+    SINK_ROLLING_POLICY_FILE_SIZE,
     WRITE_MERGE_SCHEMA,
 )
 from lakebed.schema.system_columns import TRACKING_FIELDS
@@ -34,7 +36,7 @@ from lakebed.table.bucket_state import BucketStates
 from lakebed.table.bucket_writers import Bucket, BucketWriters
 from lakebed.table.conform import Conformer, to_batches
 from lakebed.table.context import TableContext
-from lakebed.table.cross_partition import CrossPartition
+from lakebed.table.cross_partition import CrossPartition, KnownKeys
 from lakebed.table.key_index import KeyIndex
 from lakebed.table.normalised_input import InputNormaliser
 from lakebed.table.overwrite import Overwrite
@@ -52,7 +54,7 @@ class FileMaker:
     and changelog files begin. With `carries_ids` rows come with the ids they have, in the columns of row tracking.
     `part` is set where several makers share a commit of a table with dynamic buckets. Where buckets are postponed,
     `commit_user` is part of the names of files whose rows wait, and `bucket_counts` are those of partitions whose rows
-    shall not.
+    shall not. With `is_taught` somebody brings the keys that an index of all keys would be read for (`learn`).
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class FileMaker:
         part: WritePart | None = None,
         commit_user: str | None = None,
         bucket_counts: Mapping[bytes, int] | None = None,
+        is_taught: bool = False,
     ) -> None:
         self._context = context
         self._part = part
@@ -84,11 +87,13 @@ class FileMaker:
         self._mode = bucket_mode(context.schema, context.options)
         self._index = self._key_index()
         base = self._base_snapshot if overwrite is None else None
-        self._crossing = CrossPartition(context, base, part) if self._mode is BucketMode.CROSS_PARTITION else None
+        self._crossing = None
+        if self._mode is BucketMode.CROSS_PARTITION:
+            self._crossing = CrossPartition(context, base, part, is_taught=is_taught)
         self._counts = dict(bucket_counts or {})
         self._kept_rows: KeptRows | None = None
         self._router = Router(context, self._index.assign if self._index is not None else None, self._count_of)
-        self._rules = write_rules(context)
+        self._rules = _rolling_by_sink(context, write_rules(context))
         self._waiting_rules = waiting_rules(context)
         self._waiting_prefix = waiting_file_prefix(context, commit_user or context.ids.new_id())
         self._changelog_rules = changelog_write_rules(context)
@@ -113,10 +118,18 @@ class FileMaker:
             placed = self._crossing.place(rows, kinds)
             self._take(list(self._router.route(placed.rows, placed.kinds, placed.buckets)), on_failure)
 
+    def learn(self, known: KnownKeys, row_count: int) -> None:
+        """Takes note of where keys of the table lie, before any row of theirs comes."""
+        assert self._crossing is not None
+        self._crossing.learn(known, row_count)
+
     def write_stored(self, rows: pa.RecordBatch, kinds: pa.Array) -> None:
         """Adds rows that come from a file of the table."""
-        for routed in self._router.route(rows, kinds):
-            self._buckets.take(routed)
+        buckets = None
+        if self._crossing is not None:
+            placed = self._crossing.place(rows, kinds)
+            rows, kinds, buckets = placed.rows, placed.kinds, placed.buckets
+        self._take(list(self._router.route(rows, kinds, buckets)), lambda: None)
 
     def finish(self) -> list[CommitMessage]:
         """Writes what is left, and says what was made."""
@@ -288,6 +301,12 @@ def file_layout(context: TableContext, *, carries_ids: bool = False) -> FileLayo
     """What new files of a table look like inside. `carries_ids`: rows come with the ids they have."""
     key = context.key_fields if context.has_key else ()
     return FileLayout(context.schema.id, context.schema.fields, key, context.tracks_rows, carries_ids)
+
+
+def _rolling_by_sink(context: TableContext, rules: WriteRules) -> WriteRules:
+    """The rules with the size of files that this write asks for."""
+    size_bytes = context.options[SINK_ROLLING_POLICY_FILE_SIZE]
+    return rules if size_bytes is None else replace(rules, target_size_bytes=size_bytes)
 
 
 def _check_row_kind(context: TableContext, row_kind: str | None) -> None:

@@ -221,7 +221,7 @@ def test_names_that_would_leave_the_warehouse(disk: Warehouse, name: str, tmp_pa
         (COLUMNS, {"options": {"partition.default-name": "../x"}}, InvalidOption, ["`partition.default-name`"]),
         (COLUMNS, {"options": {"path": "/etc"}}, InvalidOption, ["`path`"]),
         (COLUMNS, {"options": {"branch": "../x"}}, InvalidOption, ["`branch`"]),
-        (COLUMNS, {"options": {"write-mode": "append-only"}}, InvalidOption, ["`write-mode`"]),
+        (COLUMNS, {"options": {"clustering.columns": "id"}}, InvalidOption, ["`clustering.columns`"]),
         (COLUMNS, {"options": {"bucket-key": "id"}}, InvalidOption, ["`bucket-key`", "`bucket`"]),
         (COLUMNS, {"options": {"bucket": "2"}}, InvalidOption, ["`bucket`", "`bucket-key`"]),
         (COLUMNS, {"options": {"bucket": "2", "bucket-key": "idd"}}, InvalidOption, ["`idd`", "did you mean `id`?"]),

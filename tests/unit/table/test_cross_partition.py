@@ -153,6 +153,16 @@ def test_sequence_field_is_refused() -> None:
         create(options={"sequence.field": "v"})
 
 
+def test_ignored_deletes_are_refused() -> None:
+    """A key that moves is deleted where it was: if deletes are ignored it would be there twice."""
+    with pytest.raises(InvalidOption, match="ignore-delete"):
+        create(options={"ignore-delete": "true"})
+    table = create(PARTIAL, {"ignore-delete": "true"})
+    write(table, [(1, 1, 10, 0)])
+    write(table, [(2, 1, 20, None)])
+    assert shown(table) == [(1, 1, 20, 0)]
+
+
 def test_a_second_writer_is_refused() -> None:
     """Whoever wrote meanwhile may have put the same key elsewhere; compactions are no matter."""
     table = create()

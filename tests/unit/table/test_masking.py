@@ -42,19 +42,6 @@ def _many(count: int) -> pa.Table:
     return _rows(*((key, f"text {key * 7919}") for key in range(count)))
 
 
-def test_t_01_to_t_03(warehouse: Warehouse) -> None:
-    """An upsert marks the old row and a delete marks the last one; what is left is read raw."""
-    table = warehouse.table("t", COLUMNS, _many(1000), primary_key=["k"], options=MASKING)
-    assert _marks(table) == []
-    table.write(_rows((1, "c")))
-    assert _marks(table) == [1]
-    assert _shown(table)[1] == (1, "c")
-    table.write(_deleted(2), row_kind="kind")
-    assert [key for key, _ in _shown(table)] == [0, 1, *range(3, 1000)]
-    assert all(file.level > 0 for file in table.scan().files)
-    assert _marks(table) == [2]
-
-
 def test_t_04_sums_are_complete(warehouse: Warehouse) -> None:
     """The new row holds the whole sum, since the old one is found and marked."""
     options = MASKING | {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}

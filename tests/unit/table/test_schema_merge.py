@@ -40,6 +40,22 @@ def test_new_columns_are_added(table: lakebed.Table) -> None:
     ]
 
 
+def test_a_writer_makes_room_for_its_first_rows(table: lakebed.Table) -> None:
+    """A writer adds the columns of its first batch; a later batch may lack some, and bring no more."""
+    with table.with_options(MERGE).writer() as writer:
+        writer.write(pa.table({"a": ints(2), "c": ints(5)}))
+        writer.write(pa.table({"b": ["3"]}))
+        with pytest.raises(InvalidData, match="`d`"):
+            writer.write(pa.table({"a": ints(2), "d": ints(5)}))
+    assert _types(table) == {"a": "INT", "b": "STRING", "c": "INT"}
+    rows = sorted(table.to_arrow().to_pylist(), key=str)
+    assert rows == [
+        {"a": 1, "b": "1", "c": None},
+        {"a": 2, "b": None, "c": 5},
+        {"a": None, "b": "3", "c": None},
+    ]
+
+
 @pytest.mark.parametrize("form", ["table", "batch", "batches", "reader", "empty"])
 def test_data_of_every_form(table: lakebed.Table, form: str) -> None:
     """Tables, batches and streams tell their columns alike."""

@@ -1,0 +1,73 @@
+"""Files rewritten one by one or in groups: in threads of this process, or elsewhere if there is much to do.
+
+The table layer knows no Spark. Whoever has a session passes a `RunPieces`; what it runs is the same code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from lakebed.commit.message import CommitMessage
+from lakebed.commit.written_files import WrittenFiles
+from lakebed.fileio.base import FileIO
+from lakebed.table.context import TableContext
+from lakebed.table.read import parallelism
+
+_Piece = TypeVar("_Piece")
+
+Work = Callable[[TableContext, _Piece, FileIO], Sequence[CommitMessage]]
+"""Makes files from one piece; nothing is visible before somebody commits."""
+
+Tell = Callable[[int, int], None]
+"""Is told how many pieces are done, and how many there are."""
+
+
+class RunPieces(Protocol):
+    """Runs work on pieces elsewhere; None when so many bytes had better be worked through here."""
+
+    def __call__(
+        self, context: TableContext, pieces: Sequence[_Piece], size_bytes: int, work: Work[_Piece], /
+    ) -> list[CommitMessage] | None: ...
+
+
+@dataclass(frozen=True)
+class PieceWork:
+    """Where the pieces of one commit are worked on. `written` takes note of all files that are made."""
+
+    context: TableContext
+    fileio: FileIO
+    written: WrittenFiles
+    elsewhere: RunPieces | None = None
+    tell: Tell | None = None
+
+    def run(self, pieces: Sequence[_Piece], size_bytes: int, work: Work[_Piece]) -> list[CommitMessage]:
+        """What all pieces become."""
+        if not pieces:
+            return []
+        made = None if self.elsewhere is None else self.elsewhere(self.context, pieces, size_bytes, work)
+        if made is not None:
+            self.written.note(self._paths(made))
+            return made
+        tell = self.tell or (lambda count, total: None)
+        tell(0, len(pieces))
+        messages: list[CommitMessage] = []
+        with ThreadPoolExecutor(max(1, min(len(pieces), parallelism(self.context.options)))) as pool:
+            done = pool.map(lambda piece: work(self.context, piece, self.fileio), pieces)
+            for count, answer in enumerate(done, 1):
+                messages += answer
+                tell(count, len(pieces))
+        return messages
+
+    def _paths(self, messages: Sequence[CommitMessage]) -> list[str]:
+        return [
+            self.context.data_file_path(message.partition, message.bucket, name)
+            for message in messages
+            for file in (*message.new_files, *message.compact_after)
+            for name in (file.file_name, *file.extra_files)
+        ]
+
+
+__all__ = ["PieceWork", "RunPieces", "Tell", "Work"]
