@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lakebed
-from lakebed.spark import read
+from lakebed.spark import marked, read
 
 EVERYTHING = {
     "id": "BIGINT NOT NULL",
@@ -109,11 +109,66 @@ def test_native_and_merged_parts_together(lake: lakebed.Lake, monkeypatch: pytes
     table.write(_rows(table, range(1)))
     planned = table.plan_read()
     assert isinstance(planned, tuple)
-    native, merged = read.HybridRead(*planned)._by_path()
+    native, _, merged = read.HybridRead(*planned)._by_path()
     assert native
     assert merged
     assert _collected(table.to_spark()) == _expected(table)
     assert table.to_spark(["v", "id"]).columns == ["v", "id"]
+
+
+@pytest.mark.parametrize("bits", ["false", "true"], ids=["32", "64"])
+@pytest.mark.parametrize("key", [(), ("id",)], ids=["append", "keyed"])
+def test_files_with_marked_rows_are_read_by_spark(
+    lake: lakebed.Lake, monkeypatch: pytest.MonkeyPatch, key: tuple[str, ...], bits: str
+) -> None:
+    """Deleted rows are left out by Spark, whatever the columns and the filter; other files are read beside them."""
+    monkeypatch.setattr(read, "LOCAL_ROWS", -1)
+    options = {"deletion-vectors.enabled": "true", "deletion-vectors.bitmap64": bits}
+    options |= {"bucket": "2", **({} if key else {"bucket-key": "id"}), "file.block-size": "1 kb"}
+    table = lake.create_table("t", EVERYTHING, primary_key=key, options=options)
+    for start in (0, 300, 600):
+        table.write(_rows(table, range(start, start + 300)))
+    if key:
+        table.compact(full=True)
+        gone = _rows(table, range(0, 450, 9))
+        table.write(gone.append_column("kind", [["-D"] * len(gone)]), row_kind="kind")
+        table.write(_rows(table, range(1000, 1010)))
+    else:
+        table.delete_where([("id", "<", 450), ("s", "in", list(range(0, 450, 9)))])
+    planned = table.plan_read()
+    assert isinstance(planned, tuple)
+    _, with_marks, merged = read.HybridRead(*planned)._by_path()
+    assert with_marks
+    assert not merged
+    assert _collected(table.to_spark()) == _expected(table)
+    for condition in ([("id", ">", 400), ("id", "<", 500)], [("i", "in", [8, 9, 10, 18])], [("v", "=", "text 11")]):
+        wanted = sorted(table.to_arrow(["id"], filter=condition)["id"].to_pylist())
+        assert sorted(row[0] for row in table.to_spark(["id"], filter=condition).collect()) == wanted
+    assert table.to_spark([]).count() == table.to_arrow(["id"]).num_rows
+
+
+def test_marked_files_that_spark_can_not_tell_apart(lake: lakebed.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two marked files of the same size, and files that are too many, are read by us; the rows are the same."""
+    monkeypatch.setattr(read, "LOCAL_ROWS", -1)
+    table = lake.create_table("t", {"id": "INT", "v": "INT"}, options={"deletion-vectors.enabled": "true"})
+    for _ in range(3):
+        table.write(pa.table({"id": list(range(100)), "v": [1] * 100}, schema=table.arrow_schema))
+    table.write(pa.table({"id": list(range(500)), "v": [2] * 500}, schema=table.arrow_schema))
+    table.delete_where([("id", "in", [5, 7, 99])])
+
+    def ways() -> tuple[int, int]:
+        planned = table.plan_read()
+        assert isinstance(planned, tuple)
+        _, with_marks, merged = read.HybridRead(*planned)._by_path()
+        return len(with_marks), sum(len(split.files) for split in merged)
+
+    assert ways() == (1, 3)
+    assert sorted(map(tuple, table.to_spark().collect())) == sorted(
+        tuple(row.values()) for row in table.to_arrow().to_pylist()
+    )
+    monkeypatch.setattr(marked, "MOST_ROWS", 100)
+    assert ways() == (0, 4)
+    assert table.to_spark().count() == 800 - 12
 
 
 @pytest.mark.usefixtures("threshold")

@@ -187,3 +187,30 @@ def test_nested_columns_of_changed_tables(lake: lakebed.Lake) -> None:
     lake.sql("INSERT INTO t VALUES (1, ARRAY[ROW(1, 'x')]), (2, NULL), (3, ARRAY[ROW(2, 'z'), NULL]), (4, NULL)")
     lake.sql("DELETE FROM t WHERE k = 1")
     assert rows(lake, "SELECT * FROM t") == [(2, None), (3, [(2, "z"), None]), (4, None)]
+
+
+def test_unnested_maps(lake: lakebed.Lake) -> None:
+    """UNNEST of a map gives keys and values, of an array of rows their members."""
+    lake.sql("CREATE TABLE t (k INT, m MAP<STRING, INT>, a ARRAY<ROW<x INT, y STRING>>)")
+    lake.sql("INSERT INTO t VALUES (1, MAP['a', 1, 'b', 2], ARRAY[ROW(7, 'x')])")
+    assert rows(lake, "SELECT k, key, n FROM t CROSS JOIN UNNEST(t.m) AS u(key, n)") == [(1, "a", 1), (1, "b", 2)]
+    assert rows(lake, "SELECT p, q FROM t, UNNEST(a) AS u(p, q)") == [(7, "x")]
+    assert rows(lake, "SELECT key, n FROM (SELECT 1) CROSS JOIN UNNEST(MAP['c', 3]) AS u(key, n)") == [("c", 3)]
+
+
+def test_settings_of_the_session(tables: lakebed.Lake) -> None:
+    """`spark.paimon.<option>` set in Spark counts for tables, for all of them or by name; SET goes before it."""
+    conf = tables.spark.conf
+    try:
+        conf.set("spark.paimon.scan.snapshot-id", "1")
+        assert rows(tables, "SELECT k, v FROM t WHERE k = 2") == [(2, "b")]
+        tables.sql("SET spark.paimon.scan.snapshot-id = 2")
+        assert rows(tables, "SELECT k, v FROM t WHERE k = 2") == [(2, "c")]
+        tables.sql("RESET spark.paimon.scan.snapshot-id")
+        conf.unset("spark.paimon.scan.snapshot-id")
+        conf.set("spark.paimon.*.default.u.scan.snapshot-id", "1")
+        assert rows(tables, "SELECT k, v FROM t WHERE k = 2") == [(2, "c")]
+    finally:
+        conf.unset("spark.paimon.scan.snapshot-id")
+        conf.unset("spark.paimon.*.default.u.scan.snapshot-id")
+    assert rows(tables, "SELECT count(*) FROM t") == [(3,)]

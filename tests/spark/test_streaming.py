@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.spark.streams import batch, drain, forget_last_batch, stream
 
 import lakebed
-
-
-def _stream(spark: Any, source: Path, schema: str = "id long, v int") -> Any:
-    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(source))
-
-
-def _batch(source: Path, number: int, rows: list[dict[str, Any]]) -> None:
-    source.mkdir(exist_ok=True)
-    (source / f"b{number:03}.json").write_text("\n".join(json.dumps(row) for row in rows))
-
-
-def _drain(table: lakebed.Table, frame: Any, checkpoint: Path, **arguments: Any) -> None:
-    query = table.write_stream(frame, checkpoint=checkpoint, trigger={"availableNow": True}, **arguments)
-    query.awaitTermination()
 
 
 @pytest.fixture
@@ -36,13 +22,11 @@ def test_a_batch_that_spark_forgot_is_not_counted_twice(spark: Any, sums: lakebe
     """Without the last entry of its commit log Spark delivers a batch again: the table takes it once."""
     source, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
     for number in range(3):
-        _batch(source, number, [{"id": i, "v": 1} for i in range(5)])
-    _drain(sums, _stream(spark, source), checkpoint)
-    for entry in (checkpoint / "commits").iterdir():
-        if entry.name.strip(".").startswith("2"):
-            entry.unlink()
+        batch(source, number, [{"id": i, "v": 1} for i in range(5)])
+    drain(sums, stream(spark, source), checkpoint)
+    forget_last_batch(checkpoint)
     sums.expire_snapshots(retain_max=1, retain_min=1)
-    _drain(sums, _stream(spark, source), checkpoint)
+    drain(sums, stream(spark, source), checkpoint)
     assert sums.to_arrow()["v"].to_pylist() == [3] * 5
 
 
@@ -50,8 +34,8 @@ def test_a_restarted_query_goes_on(spark: Any, sums: lakebed.Table, tmp_path: Pa
     """The commit user is the query's id, which a checkpoint keeps."""
     source, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
     for number in range(2):
-        _batch(source, number, [{"id": 1, "v": 1}])
-        _drain(sums, _stream(spark, source), checkpoint)
+        batch(source, number, [{"id": 1, "v": 1}])
+        drain(sums, stream(spark, source), checkpoint)
     assert sums.to_arrow()["v"].to_pylist() == [2]
     assert len({snapshot.commit_user for snapshot in sums.snapshots()}) == 1
     assert [snapshot.commit_identifier for snapshot in sums.snapshots()] == [1, 2]
@@ -61,8 +45,8 @@ def test_row_kinds_come_with_the_stream(spark: Any, lake: lakebed.Lake, tmp_path
     """A column named `rowkind` that the table has not tells what each row does."""
     table = lake.create_table("t", {"id": "BIGINT NOT NULL", "v": "INT"}, primary_key=["id"], options={"bucket": "1"})
     for number, kinds in enumerate(({1: "+I", 2: "+I"}, {1: "-D"})):
-        _batch(tmp_path / "in", number, [{"rowkind": kind, "id": key, "v": 1} for key, kind in kinds.items()])
-        _drain(table, _stream(spark, tmp_path / "in", "rowkind string, id long, v int"), tmp_path / "checkpoint")
+        batch(tmp_path / "in", number, [{"rowkind": kind, "id": key, "v": 1} for key, kind in kinds.items()])
+        drain(table, stream(spark, tmp_path / "in", "rowkind string, id long, v int"), tmp_path / "checkpoint")
     assert table.to_arrow().to_pydict() == {"id": [2], "v": [1]}
 
 
@@ -72,9 +56,9 @@ def test_complete_output_replaces(spark: Any, lake: lakebed.Lake, tmp_path: Path
         "t", {"id": "BIGINT NOT NULL", "n": "BIGINT"}, primary_key=["id"], options={"bucket": "1"}
     )
     for number in range(2):
-        _batch(tmp_path / "in", number, [{"id": i % 2, "v": 1} for i in range(4)])
-    counts = _stream(spark, tmp_path / "in").groupBy("id").count().withColumnRenamed("count", "n")
-    _drain(table, counts, tmp_path / "checkpoint", output_mode="complete")
+        batch(tmp_path / "in", number, [{"id": i % 2, "v": 1} for i in range(4)])
+    counts = stream(spark, tmp_path / "in").groupBy("id").count().withColumnRenamed("count", "n")
+    drain(table, counts, tmp_path / "checkpoint", output_mode="complete")
     assert sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"]) == [{"id": 0, "n": 4}, {"id": 1, "n": 4}]
 
 
@@ -82,8 +66,8 @@ def test_what_is_no_stream_is_refused(spark: Any, sums: lakebed.Table, tmp_path:
     """A batch DataFrame, an unknown mode and an unknown trigger are named."""
     with pytest.raises(lakebed.errors.InvalidArgument, match="not a stream"):
         sums.write_stream(spark.range(3), checkpoint=tmp_path / "c")
-    _batch(tmp_path / "in", 0, [{"id": 1, "v": 1}])
-    frame = _stream(spark, tmp_path / "in")
+    batch(tmp_path / "in", 0, [{"id": 1, "v": 1}])
+    frame = stream(spark, tmp_path / "in")
     with pytest.raises(lakebed.errors.InvalidArgument, match="`appnd`"):
         sums.write_stream(frame, checkpoint=tmp_path / "c", output_mode="appnd")
     with pytest.raises(lakebed.errors.InvalidArgument, match="trigger"):

@@ -15,12 +15,15 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as sf
 
 from lakebed.bucket.fixed import assign_buckets
+from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import BUCKET, BUCKET_FUNCTION_TYPE
 from lakebed.spark.bucket_expression import with_bucket
 from lakebed.spark.filters import quoted
+from lakebed.spark.known_keys import with_known_keys
 from lakebed.spark.process import prepare_worker
 from lakebed.table.bucket_modes import BucketMode, bucket_mode, shared_rules
 from lakebed.table.context import TableContext
+from lakebed.table.postponed import lets_rows_wait
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import DataField
 
@@ -39,10 +42,24 @@ class Distribution:
 
     frame: DataFrame
     parts: int = 0
+    is_taught: bool = False
+    """Whether the table's keys come with the rows."""
 
 
-def distributed(context: TableContext, frame: DataFrame, parallelism: int) -> Distribution:
-    """The frame with all rows of a bucket in one partition, where the table wants that."""
+def distributed(
+    context: TableContext,
+    frame: DataFrame,
+    parallelism: int,
+    *,
+    base: Snapshot | None = None,
+    shares_keys: bool = False,
+) -> Distribution:
+    """The frame with all rows of a bucket in one partition, where the table wants that.
+
+    With `shares_keys` rows that wait for their buckets are shared by key, and so is an index of all keys: tasks are
+    brought those of `base`, the snapshot that the rows are written on top of. Else one task gets all such rows, and
+    has the index, or whoever it hands them to.
+    """
     mode = bucket_mode(context.schema, context.options)
     if mode is BucketMode.UNAWARE:
         return Distribution(frame)
@@ -55,8 +72,26 @@ def distributed(context: TableContext, frame: DataFrame, parallelism: int) -> Di
     if mode is BucketMode.DYNAMIC:
         parts = shared_rules(context.options, parallelism).assigners
         return Distribution(_by_share(frame, context.key_fields, parts), parts)
-    # The index of a whole table, or files that wait for their buckets: one writer at a time.
+    primary_key = tuple(context.schema.fields_of(context.schema.primary_keys))
+    if mode is BucketMode.CROSS_PARTITION and shares_keys:
+        return _by_primary_key(context, frame, primary_key, shared_rules(context.options, parallelism).assigners, base)
+    if lets_rows_wait(context) and shares_keys:
+        # Rows of one key wait in one file, so that they stay in their order.
+        return Distribution(_by_share(frame, primary_key, parallelism))
+    # An index of all keys, or a number of buckets that follows from all rows of a partition: one task at a time.
     return Distribution(frame.coalesce(1))
+
+
+def _by_primary_key(
+    context: TableContext, frame: DataFrame, keys: tuple[DataField, ...], parts: int, base: Snapshot | None
+) -> Distribution:
+    """Rows of one key in one task, which knows where the key is."""
+    if base is not None:
+        numbered = _with_bucket(frame, keys, parts, "default")
+        taught = with_known_keys(context, numbered, _BUCKET, parts, base)
+        if taught is not None:
+            return Distribution(taught, parts, is_taught=True)
+    return Distribution(_by_share(frame, keys, parts), parts)
 
 
 def _by_share(frame: DataFrame, keys: tuple[DataField, ...], parts: int) -> DataFrame:

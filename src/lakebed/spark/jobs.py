@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from lakebed.metadata.snapshot import Snapshot
     from lakebed.table.compact import RunPlans
+    from lakebed.table.pieces import RunPieces
     from lakebed.table.table import Table
 
 
@@ -33,6 +34,18 @@ class SparkJobs:
 
         return table_frame(self.spark, table, columns, filter)
 
+    def read_stream(
+        self,
+        table: Table,
+        columns: Sequence[str] | None,
+        filter: Any,  # noqa: A002
+        options: Mapping[str, object],
+    ) -> DataFrame:
+        """The table as a streaming DataFrame."""
+        from lakebed.spark.stream_source import stream_frame
+
+        return stream_frame(self.spark, table, columns, filter, options)
+
     def write(
         self,
         table: Table,
@@ -52,6 +65,12 @@ class SparkJobs:
         from lakebed.spark.compact import spark_plans
 
         return spark_plans(lambda: self.spark)
+
+    def pieces(self) -> RunPieces:
+        """Runs other work on files as Spark jobs."""
+        from lakebed.spark.tasks import run_pieces
+
+        return run_pieces(lambda: self.spark)
 
     def write_stream(
         self,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,8 +23,10 @@ from lakebed.fileio.local import LocalFileIO
 from lakebed.fileio.memory import MemoryFileIO
 from lakebed.formats import format_of_file
 from lakebed.lsm.sections import Section
+from lakebed.metadata.data_file import DataFile
 from lakebed.schema.evolution import map_fields
 from lakebed.spark.filters import quoted, spark_condition
+from lakebed.spark.marked import MarkedFile, is_as_described, marked_frame, names_that_spark_reads
 from lakebed.spark.process import prepare_worker
 from lakebed.spark.types import spark_schema, to_transfer, transfer_schema
 from lakebed.table.change_read import ChangeRead
@@ -61,38 +64,51 @@ class HybridRead:
         if _is_small(self.plan):
             return _local_frame(spark, self.reader, self.plan.splits)
         self._check_reachable()
-        native, merged = self._by_path()
+        native, marked, merged = self._by_path()
         frames = []
         if native:
             frames.append(self._native_frame(spark, native))
+        if marked:
+            frames.append(self._marked_frame(spark, marked))
         if merged:
             frames.append(self._merged_frame(spark, merged))
         if not frames:
             return _local_frame(spark, self.reader, ())
-        return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
+        return reduce(lambda left, right: left.unionAll(right), frames)
 
     # --- which way -----------------------------------------------------------------------------------------------
 
-    def _by_path(self) -> tuple[list[str], list[Split]]:
-        """Paths for Spark's reader, and splits for ours."""
+    def _by_path(self) -> tuple[list[str], list[MarkedFile], list[Split]]:
+        """Paths for Spark's reader, files with marked rows for it, and splits for ours."""
         predicate = self.reader.predicate
         may_be_native = self._is_native_table() and (
             predicate is None or not self.must_filter or spark_condition(predicate) is not None
         )
         paths: list[str] = []
+        marked: list[MarkedFile] = []
         merged: list[Split] = []
         for split in self.plan.splits:
             rest = [section for section in split.sections if not (may_be_native and self._is_native(split, section))]
             if rest:
                 merged.append(replace(split, sections=tuple(rest)))
-            paths += [
-                self.reader.context.data_file_path(split.partition, split.bucket, file.file_name)
-                for section in split.sections
-                if section not in rest
-                for file in section.files
-                if not self.reader.is_excluded(split, file)
-            ]
-        return paths, merged
+            for section in split.sections:
+                for file in () if section in rest else section.files:
+                    if not self.reader.is_excluded(split, file):
+                        path = self._path(split, file)
+                        vector = split.vectors.get(file.file_name)
+                        if vector is None:
+                            paths.append(path)
+                        else:
+                            marked.append(MarkedFile(path, file, vector))
+        return paths, marked, merged
+
+    def _path(self, split: Split, file: DataFile) -> str:
+        return self.reader.context.data_file_path(split.partition, split.bucket, file.file_name)
+
+    @cached_property
+    def _marked_names(self) -> frozenset[str]:
+        """Files with marked rows that Spark can read."""
+        return names_that_spark_reads(self.plan.splits, self.reader.needed)
 
     def _is_native_table(self) -> bool:
         context = self.reader.context
@@ -112,7 +128,11 @@ class HybridRead:
         for file in section.files:
             if format_of_file(file.file_name).name != "parquet" or file.external_path is not None:
                 return False
-            if file.file_name in split.vectors or (context.has_key and file.delete_row_count != 0):
+            if context.has_key and file.delete_row_count != 0:
+                return False
+            if file.file_name in split.vectors and not (
+                file.file_name in self._marked_names and is_as_described(context, self._path(split, file), file)
+            ):
                 return False
             evolution = map_fields(list(self.reader.needed), context.schemas.get(file.schema_id))
             if not evolution.is_identity:
@@ -135,6 +155,13 @@ class HybridRead:
             return spark.read.schema(spark_schema(self.reader.fields)).parquet(*paths)
         frame = spark.read.schema(spark_schema(self.reader.needed)).parquet(*paths)
         return frame.filter(condition).select(*(quoted(field.name) for field in self.reader.fields))
+
+    def _marked_frame(self, spark: SparkSession, files: Sequence[MarkedFile]) -> DataFrame:
+        predicate = self.reader.predicate if self.must_filter else None
+        condition = None if predicate is None else spark_condition(predicate)
+        needed = self.reader.fields if condition is None else self.reader.needed
+        frame = marked_frame(spark, self.reader.context, files, needed, condition)
+        return frame.select(*(quoted(field.name) for field in self.reader.fields))
 
     def _merged_frame(self, spark: SparkSession, splits: Sequence[Split]) -> DataFrame:
         groups = packed(splits, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))

@@ -1,32 +1,40 @@
-"""Large UPDATE, DELETE and MERGE statements as jobs."""
+"""Large UPDATE, DELETE and MERGE statements as jobs: rows, and the places of rows, stay in the tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
 from lakebed.commit.committer import Progress
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.written_files import WrittenFiles
+from lakebed.fileio.base import FileIO
+from lakebed.metadata.deletion_vector import Positions, decode_vector, encode_vector
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import DATA_EVOLUTION_ENABLED
+from lakebed.schema.system_columns import FILE_PATH, ROW_ID, ROW_INDEX
 from lakebed.spark.distribute import distributed
-from lakebed.spark.leftovers import remove_leftovers
+from lakebed.spark.leftovers import message_paths, remove_leftovers
+from lakebed.spark.tasks import answer_batch, answer_of, made_by, run_pieces
 from lakebed.spark.types import to_precision
-from lakebed.spark.write import WriteTask, message_paths, run_tasks
+from lakebed.spark.write import WriteTask, run_tasks
 from lakebed.table.bucket_state import BucketStates
+from lakebed.table.column_files import ColumnChanges, refuse_deletes
 from lakebed.table.context import TableContext
-from lakebed.table.replace_rows import ReplaceRows
 from lakebed.table.row_changes import RowChanges
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _TASKS = 8
+_RANGE = "_lakebed_range"
 
 
 def checked_once(frame: DataFrame, keys: Sequence[str], kind: str, message: str) -> DataFrame:
@@ -43,6 +51,48 @@ def kinds_in_rows(frame: DataFrame, kind: str, column: str | None) -> DataFrame:
 
 
 @dataclass(frozen=True)
+class OldRows:
+    """Rows that a statement deletes or replaces: where they lie. Few bytes, however many they are."""
+
+    positions: dict[str, Positions]
+    """By file."""
+    has_twice: bool
+    """Whether one of them turned up more than once."""
+    has_deletes: bool
+    """Whether there are some without a new version."""
+    has_updates: bool
+    """Whether there are some with one."""
+
+    @staticmethod
+    def of(frame: DataFrame, kind: str) -> OldRows:
+        """Those of a frame with the places of rows and what is to become of each."""
+        found = (
+            frame.filter(sf.col(kind) != "+I")
+            .select(FILE_PATH.name, ROW_INDEX.name, (sf.col(kind) == "-D").alias("goes"))
+            .groupBy(FILE_PATH.name)
+            .applyInArrow(_gathered, "path string, vector binary, rows long, gone long")
+            .toArrow()
+        )
+        vectors = zip(found["path"].to_pylist(), found["vector"].to_pylist(), strict=True)
+        positions = {path: decode_vector(vector, path) for path, vector in vectors}
+        rows, gone = sum(found["rows"].to_pylist()), sum(found["gone"].to_pylist())
+        return OldRows(positions, rows > sum(map(len, positions.values())), gone > 0, rows > gone)
+
+
+def _gathered(rows: pa.Table) -> pa.Table:
+    """The places of one file as a bitmap."""
+    positions = np.unique(np.asarray(rows.column(ROW_INDEX.name)))
+    return pa.table(
+        {
+            "path": rows.column(FILE_PATH.name).slice(0, 1).cast(pa.string()),
+            "vector": pa.array([encode_vector(positions, bits=64)], pa.binary()),
+            "rows": pa.array([rows.num_rows], pa.int64()),
+            "gone": pa.array([pc.sum(rows.column("goes")).as_py()], pa.int64()),
+        }
+    )
+
+
+@dataclass(frozen=True)
 class ReplaceJob:
     """Deletes, replaces and adds rows of a table without a primary key in one commit."""
 
@@ -50,34 +100,60 @@ class ReplaceJob:
     base: Snapshot | None
     operation: str
 
-    def run(self, deleted: Mapping[str, Any], replacing: DataFrame, added: DataFrame) -> Snapshot | None:
-        """`replacing` are new versions of deleted rows, with their ids where rows have ids; `added` are new rows."""
+    def run(self, spark: SparkSession, old: OldRows, replacing: DataFrame, added: DataFrame) -> Snapshot | None:
+        """`replacing` are new versions of old rows, with their ids where rows have ids; `added` are new rows."""
         context = self.context
-        if context.options[DATA_EVOLUTION_ENABLED]:
-            # Columns of a range of rows make one file, so these few columns are brought together anyway.
-            fields = context.schema.fields
-            rows, new = (to_precision(frame.toArrow(), fields) for frame in (replacing, added))
-            return ReplaceRows(context, self.base, self.operation).commit(deleted, rows, new)
-        prefixes = (context.new_data_file_prefix(), context.new_changelog_file_prefix())
+        job = context.ids.new_id()
         _, written = WrittenFiles.watch(context.fileio)
         progress = Progress()
+        changes = RowChanges(context, self.base, self.operation, run_pieces=run_pieces(lambda: spark))
+        deleted: dict[str, Any] = dict(old.positions)
         try:
-            messages = [
-                *self._files(replacing, prefixes, carries_ids=context.tracks_rows),
-                *self._files(added, prefixes, carries_ids=False),
-            ]
+            if context.options[DATA_EVOLUTION_ENABLED]:
+                if old.has_deletes:
+                    refuse_deletes(context)
+                columns = ColumnChanges(context, self.base, context.fileio)
+                messages = self._column_files(columns, replacing, job) if old.has_updates else []
+                guard, deleted = columns.guard(messages), {}
+                changes = RowChanges(context, self.base, self.operation, guard)
+            else:
+                carries_ids = context.tracks_rows
+                messages = self._files(replacing, job, carries_ids=carries_ids) if old.has_updates else []
+            messages += self._files(added, job, carries_ids=False)
             written.note(message_paths(context, messages))
-            snapshot = RowChanges(context, self.base, self.operation).commit(deleted, messages, progress=progress)
+            snapshot = changes.commit(deleted, messages, progress=progress)
         except BaseException:
             if not progress.may_be_visible:
                 written.take_back()
-                remove_leftovers(context, prefixes)
+                remove_leftovers(context, job)
             raise
-        remove_leftovers(context, prefixes, messages)
+        remove_leftovers(context, job, messages)
         return snapshot
 
-    def _files(self, frame: DataFrame, prefixes: tuple[str, str], *, carries_ids: bool) -> list[CommitMessage]:
+    def _files(self, frame: DataFrame, job: str, *, carries_ids: bool) -> list[CommitMessage]:
         placed = distributed(self.context, frame, _TASKS)
         states = BucketStates.load(self.context.stores, self.base)
-        task = WriteTask(self.context, None, None, states, prefixes, placed.parts, carries_ids=carries_ids)
+        task = WriteTask(self.context, None, None, states, job, placed.parts, carries_ids=carries_ids)
         return run_tasks(task, placed.frame)
+
+    def _column_files(self, changes: ColumnChanges, frame: DataFrame, job: str) -> list[CommitMessage]:
+        """New columns of old rows. Those of a range of rows make one file, so a task has all rows of a range."""
+        context, base, ranges = self.context, self.base, changes.ranges()
+        firsts = np.array([part.first for part in ranges], dtype=np.int64)
+
+        @sf.arrow_udf("int")  # type: ignore[untyped-decorator]
+        def range_of(ids: pa.Array) -> pa.Array:
+            return pa.array(np.searchsorted(firsts, np.asarray(ids), side="right").astype(np.int32) - 1)
+
+        def write(rows: pa.Table) -> pa.Table:
+            part = ranges[rows.column(_RANGE)[0].as_py()]
+            new = to_precision(rows.drop_columns([_RANGE]), context.schema.fields)
+
+            def work(named: TableContext, fileio: FileIO) -> list[CommitMessage]:
+                return ColumnChanges(named, base, fileio).messages_in(part, new)
+
+            return pa.Table.from_batches([answer_batch(answer_of(context, job, work))])
+
+        numbered = frame.withColumn(_RANGE, range_of(sf.col(ROW_ID.name)))
+        answers = numbered.groupBy(_RANGE).applyInArrow(write, "answer string").collect()
+        return made_by(row[0] for row in answers)

@@ -1,4 +1,4 @@
-"""The door for those who know only Spark: `spark.read.format("lakebed")` and `df.write.format("lakebed")`.
+"""The door for those who know only Spark: `format("lakebed")` of `spark.read`, `readStream`, `df.write`, `writeStream`.
 
 A Python data source is told neither columns nor filters (a schema that the user gives is all it can prune by), so
 `t.to_spark` and SQL read less; and it can not ask for its rows in an order, so `t.write_spark` makes fewer files.
@@ -16,23 +16,33 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
 )
 from pyspark.sql.types import StructType
 
+from lakebed.commit.message import CommitMessage
 from lakebed.commit.written_files import WrittenFiles
-from lakebed.errors import Unsupported
-from lakebed.spark.leftovers import remove_leftovers
-from lakebed.spark.place import open_table
+from lakebed.errors import InvalidArgument, NotFound, Unsupported
+from lakebed.options import READ_CHANGE_FEED, Options
+from lakebed.spark.leftovers import message_paths, remove_leftovers
+from lakebed.spark.place import find_table
 from lakebed.spark.process import prepare_worker
 from lakebed.spark.read import packed
+from lakebed.spark.staged_write import StagedWrite
+from lakebed.spark.stream_columns import with_feed
+from lakebed.spark.stream_format import StreamTableWriter
+from lakebed.spark.stream_source import stream_columns, stream_reader
+from lakebed.spark.tasks import made_by
 from lakebed.spark.types import empty_rows, spark_schema, to_transfer, transfer_schema
-from lakebed.spark.write import WriteTask, commit_job, made_by
+from lakebed.spark.write import WriteTask, commit_job
 from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.change_read import ChangeRead
 from lakebed.table.overwrite import Overwrite
+from lakebed.table.postponed import lets_rows_wait
 from lakebed.table.read import SplitReader
 from lakebed.table.splits import Split
 from lakebed.table.table import Table
@@ -49,11 +59,26 @@ class LakebedDataSource(DataSource):  # type: ignore[misc]
         return "lakebed"
 
     def schema(self) -> StructType:
-        """The table's columns."""
-        return spark_schema(from_arrow_schema(self._table().arrow_schema))
+        """The table's columns, and those that options of a stream ask for: it is not known yet whether it is one."""
+        table, options = self._found()
+        try:
+            columns = spark_schema(from_arrow_schema(self._table().arrow_schema))
+        except (NotFound, InvalidArgument):
+            # There is no such state to read, but a stream may begin at a time before the first snapshot.
+            columns = stream_columns(table, options)
+        return with_feed(columns, Options(options))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)
+        """A reader of the table as a stream."""
+        return stream_reader(*self._found(), schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of the columns that the schema names."""
+        if Options(self._found()[1])[READ_CHANGE_FEED]:
+            raise Unsupported(
+                f"`{READ_CHANGE_FEED.key}` is for streams",
+                hint="use spark.readStream, or read changes with t.changes(since=..., until=...)",
+            )
         planned = self._table().plan_read([field.name for field in schema.fields], None)
         if isinstance(planned, ChangeRead):
             return _ChangeReader(planned)
@@ -66,8 +91,17 @@ class LakebedDataSource(DataSource):  # type: ignore[misc]
         table.make_room(empty_rows(schema).schema, row_kind)
         return _TableWriter(table, overwrite, row_kind)
 
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
+        """A writer of the micro-batches of a stream."""
+        row_kind = self.options.get("rowkind") or self.options.get("row_kind")
+        return StreamTableWriter(self._table(), schema, overwrite, row_kind)
+
     def _table(self) -> Table:
-        return open_table({key: value for key, value in self.options.items() if key not in ("rowkind", "row_kind")})
+        table, options = self._found()
+        return table.with_options(options) if options else table
+
+    def _found(self) -> tuple[Table, dict[str, str]]:
+        return find_table({key: value for key, value in self.options.items() if key not in ("rowkind", "row_kind")})
 
 
 @dataclass
@@ -121,25 +155,34 @@ class _TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """Every task writes its rows to files of all the buckets they belong to.
 
     Tasks number their rows from ranges that do not meet, so that of two rows of a key the same one wins everywhere.
+    Where an index of keys chooses the buckets, which tasks can not share, rows are staged for the commit to place.
     """
 
     def __init__(self, table: Table, overwrite: bool, row_kind: str | None) -> None:
         context, identity = table.plan_write()
         mode = bucket_mode(context.schema, context.options)
-        if mode not in (BucketMode.FIXED, BucketMode.UNAWARE):
-            raise Unsupported(
-                f'table `{table.name}` chooses buckets by an index of its keys, which df.write.format("lakebed") '
-                "can not share between tasks",
-                hint="write with t.write_spark(df) or INSERT INTO, or create the table with a fixed number of buckets",
-            )
         self._context = context
         self._identity = identity
         self._overwrite = True if overwrite else None
         states = None
         if mode is BucketMode.FIXED:
             states = BucketStates.load(context.stores, context.stores.snapshots.latest())
-        prefixes = (context.new_data_file_prefix(), context.new_changelog_file_prefix())
-        self._task = WriteTask(context, row_kind, self._overwrite, states, prefixes, numbers_apart=True)
+        job = context.ids.new_id()
+        is_direct = mode in (BucketMode.FIXED, BucketMode.UNAWARE) or lets_rows_wait(context)
+        self._staged = None if is_direct else StagedWrite(context, job)
+        if self._staged is None:
+            user = identity.user
+            self._task = WriteTask(
+                context,
+                row_kind,
+                self._overwrite,
+                states,
+                job,
+                numbers_apart=mode is BucketMode.FIXED,
+                commit_user=user,
+            )
+        else:
+            self._task = self._staged.task(row_kind, self._overwrite)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return _Made(json.dumps(self._task.run(iterator)))
@@ -157,10 +200,18 @@ class _TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
             states=self._task.states,
         )
         answers = [made.answer for made in messages if isinstance(made, _Made)]
-        commit_job(context, commit, written, self._task.prefixes, lambda: made_by(answers))
+
+        def make() -> list[CommitMessage]:
+            made = made_by(answers)
+            if self._staged is None:
+                return made
+            written.note(message_paths(context, made))  # they go with the commit, whatever becomes of it
+            return self._staged.placed(made, replaced, commit.states, fileio)
+
+        commit_job(context, commit, written, self._task.job, make)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        remove_leftovers(self._context, self._task.prefixes)
+        remove_leftovers(self._context, self._task.job)
 
 
 __all__ = ["LakebedDataSource"]

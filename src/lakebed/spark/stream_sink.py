@@ -1,7 +1,8 @@
-"""Writes a stream into a table, each micro-batch exactly once.
+"""Starts queries that write a stream into a table, each micro-batch exactly once.
 
 The commit user is the query's id and the commit identifier the number of the micro-batch, counted from 1, so a batch
 that Spark delivers a second time, after a crash between our commit and its own log entry, is recognised and skipped.
+How a batch is written is told in `stream_write`.
 """
 
 from __future__ import annotations
@@ -11,9 +12,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lakebed.errors import InvalidArgument, did_you_mean
-from lakebed.spark.write import write_frame
+from lakebed.errors import InvalidArgument, InvalidOption, LakebedError, did_you_mean
+from lakebed.options import SINK_ROLLING_POLICY_ROLLOVER_INTERVAL, WRITE_MERGE_SCHEMA, WRITE_MODE, Options
+from lakebed.spark.event_time import EventTime
+from lakebed.spark.stream_write import BatchWriter
+from lakebed.spark.types import empty_rows
+from lakebed.spark.write import check_columns
 from lakebed.table.table import Table
+from lakebed.units import parse_duration
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +27,7 @@ if TYPE_CHECKING:
 
 _MODES = ("append", "update", "complete")
 _TRIGGERS = ("processingTime", "availableNow", "once")
+_LONGEST_TEXT = 1000
 _ROW_KIND = "rowkind"
 """A column of this name that the table has not holds row kinds, as streams of changes have it."""
 
@@ -39,31 +46,55 @@ def start_sink(
         raise InvalidArgument(f"output mode `{output_mode}` is unknown", hint=did_you_mean(output_mode, _MODES))
     if not getattr(frame, "isStreaming", False):
         raise InvalidArgument("the DataFrame is not a stream", hint="write it once with t.write_spark(df)")
-    kind = row_kind or (_ROW_KIND if _ROW_KIND in frame.columns and _ROW_KIND not in table.schema.field_names else None)
-    table.plan_write()  # what is wrong with the table is said now, not in the first batch
+    schema = frame.schema
+    kind = row_kind or row_kind_column(table, schema.names)
+    incoming = empty_rows(schema)
+    context, _ = table.plan_write()  # what is wrong with the table is said now, not in the first batch
+    if not context.options[WRITE_MERGE_SCHEMA]:
+        check_columns(context, kind, incoming)
     writer = frame.writeStream.outputMode(output_mode).option("checkpointLocation", checkpoint)
     if query_name is not None:
         writer = writer.queryName(query_name)
-    if trigger is not None:
-        writer = writer.trigger(**_trigger(trigger))
-    query: StreamingQuery = writer.foreachBatch(_batch_writer(table, checkpoint, kind, output_mode)).start()
+    chosen = chosen_trigger(_trigger(trigger), context.options)
+    if chosen:
+        writer = writer.trigger(**chosen)
+    overwrite: dict[str, Any] | None = {} if output_mode == "complete" else None
+    batches = BatchWriter(table, incoming, kind, overwrite, EventTime.of(schema))
+    query: StreamingQuery = writer.foreachBatch(_batch_function(batches, checkpoint)).start()
     return query
 
 
-def _batch_writer(
-    table: Table, checkpoint: str, row_kind: str | None, output_mode: str
-) -> Callable[[DataFrame, int], None]:
+def row_kind_column(table: Table, names: list[str]) -> str | None:
+    """The column of a stream that holds row kinds, unless another one is named."""
+    return _ROW_KIND if _ROW_KIND in names and _ROW_KIND not in table.schema.field_names else None
+
+
+def _batch_function(batches: BatchWriter, checkpoint: str) -> Callable[[DataFrame, int], None]:
     query_id: str | None = None
 
     def write_batch(frame: DataFrame, batch_id: int) -> None:
         nonlocal query_id
-        spark = frame.sparkSession
         if query_id is None:
-            query_id = query_id_of(spark, checkpoint)
-        overwrite: Mapping[str, Any] | None = {} if output_mode == "complete" else None
-        write_frame(spark, table, frame, row_kind, overwrite, query_id, batch_id + 1)
+            query_id = query_id_of(frame.sparkSession, checkpoint)
+        try:
+            batches.write(frame, query_id, batch_id)
+        except LakebedError:
+            raise
+        except Exception as error:
+            if len(str(error)) <= _LONGEST_TEXT:
+                raise
+            # Of a job that fails, or is cancelled because the query stops, Spark tells with the stacks of its JVM. It
+            # searches what a batch raises with an expression that such a long text is too much for.
+            raise _shortened(error, batch_id) from None
 
     return write_batch
+
+
+def _shortened(error: Exception, batch_id: int) -> LakebedError:
+    text = str(error).split("\n\tat ")[0][:_LONGEST_TEXT]
+    return LakebedError(
+        f"batch {batch_id} was not written: {text}", hint="start the query again: the batch comes again"
+    )
 
 
 def query_id_of(spark: SparkSession, checkpoint: str) -> str:
@@ -77,7 +108,30 @@ def query_id_of(spark: SparkSession, checkpoint: str) -> str:
     return str(json.loads(text)["id"])
 
 
-def _trigger(given: str | Mapping[str, Any]) -> dict[str, Any]:
+def chosen_trigger(given: dict[str, Any], options: Options) -> dict[str, Any]:
+    """When micro-batches begin, by what the caller asks for and what the options of the sink allow.
+
+    Rows wait for their commit until the next trigger, so the longest time they may wait is the longest interval. In
+    write mode `batch` there is one commit at the end: one trigger, for all there is.
+    """
+    if options[WRITE_MODE] == "batch":
+        if given.get("processingTime") is not None:
+            raise InvalidOption(
+                f"`{WRITE_MODE.key}` = `batch` commits once, at the end, and a query with an interval has none",
+                hint='leave the trigger out or pass {"availableNow": True}, or set `write-mode` to `stream`',
+            )
+        return {"once": True}
+    longest_ms = options[SINK_ROLLING_POLICY_ROLLOVER_INTERVAL]
+    if longest_ms is None or (given and "processingTime" not in given):
+        return given
+    if given and parse_duration(str(given["processingTime"])) <= longest_ms:
+        return given
+    return {"processingTime": f"{longest_ms} milliseconds"}
+
+
+def _trigger(given: str | Mapping[str, Any] | None) -> dict[str, Any]:
+    if given is None:
+        return {}
     if isinstance(given, str):
         return {"availableNow": True} if given.lower() == "availablenow" else {"processingTime": given}
     unknown = [name for name in given if name not in _TRIGGERS]

@@ -6,33 +6,32 @@ task leaves behind that was killed, or ran twice, is found by the name of the jo
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakebed import errors
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity
 from lakebed.commit.written_files import WrittenFiles
-from lakebed.errors import LakebedError, Unsupported
+from lakebed.errors import Unsupported
 from lakebed.fileio.base import FileIO
 from lakebed.fileio.memory import MemoryFileIO
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import WRITE_MERGE_SCHEMA
 from lakebed.spark.compact import spark_plans
 from lakebed.spark.distribute import distributed
-from lakebed.spark.leftovers import remove_leftovers
-from lakebed.spark.process import prepare_worker
+from lakebed.spark.known_keys import learn
+from lakebed.spark.leftovers import message_paths, remove_leftovers
+from lakebed.spark.tasks import answer_batch, answer_of, made_by, run_pieces
 from lakebed.spark.types import empty_rows, to_precision
 from lakebed.table.bucket_modes import BucketMode, WritePart, bucket_mode
 from lakebed.table.bucket_state import BucketStates
-from lakebed.table.compact import RunPlans
 from lakebed.table.conform import Conformer
 from lakebed.table.context import TableContext
 from lakebed.table.overwrite import Overwrite
+from lakebed.table.read_state import ReadState
 from lakebed.table.write_commit import WriteCommit
 from lakebed.table.write_files import FileMaker
 
@@ -45,8 +44,8 @@ _PIECE_ROWS = 1 << 17
 _PIECE_BYTES = 64 << 20
 """Batches from Spark are small; so many rows or bytes are handed on together."""
 
-_TASK_NUMBERS_BITS = 32
-"""Sequence numbers that one task has for itself: enough for any number of rows, and for millions of writes."""
+TASK_NUMBERS_BITS = 28
+"""Sequence numbers that one task has for itself: enough for its rows, and for a commit a second for years."""
 
 _MOST_ASSIGNERS = 16
 """Each opens a bucket of its own: more of them would leave a small table in many small files."""
@@ -76,71 +75,90 @@ class WriteJob:
     row_kind: str | None
     overwrite: bool | Mapping[str, Any] | None
     identity: CommitIdentity
+    read: ReadState | None = None
+    """What the rows were computed from, if others must not have changed that meanwhile."""
 
     def run(self, spark: SparkSession, frame: DataFrame) -> Snapshot | None:
         """Makes the files on Spark and commits them here."""
         context = self.context
-        if isinstance(context.fileio, MemoryFileIO):
-            raise Unsupported(
-                f"table `{context.name}` is in this process's memory, where Spark's workers can not see it",
-                hint="keep the warehouse in a directory or an object store, or write Arrow data with t.write(...)",
-            )
-        self._check_columns(frame)
+        check_place(context)
+        check_columns(context, self.row_kind, empty_rows(frame.schema))
         fileio, written = WrittenFiles.watch(context.fileio)
         replaced = None if self.overwrite is None else Overwrite.parse(context, self.overwrite)
-        commit = WriteCommit(context, overwrite=replaced, identity=self.identity, fileio=fileio, written=written)
+        commit = WriteCommit(
+            context,
+            overwrite=replaced,
+            identity=self.identity,
+            fileio=fileio,
+            written=written,
+            read=self.read,
+            run_pieces=run_pieces(lambda: spark),
+        )
         if commit.is_committed():
             commit.catch_up()
             return None
         needs_states = bucket_mode(context.schema, context.options) is not BucketMode.UNAWARE
-        prefixes = (context.new_data_file_prefix(), context.new_changelog_file_prefix())
+        job = context.ids.new_id()
 
         def make() -> list[CommitMessage]:
-            return self._make_files(spark, frame, commit.states() if needs_states else None, prefixes)
+            return self._make_files(spark, frame, commit.states() if needs_states else None, job)
 
-        return commit_job(context, commit, written, prefixes, make, spark_plans(lambda: spark))
-
-    def _check_columns(self, frame: DataFrame) -> None:
-        """Says what does not fit before anything runs."""
-        completes = self.context.options[WRITE_MERGE_SCHEMA]
-        conformer = Conformer(self.context.name, self.context.schema.fields, extra=self.row_kind, completes=completes)
-        conformer.conform(empty_rows(frame.schema))
+        return commit_job(context, commit, written, job, make, spark)
 
     def _make_files(
-        self, spark: SparkSession, frame: DataFrame, states: BucketStates | None, prefixes: tuple[str, str]
+        self, spark: SparkSession, frame: DataFrame, states: BucketStates | None, job: str
     ) -> list[CommitMessage]:
-        placed = distributed(self.context, frame, _parallelism(spark))
-        task = WriteTask(self.context, self.row_kind, self.overwrite, states, prefixes, placed.parts)
+        base = states.snapshot if states is not None and self.overwrite is None else None
+        placed = distributed(self.context, frame, parallelism(spark), base=base, shares_keys=True)
+        task = WriteTask(
+            self.context,
+            self.row_kind,
+            self.overwrite,
+            states,
+            job,
+            placed.parts,
+            commit_user=self.identity.user,
+            is_taught=placed.is_taught,
+        )
         return run_tasks(task, placed.frame)
+
+
+def check_place(context: TableContext) -> None:
+    """Raises if Spark's workers can not reach the table."""
+    if isinstance(context.fileio, MemoryFileIO):
+        raise Unsupported(
+            f"table `{context.name}` is in this process's memory, where Spark's workers can not see it",
+            hint="keep the warehouse in a directory or an object store, or write Arrow data with t.write(...)",
+        )
+
+
+def check_columns(context: TableContext, row_kind: str | None, empty: pa.RecordBatch) -> None:
+    """Says what of such rows does not fit before anything runs."""
+    completes = context.options[WRITE_MERGE_SCHEMA]
+    Conformer(context.name, context.schema.fields, extra=row_kind, completes=completes).conform(empty)
 
 
 def run_tasks(task: WriteTask, frame: DataFrame) -> list[CommitMessage]:
     """Has each partition of a frame written by a task; what they made, or the first error that one tells of."""
 
     def make_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.record_batch({"answer": pa.array([json.dumps(task.run(batches))], pa.string())})
+        yield answer_batch(task.run(batches))
 
     return made_by(row[0] for row in frame.mapInArrow(make_files, "answer string").collect())
-
-
-def made_by(answers: Iterable[str]) -> list[CommitMessage]:
-    """What tasks say that they made, or the first error that one tells of."""
-    told = [json.loads(answer) for answer in answers]
-    for answer in told:
-        if "error" in answer:
-            raise revived(answer["error"])
-    return [CommitMessage.from_json(body) for answer in told for body in answer["messages"]]
 
 
 def commit_job(
     context: TableContext,
     commit: WriteCommit,
     written: WrittenFiles,
-    prefixes: tuple[str, str],
+    job: str,
     make_files: Callable[[], list[CommitMessage]],
-    run_plans: RunPlans | None = None,
+    spark: SparkSession | None = None,
 ) -> Snapshot | None:
-    """Commits what the tasks of a job make, and removes whatever of it does not become part of the table."""
+    """Commits what the tasks of a job make, and removes whatever of it does not become part of the table.
+
+    With a session, what the commit makes due runs as jobs of it.
+    """
     try:
         messages = make_files()
         written.note(message_paths(context, messages))
@@ -148,11 +166,14 @@ def commit_job(
     except BaseException:
         if not commit.may_be_visible:
             written.take_back()
-            remove_leftovers(context, prefixes)
+            remove_leftovers(context, job)
         raise
     if snapshot is not None:
-        remove_leftovers(context, prefixes, messages)
-        commit.follow_up(messages, run_plans)
+        remove_leftovers(context, job, messages)
+        if spark is None:
+            commit.follow_up(messages)
+        else:
+            commit.follow_up(messages, spark_plans(lambda: spark), run_pieces(lambda: spark))
     return snapshot
 
 
@@ -167,54 +188,53 @@ class WriteTask:
     row_kind: str | None
     overwrite: bool | Mapping[str, Any] | None
     states: BucketStates | None
-    prefixes: tuple[str, str]
+    job: str
     parts: int = 0
     numbers_apart: bool = False
     carries_ids: bool = False
     """Whether rows come with the ids they have."""
+    commit_user: str | None = None
+    is_taught: bool = False
+    """Whether the table's keys come with the rows."""
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
-        """Makes the files of these rows, and says what it made, or what is wrong with the rows.
+        """Makes the files of these rows, and says what it made, or what is wrong with the rows."""
 
-        A row that does not fit is an answer and no failure: running the task again would not mend it.
-        """
-        prepare_worker()
-        fileio, written = WrittenFiles.watch(self.context.fileio)
-        maker = self._maker(fileio)
-        try:
-            for piece in _pieces(batches):
-                maker.write(to_precision(piece, self.context.schema.fields), lambda: None)
-            return {"messages": [message.to_json() for message in maker.finish()]}
-        except LakebedError as error:
-            maker.abort()
-            written.take_back()
-            return {"error": {"class": type(error).__name__, "message": error.message, "hint": error.hint}}
-        except BaseException:
-            maker.abort()
-            written.take_back()
-            raise
+        def work(context: TableContext, fileio: FileIO) -> list[CommitMessage]:
+            maker = self._maker(context, fileio)
+            try:
+                for piece in _pieces(batches):
+                    rows = learn(maker, piece) if self.is_taught else piece
+                    maker.write(to_precision(rows, context.schema.fields), lambda: None)
+                return maker.finish()
+            except BaseException:
+                maker.abort()
+                raise
 
-    def _maker(self, fileio: FileIO) -> FileMaker:
+        return answer_of(self.context, self.job, work)
+
+    def _maker(self, context: TableContext, fileio: FileIO) -> FileMaker:
         from pyspark import TaskContext  # runs where Spark is
 
         task = TaskContext.get()
-        attempt, number = (task.taskAttemptId(), task.partitionId()) if task is not None else (0, 0)
+        number = task.partitionId() if task is not None else 0
         states = self.states or BucketStates()
         if self.numbers_apart:
-            states = states.leaving_out(number << _TASK_NUMBERS_BITS)
+            states = states.leaving_out(number << TASK_NUMBERS_BITS)
         return FileMaker(
-            self.context,
+            context,
             row_kind=self.row_kind,
-            overwrite=None if self.overwrite is None else Overwrite.parse(self.context, self.overwrite),
+            overwrite=None if self.overwrite is None else Overwrite.parse(context, self.overwrite),
             states=lambda: states,
             fileio=fileio,
-            prefixes=(f"{self.prefixes[0]}-{attempt}", f"{self.prefixes[1]}-{attempt}"),
             part=WritePart(number, self.parts) if self.parts else None,
             carries_ids=self.carries_ids,
+            commit_user=self.commit_user,
+            is_taught=self.is_taught,
         )
 
 
-def _parallelism(spark: SparkSession) -> int:
+def parallelism(spark: SparkSession) -> int:
     """How many tasks work at a time, about."""
     return max(1, min(int(spark.conf.get("spark.sql.shuffle.partitions") or 1), _MOST_ASSIGNERS))
 
@@ -231,21 +251,3 @@ def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
             waiting, rows, size_bytes = [], 0, 0
     if rows:
         yield pa.Table.from_batches(waiting).combine_chunks()
-
-
-def revived(body: Mapping[str, str]) -> LakebedError:
-    """The error that a task has told of."""
-    kind = getattr(errors, body["class"], LakebedError)
-    error: LakebedError = kind(body["message"], hint=body["hint"])
-    return error
-
-
-def message_paths(context: TableContext, messages: Iterable[CommitMessage]) -> list[str]:
-    """All files behind the messages."""
-    paths = []
-    for message in messages:
-        files = (*message.new_files, *message.changelog_files)
-        names = [name for file in files for name in (file.file_name, *file.extra_files)]
-        paths += [context.data_file_path(message.partition, message.bucket, name) for name in names]
-        paths += [context.paths.index_file(entry.file_name) for entry in message.new_index_files]
-    return paths
