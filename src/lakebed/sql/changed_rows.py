@@ -1,11 +1,12 @@
 """Writes what UPDATE, DELETE and MERGE have found: rows with what is to be done with each, as one commit.
 
 A table with a primary key gets rows of kinds. Of a table without one, the old rows are deleted where they lie, and new
-versions and new rows are written, all in one snapshot.
+versions and new rows are written, all in one snapshot. If others have changed the same rows meanwhile, nothing is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,12 @@ from lakebed.errors import InvalidData
 from lakebed.options import ROWKIND_FIELD, SNAPSHOT_IGNORE_EMPTY_COMMIT
 from lakebed.schema.system_columns import FILE_PATH, ROW_ID, ROW_INDEX, TRACKED_SEQUENCE_NUMBER
 from lakebed.spark.failures import spark_errors
+from lakebed.sql.insert import collected
 from lakebed.sql.views import quoted
+from lakebed.table.read_state import ReadState
 from lakebed.table.replace_rows import ReplaceRows
 from lakebed.table.table import Table
+from lakebed.table.write import TableWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,19 +62,33 @@ class ChangedRows:
         else:
             self._write_placed(frame)
 
+    def replace_all(self, frame: DataFrame, *, is_small: bool) -> None:
+        """Commits rows that stand for all that there were."""
+        if is_small:
+            self._write_rows(collected(self.table, frame), overwrite={})
+        else:
+            with spark_errors():
+                self._write_frame(frame, overwrite={})
+
+    def note_nothing(self) -> None:
+        """A statement that changes nothing makes no snapshot, unless the table asks for one."""
+        if str(self.table.options.get(SNAPSHOT_IGNORE_EMPTY_COMMIT.key)).lower() == "false":
+            self.table.write(self.table.arrow_schema.empty_table())
+
+    @property
+    def _read(self) -> ReadState:
+        return ReadState(self.pinned.fixed_to)
+
     # --- in this process -----------------------------------------------------------------------------------------
 
     def _write_here(self, frame: DataFrame) -> None:
-        from lakebed.spark.types import to_precision  # pyspark is heavy: only when it is used
-
-        with spark_errors():
-            rows = to_precision(frame.toArrow(), self.table.schema.fields)
+        rows = collected(self.table, frame)
         if not rows.num_rows:
             self.note_nothing()
             return
         self._check_unique(rows)
         if self.table.primary_key:
-            self.table.write(self._kinds_in_rows(rows), row_kind=KIND)
+            self._write_rows(self._kinds_in_rows(rows), row_kind=KIND)
             return
         context, _ = self.table.plan_write()
         kinds, names = rows.column(KIND), [field.name for field in self.table.schema.fields]
@@ -80,6 +98,14 @@ class ChangedRows:
             replacing = replacing.append_column(TRACKED_SEQUENCE_NUMBER.name, nulls)
         added = rows.filter(pc.equal(kinds, "+I")).select(names)
         ReplaceRows(context, self.pinned.fixed_to, self.operation).commit(_places(rows), replacing, added)
+
+    def _write_rows(
+        self, rows: pa.Table, row_kind: str | None = None, overwrite: Mapping[str, Any] | None = None
+    ) -> None:
+        context, identity = self.table.plan_write()
+        writer = TableWriter(context, row_kind=row_kind, overwrite=overwrite, identity=identity, read=self._read)
+        with writer:
+            writer.write(rows)
 
     def _id_columns(self) -> list[str]:
         return [name for name in self.place_columns(self.table) if name == ROW_ID.name]
@@ -100,24 +126,27 @@ class ChangedRows:
         if old.group_by(keys).aggregate([]).num_rows < old.num_rows:
             raise matched_twice(self.table.name)
 
-    def note_nothing(self) -> None:
-        """A statement that changes nothing makes no snapshot, unless the table asks for one."""
-        if str(self.table.options.get(SNAPSHOT_IGNORE_EMPTY_COMMIT.key)).lower() == "false":
-            self.table.write(self.table.arrow_schema.empty_table())
-
     # --- as jobs -------------------------------------------------------------------------------------------------
 
     def _write_keyed(self, frame: DataFrame) -> None:
-        from lakebed.spark.row_changes import checked_once, kinds_in_rows
+        from lakebed.spark.row_changes import checked_once, kinds_in_rows  # pyspark is heavy: only when it is used
 
         column = self.table.options.get(ROWKIND_FIELD.key)
         if not self.is_unique:
             frame = checked_once(frame, list(self.table.primary_key), KIND, str(matched_twice(self.table.name)))
         with spark_errors():
-            self.table.write_spark(kinds_in_rows(frame, KIND, column), row_kind=KIND)
+            self._write_frame(kinds_in_rows(frame, KIND, column), row_kind=KIND)
+
+    def _write_frame(
+        self, frame: DataFrame, row_kind: str | None = None, overwrite: Mapping[str, Any] | None = None
+    ) -> None:
+        from lakebed.spark.write import WriteJob
+
+        context, identity = self.table.plan_write()
+        WriteJob(context, row_kind, overwrite, identity, self._read).run(frame.sparkSession, frame)
 
     def _write_placed(self, frame: DataFrame) -> None:
-        from lakebed.spark.row_changes import ReplaceJob
+        from lakebed.spark.row_changes import OldRows, ReplaceJob
 
         context, _ = self.table.plan_write()
         names, ids = [quoted(field.name) for field in self.table.schema.fields], self._id_columns()
@@ -125,14 +154,15 @@ class ChangedRows:
         frame = frame.persist()
         try:
             with spark_errors():
-                rows = frame.filter(f"{KIND} <> '+I'").select(KIND, FILE_PATH.name, ROW_INDEX.name).toArrow()
-                self._check_unique(rows)
+                old = OldRows.of(frame, KIND)
+                if not self.is_unique and old.has_twice:
+                    raise matched_twice(self.table.name)
                 replacing = frame.filter(f"{KIND} = '+U'").select(*names, *ids)
                 if ids:
                     replacing = replacing.selectExpr("*", f"CAST(NULL AS BIGINT) AS {TRACKED_SEQUENCE_NUMBER.name}")
                 added = frame.filter(f"{KIND} = '+I'").select(*names)
                 job = ReplaceJob(context, self.pinned.fixed_to, self.operation)
-                if job.run(_places(rows), replacing, added) is None:
+                if job.run(frame.sparkSession, old, replacing, added) is None:
                     self.note_nothing()
         finally:
             frame.unpersist()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 from sqlglot import exp
 
-from lakebed.errors import CommitConflict, InvalidArgument
+from lakebed.errors import InvalidArgument
 from lakebed.metadata.entries import live_files
 from lakebed.options import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
@@ -21,10 +21,9 @@ from lakebed.options import (
 )
 from lakebed.spark.failures import spark_errors
 from lakebed.sql.changed_rows import KIND, ChangedRows
-from lakebed.sql.insert import write_frame
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Delete, Sql
-from lakebed.sql.target_rows import TargetRows
+from lakebed.sql.target_rows import TargetRows, change_rows
 from lakebed.sql.views import quoted
 from lakebed.table.splits import needs_merge
 from lakebed.types.logical import DataField
@@ -39,7 +38,10 @@ _TAKES_DELETES = {
 
 def delete(lake: SqlLake, statement: Delete) -> None:
     """DELETE."""
-    target = TargetRows.open(lake, statement.target, statement.alias)
+    change_rows(lake, statement.target, statement.alias, lambda target: _delete(target, statement))
+
+
+def _delete(target: TargetRows, statement: Delete) -> None:
     is_told = _is_set(target, DELETE_FORCE_PRODUCE_CHANGELOG.key)
     if not is_told and statement.where is None:
         if target.pinned.fixed_to is not None:
@@ -138,13 +140,4 @@ def _rewrite(target: TargetRows, where: Sql | None) -> None:
     view = target.view([], is_alone=True)
     condition = f"NOT COALESCE(({target.planner.text(where)}), FALSE)" if where else "FALSE"
     kept = target.planner.views.sql(_select(target, view, target.column_names, condition))
-    _refuse_newer_rows(target)
-    write_frame(target.table, kept, {}, is_small=target.planner.is_small)
-
-
-def _refuse_newer_rows(target: TargetRows) -> None:
-    """Raises if rows came in since the statement began: they would go with those that are written again."""
-    if target.table.latest_snapshot() != target.pinned.fixed_to:
-        raise CommitConflict(
-            f"table `{target.table.name}` was written to while its rows were read", hint="run the statement again"
-        )
+    ChangedRows(target.table, target.pinned, "DELETE").replace_all(kept, is_small=target.planner.is_small)

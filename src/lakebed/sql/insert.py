@@ -25,10 +25,11 @@ from lakebed.sql.insert_columns import InsertColumns, columns_of, find_column
 from lakebed.sql.literals import evaluate
 from lakebed.sql.merge_schema import SchemaMerge, relaxed
 from lakebed.sql.overwriting import overwrite_of
+from lakebed.sql.parse_query import read_query
 from lakebed.sql.planned import Planner
 from lakebed.sql.references import open_target
 from lakebed.sql.session import SqlLake
-from lakebed.sql.statements import Insert, Sql, Target
+from lakebed.sql.statements import Insert, PlainRows, Sql, Target
 from lakebed.sql.values import NotLiteral, Scalar, Value
 from lakebed.table.table import Table
 from lakebed.types.arrow import from_arrow_schema
@@ -55,7 +56,8 @@ def insert(lake: SqlLake, statement: Insert) -> None:
     if literals is not None:
         target.write(literals, overwrite=overwrite)
         return
-    source = _without_defaults(statement.source) if isinstance(statement.source.tree, exp.Values) else statement.source
+    source = statement.source if isinstance(statement.source, Sql) else read_query(Cursor(statement.source.text))
+    source = _without_defaults(source) if isinstance(source.tree, exp.Values) else source
     planner = Planner.start(lake)
     frame = planner.frame(source)
     merge = SchemaMerge.of(lake, statement.target)
@@ -93,14 +95,20 @@ def collected(table: Table, frame: DataFrame) -> pa.Table:
 
 def _literals(lake: SqlLake, statement: Insert, table: Table, fixed: Mapping[str, Value]) -> pa.Table | None:
     """The rows of `VALUES ...`, if they consist of literals that can be read here as what the columns hold."""
-    tree = statement.source.tree
-    if not isinstance(tree, exp.Values) or tree.args.get("with_"):
-        return None
     try:
-        rows = [[_cell(cell) for cell in _cells(row)] for row in tree.expressions]
-        return _table_of(lake, statement, table, rows, fixed)
+        rows = _rows(statement.source)
+        return None if rows is None else _table_of(lake, statement, table, rows, fixed)
     except NotLiteral:
         return None
+
+
+def _rows(source: Sql | PlainRows) -> list[list[Value]] | None:
+    if isinstance(source, PlainRows):
+        return source.rows
+    tree = source.tree
+    if not isinstance(tree, exp.Values) or tree.args.get("with_"):
+        return None
+    return [[_cell(cell) for cell in _cells(row)] for row in tree.expressions]
 
 
 def _cells(row: exp.Expression) -> list[exp.Expression]:

@@ -8,6 +8,7 @@ Anything else (functions, subqueries, casts whose outcome depends on settings) i
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 
 from sqlglot import exp
@@ -37,13 +38,13 @@ def evaluate(node: exp.Expression) -> Value:
         case exp.Boolean():
             return Scalar(TypeRoot.BOOLEAN, bool(node.this))
         case exp.Literal():
-            return Scalar(TypeRoot.VARCHAR, node.this) if node.is_string else _number(str(node.this))
+            return Scalar(TypeRoot.VARCHAR, node.this) if node.is_string else number(str(node.this))
         case exp.HexString():
             return _bytes(str(node.this))
         case exp.Paren():
             return evaluate(node.this)
         case exp.Neg():
-            return _negative(evaluate(node.this))
+            return negative(evaluate(node.this))
         case exp.Add() | exp.Sub() | exp.Mul():
             return _arithmetic(node)
         case exp.Cast():  # TRY_CAST is one, too
@@ -59,7 +60,7 @@ def evaluate(node: exp.Expression) -> Value:
             raise NotLiteral
 
 
-def _number(text: str) -> Scalar:
+def number(text: str) -> Scalar:
     """A number as Spark reads it: whole, with a point (exact), or with an exponent."""
     if _INTEGER.fullmatch(text):
         number = int(text)
@@ -81,7 +82,8 @@ def _bytes(text: str) -> Scalar:
         raise NotLiteral from None
 
 
-def _negative(value: Value) -> Value:
+def negative(value: Value) -> Value:
+    """A number with its sign changed."""
     if isinstance(value, Scalar) and isinstance(value.value, int | float | Decimal) and value.root != TypeRoot.BOOLEAN:
         is_widest = value.root == TypeRoot.BIGINT and value.value == 1 << 31
         return Scalar(TypeRoot.INT if is_widest else value.root, -value.value)
@@ -112,9 +114,12 @@ def _map(node: exp.Expression) -> Pairs:
         if keys is None and values is None:
             return Pairs((), ())
         raise NotLiteral
-    pairs = Pairs(
-        tuple(evaluate(part) for part in keys.expressions), tuple(evaluate(part) for part in values.expressions)
-    )
+    return map_of([evaluate(part) for part in keys.expressions], [evaluate(part) for part in values.expressions])
+
+
+def map_of(keys: Sequence[Value], values: Sequence[Value]) -> Pairs:
+    """A map of these keys and values, unless that is an error."""
+    pairs = Pairs(tuple(keys), tuple(values))
     if len(pairs.keys) != len(pairs.values) or len(set(pairs.keys)) < len(pairs.keys) or None in pairs.keys:
         raise NotLiteral  # an error, and Spark knows which
     return pairs

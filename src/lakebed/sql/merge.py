@@ -21,7 +21,7 @@ from lakebed.sql.insert_columns import find_column
 from lakebed.sql.merge_schema import SchemaMerge
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Merge, MergeClause, MergeDelete, MergeInsert, MergeUpdate, Sql, When
-from lakebed.sql.target_rows import TargetRows
+from lakebed.sql.target_rows import TargetRows, change_rows
 from lakebed.sql.update import is_default
 from lakebed.sql.views import quoted
 
@@ -38,7 +38,10 @@ _HAPPENS = {
 
 def merge(lake: SqlLake, statement: Merge) -> None:
     """MERGE."""
-    target = TargetRows.open(lake, statement.target, statement.alias)
+    change_rows(lake, statement.target, statement.alias, lambda target: _merge(lake, target, statement))
+
+
+def _merge(lake: SqlLake, target: TargetRows, statement: Merge) -> None:
     target.check_updatable("merge")
     source = target.planner.views.sql(f"SELECT * FROM {target.planner.text(statement.source)}", keep=True)
     name = statement.source_alias or "source"

@@ -8,6 +8,7 @@ from sqlglot.tokens import TokenType
 from lakebed.sql.cursor import Cursor
 from lakebed.sql.names import read_table
 from lakebed.sql.parse_query import read_expression, read_hint, read_query, read_relation
+from lakebed.sql.plain_rows import read_plain_rows
 from lakebed.sql.statements import (
     Assignment,
     Delete,
@@ -46,7 +47,7 @@ def read_insert(cursor: Cursor, common: str = "") -> Insert:
         overwrite = True
     if common:
         cursor = Cursor(f"{common} {cursor.rest()}")
-    source = read_query(cursor)
+    source = read_plain_rows(cursor) or read_query(cursor)
     return Insert(target, source, overwrite, columns, by_name, partition, replace_where)
 
 

@@ -50,6 +50,8 @@ def _read(cursor: Cursor, kind: Any, stops: tuple[str, ...]) -> Sql:
         trees = parser.parse(tokens, text) if kind is None else parser.parse_into(kind, tokens, text)
     except SqlglotError as error:
         raise _explained(error, text, cursor.text, start) from error
+    except IndexError as error:  # of a parser that takes an argument for granted: map('key')
+        raise syntax_error(cursor.text, start, "a function here lacks an argument") from error
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Expression) or isinstance(tree, exp.Command):
         raise syntax_error(cursor.text, start, "this can not be read as a query or expression")

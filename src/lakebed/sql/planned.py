@@ -16,6 +16,7 @@ from lakebed.options import SCAN_CREATION_TIME_MILLIS, SCAN_FILE_CREATION_TIME_M
 from lakebed.sql.pushdown import Needs, needs_of
 from lakebed.sql.references import Reference, is_common_expression, references
 from lakebed.sql.session import SqlLake
+from lakebed.sql.spelling import unnested_maps
 from lakebed.sql.stars import star_edits, used_hidden
 from lakebed.sql.statements import Sql
 from lakebed.sql.temporary_views import refresh
@@ -90,7 +91,13 @@ class Planner:
             for reference in found
             if used_hidden(reference.node, _hidden_names(reference.table))
         }
-        return {**edits, **star_edits(sql, shown)}
+        maps = {
+            field.name.lower()
+            for reference in found
+            for field in reference.table.arrow_schema
+            if pa.types.is_map(field.type)
+        }
+        return {**edits, **star_edits(sql, shown), **unnested_maps(sql.text, lambda name: name.lower() in maps)}
 
     def _replacement(self, reference: Reference, shares: bool) -> str:
         table = self._shared(reference, shares)

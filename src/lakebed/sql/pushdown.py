@@ -59,7 +59,7 @@ def needs_of(node: exp.Table, columns: Mapping[str, pa.DataType]) -> Needs:
         return Needs(None)  # `t AS x (a, b)`: columns go by other names
     if select is None or select.find_ancestor(exp.Pivot) or any(node.root().find_all(exp.Pivot)):
         return Needs(None)
-    return Needs(_used_columns(select, columns), _Conditions(node, select, columns).predicate())
+    return Needs(_used_columns(node, select, columns), _Conditions(node, select, columns).predicate())
 
 
 def condition_of(
@@ -89,13 +89,27 @@ def _select_of(node: exp.Table) -> exp.Select | None:
     return None
 
 
-def _used_columns(select: exp.Select, columns: Mapping[str, pa.DataType]) -> frozenset[str] | None:
+def _used_columns(node: exp.Table, select: exp.Select, columns: Mapping[str, pa.DataType]) -> frozenset[str] | None:
     """Every column whose name is a word of the query: too many at times, never too few."""
     joins = select.args.get("joins") or []
     if has_star(select) or any(join.method.upper() == "NATURAL" for join in joins):
         return None
-    words = {word.name.lower() for word in select.root().find_all(exp.Identifier)}
+    known = {name.lower() for name in columns}
+    names = {node.name.lower(), node.alias_or_name.lower()}
+    words = {
+        word.name.lower()
+        for word in select.root().find_all(exp.Identifier)
+        if not (word.name.lower() in names and _names_a_table(word, known))
+    }
     return frozenset(name for name in columns if name.lower() in words)
+
+
+def _names_a_table(word: exp.Identifier, columns: set[str]) -> bool:
+    """Whether a word names a table: where it is read, or in front of one of its columns."""
+    parent = word.parent
+    if isinstance(parent, exp.Table | exp.TableAlias):
+        return parent.this is word
+    return isinstance(parent, exp.Column) and parent.this is not word and parent.name.lower() in columns
 
 
 # --- conditions ------------------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 `spark.paimon.<option>` and `spark.lakebed.<option>` are options of tables, as if each statement gave them in a hint.
 `spark.paimon.<catalog>.<database>.<table>.<option>` means tables of that name only, `*` any. They live in the lake and
-need no Spark. Settings of Flink's jobs are taken and have no effect. Everything else is Spark's.
+need no Spark; those that the session has (`spark.conf.set`) count, too, unless SET says otherwise. Settings of Flink's
+jobs are taken and have no effect. Everything else is Spark's.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def _settings_of(lake: SqlLake, table: str) -> dict[str, str]:
     full = ["paimon", names[0] if len(names) == 2 else lake.current_database, names[-1]]
     general: dict[str, str] = {}
     special: dict[str, str] = {}
-    for key, value in lake.settings.items():
+    for key, value in {**_of_session(lake), **lake.settings}.items():
         if _is_option(key):
             general[key] = value
             continue
@@ -100,6 +101,18 @@ def _settings_of(lake: SqlLake, table: str) -> dict[str, str]:
         if all(fnmatchcase(name, pattern) for name, pattern in zip(full, patterns, strict=True)):
             special[option] = value
     return {**general, **special}
+
+
+def _of_session(lake: SqlLake) -> dict[str, str]:
+    """Options of tables among the settings of the Spark session, if there is one."""
+    if not lake.is_spark_started:
+        return {}
+    found: dict[str, str] = {}
+    for key, value in lake.spark.conf.getAll.items():
+        prefix = _prefix(key)
+        if prefix is not None:
+            found[key.removeprefix(prefix)] = value
+    return found
 
 
 def _prefix(key: str | None) -> str | None:

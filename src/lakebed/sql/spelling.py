@@ -11,6 +11,8 @@ What Spark understands stays as it is, letter by letter.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot.tokens import Token, TokenType
 
 from lakebed.sql.cursor import Cursor
@@ -105,15 +107,34 @@ def _is_member_name(tokens: list[Token], index: int) -> bool:
 
 
 def _unnests(cursor: Cursor) -> Edits:
-    """`UNNEST(a) AS u(x, y)`: rows of the array with several columns, else its elements."""
+    """`UNNEST(a) AS u(x, y)`: rows of the array with several columns, else its elements.
+
+    That a column is a map, the text does not tell: see `unnested_maps`.
+    """
     edits: Edits = []
     tokens = cursor.tokens
     for index, token in enumerate(tokens[:-1]):
         if not (_is(token, "UNNEST") and _is(tokens[index + 1], "(")):
             continue
         closing = closing_index(tokens, index + 1)
-        function = "inline" if _alias_columns(tokens, closing + 1) > 1 else "explode"
+        has_members = _alias_columns(tokens, closing + 1) > 1 and not _is(tokens[index + 2], "MAP")
+        function = "inline" if has_members else "explode"
         edits.append((token.start, token.end + 1, f"LATERAL {function}"))
+    return edits
+
+
+def unnested_maps(text: str, is_map: Callable[[str], bool]) -> dict[tuple[int, int], str]:
+    """Edits of a text in Spark's spelling that take keys and values out of columns that are maps."""
+    if "inline" not in text:
+        return {}
+    edits: dict[tuple[int, int], str] = {}
+    tokens = Cursor(text).tokens
+    for index, token in enumerate(tokens[:-2]):
+        if _is(token, "LATERAL") and tokens[index + 1].text == "inline" and _is(tokens[index + 2], "("):
+            last = closing_index(tokens, index + 2) - 1
+            is_path = all(_is(dot, ".") for dot in tokens[last - 1 : index + 3 : -2])
+            if is_path and is_map(tokens[last].text):
+                edits[tokens[index + 1].start, tokens[index + 1].end + 1] = "explode"
     return edits
 
 

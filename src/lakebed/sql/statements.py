@@ -13,6 +13,8 @@ from enum import Enum
 
 from sqlglot import exp
 
+from lakebed.sql.values import Value
+
 # --- parts of statements ---------------------------------------------------------------------------------------------
 
 
@@ -40,6 +42,14 @@ class Sql:
             parts += [self.text[done:start], edits[start, end]]
             done = end
         return "".join([*parts, self.text[done:]])
+
+
+@dataclass(frozen=True, slots=True)
+class PlainRows:
+    """`VALUES ...` with nothing but plain literals in it: the text, and the values."""
+
+    text: str
+    rows: list[list[Value]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +130,7 @@ class Insert:
     """INSERT INTO / OVERWRITE."""
 
     target: Target
-    source: Sql
+    source: Sql | PlainRows
     """A query or `VALUES ...`; common table expressions written before INSERT are in front of it."""
     overwrite: bool = False
     columns: tuple[str, ...] | None = None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from lakebed.errors import InvalidArgument, Unsupported
+from lakebed.errors import CommitConflict, InvalidArgument, Unsupported
 from lakebed.options import MERGE_ENGINE
 from lakebed.sql.changed_rows import ChangedRows
 from lakebed.sql.planned import Planner, comparable_types
@@ -23,6 +24,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _UPDATABLE = ("deduplicate", "partial-update")
+_MOST_ATTEMPTS = 10
+
+
+def change_rows(lake: SqlLake, target: Target, alias: str | None, change: Callable[[TargetRows], None]) -> None:
+    """Changes rows of a table, anew on what is there then if others have changed the same rows meanwhile."""
+    for attempts_left in reversed(range(_MOST_ATTEMPTS)):
+        rows = TargetRows.open(lake, target, alias)
+        try:
+            change(rows)
+            return
+        except CommitConflict:
+            if not attempts_left or rows.table.latest_snapshot() == rows.pinned.fixed_to:
+                raise
 
 
 @dataclass(frozen=True)

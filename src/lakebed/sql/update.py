@@ -10,13 +10,16 @@ from lakebed.sql.assignments import assigned_texts
 from lakebed.sql.changed_rows import KIND, ChangedRows
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Sql, Update
-from lakebed.sql.target_rows import TargetRows
+from lakebed.sql.target_rows import TargetRows, change_rows
 from lakebed.sql.views import quoted
 
 
 def update(lake: SqlLake, statement: Update) -> None:
     """UPDATE."""
-    target = TargetRows.open(lake, statement.target, statement.alias)
+    change_rows(lake, statement.target, statement.alias, lambda target: _update(target, statement))
+
+
+def _update(target: TargetRows, statement: Update) -> None:
     target.check_updatable("update")
     fields = target.table.schema.fields
     values = assigned_texts(statement.assignments, fields, target.table.name, target.column, _value_of(target))

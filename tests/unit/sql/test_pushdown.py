@@ -42,6 +42,10 @@ def _filter(condition: str) -> str | None:
         ("SELECT b.member FROM x", {"b"}),
         ("SELECT 1 FROM y WHERE EXISTS (SELECT 1 FROM x WHERE x.a = y.k)", {"a"}),
         ("SELECT _row_id FROM x", {"_ROW_ID"}),
+        ("SELECT a.b FROM x AS a", {"b"}),
+        ("SELECT a.member FROM x AS a", {"a"}),
+        ("SELECT d.a FROM d.x JOIN y AS d ON d.b = x.b", {"a", "b", "d"}),
+        ("SELECT f.a, n FROM x f", {"a", "n"}),
     ],
 )
 def test_columns(query: str, columns: set[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakebed.sql.spelling import to_spark
+from lakebed.sql.spelling import to_spark, unnested_maps
 
 CASES = [
     ("ARRAY[1, 2]", "array(1, 2)"),
@@ -43,3 +43,26 @@ def test_flink_becomes_spark(flink: str, spark: str) -> None:
 def test_spark_stays(text: str) -> None:
     """Text that Spark understands is not touched, not even in quotes and comments."""
     assert to_spark(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("SELECT * FROM t, LATERAL inline(m) AS u(a, b)", 1),
+        ("SELECT * FROM t, LATERAL inline(t.m) AS u(a, b), LATERAL inline(x.y.M) AS v(c, d)", 2),
+        ("SELECT * FROM t, LATERAL inline(a) AS u(a, b)", 0),
+        ("SELECT * FROM t, LATERAL inline(f(m)) AS u(a, b)", 0),
+        ("SELECT inline(m), 'LATERAL inline(m)' FROM t", 0),
+        ("SELECT m FROM t", 0),
+    ],
+)
+def test_maps_are_taken_apart_otherwise(text: str, places: int) -> None:
+    """Where a column is a map its keys and values come out, and nothing else of the text changes."""
+    edits = unnested_maps(text, lambda name: name.lower() == "m")
+    assert [(text[start:end], new) for (start, end), new in edits.items()] == [("inline", "explode")] * places
+
+
+def test_maps_in_the_text_itself() -> None:
+    """That a constructor makes a map, the text tells."""
+    flink = "SELECT * FROM t, UNNEST(MAP['a', 1]) AS u(k, v)"
+    assert to_spark(flink) == "SELECT * FROM t, LATERAL explode(map('a', 1)) AS u(k, v)"

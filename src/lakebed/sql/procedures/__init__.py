@@ -38,7 +38,6 @@ _NOT_HERE = {
     "query_service": "read rows with t.to_arrow(filter=...)",
     "expire_changelogs": "expire_snapshots removes changelogs whose time is over, too",
     "purge_files": "TRUNCATE TABLE, then expire_snapshots with retain_max => 1",
-    "trigger_tag_automatic_creation": "call sys.create_tag",
     "refresh_object_table": "only file-store tables are kept here",
 }
 """Procedures of Paimon that do not exist here, and what to do instead."""

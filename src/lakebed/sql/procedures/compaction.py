@@ -51,7 +51,7 @@ def _compact(
         names = [name.strip() for name in (order_by or "").split(",") if name.strip()]
         if not names:
             raise InvalidArgument("order_strategy needs order_by", hint="name the columns: order_by => 'a,b'")
-        handle.compact(where=chosen, order_by=names, order_strategy=order_strategy.lower())
+        handle.compact(where=chosen, order_by=names, order_strategy=order_strategy.lower(), on_spark=True)
     else:
         if order_by:
             raise InvalidArgument("order_by needs an order_strategy", hint="add order_strategy => 'order' or 'zorder'")
@@ -112,7 +112,7 @@ def _rescale(
     chosen = chosen_partitions(handle, partitions, where)
     specs = None if chosen is None else [item.values for item in agreeing_partitions(handle, chosen)]
     if specs != []:
-        handle.rescale(bucket_num, specs)
+        handle.rescale(bucket_num, specs, on_spark=True)
     return DONE
 
 

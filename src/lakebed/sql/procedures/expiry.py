@@ -46,6 +46,11 @@ def _remove_orphan_files(
     return [(sum(each.file_count for each in gone), sum(each.size_bytes for each in gone))]
 
 
+def _remove_missing_files(lake: SqlLake, table: str, dry_run: bool = False, parallelism: int | None = None) -> Rows:
+    """`parallelism` is about Paimon's jobs."""
+    return [(name,) for name in lake.table(table).remove_missing_files(dry_run)]
+
+
 PROCEDURES = (
     Procedure(
         "expire_snapshots",
@@ -64,5 +69,11 @@ PROCEDURES = (
         ),
         _remove_orphan_files,
         {"deletedFileCount": pa.int64(), "deletedFileTotalLenInBytes": pa.int64()},
+    ),
+    Procedure(
+        "remove_unexisting_files",
+        (TABLE, Parameter("dry_run", Kind.FLAG), Parameter("parallelism", Kind.NUMBER)),
+        _remove_missing_files,
+        {"result": pa.string()},
     ),
 )

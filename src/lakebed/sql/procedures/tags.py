@@ -68,6 +68,12 @@ def _expire(lake: SqlLake, table: str, older_than: str | int | None = None) -> R
     return [(name,) for name in gone.names] or [("No expired tags.",)]
 
 
+def _create_due(lake: SqlLake, table: str) -> Rows:
+    """The tags that the table's own options ask for by now."""
+    lake.table(table).create_due_tags()
+    return DONE
+
+
 PROCEDURES = (
     Procedure("create_tag", (TABLE, _TAG, _SNAPSHOT, _RETAINED), _create),
     Procedure("replace_tag", (TABLE, _TAG, _SNAPSHOT, _RETAINED), _replace),
@@ -87,5 +93,6 @@ PROCEDURES = (
         "rename_tag", (TABLE, _TAG, Parameter("target_tag", required=True, aliases=("target_tag_name",))), _rename
     ),
     Procedure("delete_tag", (TABLE, _TAG), _delete),
+    Procedure("trigger_tag_automatic_creation", (TABLE,), _create_due),
     Procedure("expire_tags", (TABLE, Parameter("older_than", Kind.MOMENT)), _expire, {"expired_tags": pa.string()}),
 )
