@@ -1,0 +1,128 @@
+"""A micro-batch as the pipeline sees it: chunks to look at, payloads to fetch, and a way to run a job over all of them.
+
+The pipeline itself knows no DataFrame, so that all it decides can be tried without Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from lakebed.cdc.envelope import Chunk, chunks_from_arrow
+from lakebed.cdc.payload_marks import MARKS_DDL, payload_marks
+from lakebed.commit.message import CommitMessage
+from lakebed.spark.write import parallelism
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lakebed.cdc.spark_batch import BatchJob
+
+_INLINE_BYTES: Final = 64 << 10
+"""Payloads up to this size come to the driver with what is known of their chunks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many changes there are, and when the last of them was made in the source."""
+
+    rows: int
+    latest_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What a look into the payloads tells, by the ordinal of the chunk."""
+
+    rows: dict[int, int]
+    latest_ms: dict[int, int | None]
+    unchanged: frozenset[int]
+    """Chunks in which values are missing."""
+
+    def counts(self, chunks: Sequence[Chunk]) -> Counts:
+        """Of some chunks together."""
+        times = [self.latest_ms.get(chunk.ordinal) for chunk in chunks]
+        known = [moment for moment in times if moment is not None]
+        return Counts(sum(self.rows.get(chunk.ordinal, 0) for chunk in chunks), max(known, default=None))
+
+
+class Batch(Protocol):
+    """The envelope rows of one micro-batch."""
+
+    spark: SparkSession | None
+    """The session that work may be given to; None where there is none."""
+
+    @property
+    def workers(self) -> int:
+        """How many tasks work at a time, about."""
+        ...
+
+    def chunks(self) -> tuple[list[Chunk], dict[int, int]]:
+        """All chunks in their order, those with little payload complete, and the sizes of all payloads."""
+        ...
+
+    def payloads(self, ordinals: Sequence[int]) -> dict[int, bytes]:
+        """Payloads of some chunks."""
+        ...
+
+    def marks(self) -> Marks:
+        """A look into all payloads."""
+        ...
+
+    def run(self, job: BatchJob) -> dict[int, list[CommitMessage]]:
+        """What a job makes of all chunks, by the number of the table."""
+        ...
+
+
+class SparkBatch:
+    """A micro-batch that is a DataFrame, which should be kept: it is read more than once."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        self._frame = frame
+        self.spark: SparkSession | None = frame.sparkSession
+
+    @property
+    def workers(self) -> int:
+        """How many tasks work at a time, about."""
+        return parallelism(self._frame.sparkSession)
+
+    def chunks(self) -> tuple[list[Chunk], dict[int, int]]:
+        """All chunks in their order, those with little payload complete, and the sizes of all payloads."""
+        from pyspark.sql import functions as sf
+
+        size = sf.coalesce(sf.length("payload"), sf.lit(0))
+        names = ["ordinal", "database", "schema", "table", "kind", "columns", "phase"]
+        inline = sf.when(size <= _INLINE_BYTES, sf.col("payload")).alias("payload")
+        rows = self._frame.select(*names, inline, size.alias("size")).toArrow().sort_by("ordinal")
+        sizes = dict(zip(rows.column("ordinal").to_pylist(), rows.column("size").to_pylist(), strict=True))
+        return chunks_from_arrow(rows), sizes
+
+    def payloads(self, ordinals: Sequence[int]) -> dict[int, bytes]:
+        """Payloads of some chunks."""
+        from pyspark.sql import functions as sf
+
+        wanted = self._frame.where(sf.col("ordinal").isin(list(ordinals)))
+        rows = wanted.select("ordinal", "payload").toArrow()
+        return dict(zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True))
+
+    def marks(self) -> Marks:
+        """A look into all payloads, by workers."""
+        frame = self._frame.select("ordinal", "payload").mapInArrow(payload_marks, MARKS_DDL)
+        return marks_of(frame.toArrow().to_pylist())
+
+    def run(self, job: BatchJob) -> dict[int, list[CommitMessage]]:
+        """What a job makes of all chunks, by the number of the table."""
+        return job.run(self._frame)
+
+
+def marks_of(rows: Sequence[dict[str, int]]) -> Marks:
+    """Marks from the rows of `payload_marks`."""
+    return Marks(
+        {row["ordinal"]: row["rows"] for row in rows},
+        {row["ordinal"]: row["latest_ms"] for row in rows},
+        frozenset(row["ordinal"] for row in rows if row["unchanged"]),
+    )
+
+
+__all__ = ["Batch", "Counts", "Marks", "SparkBatch", "marks_of"]

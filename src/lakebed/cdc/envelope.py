@@ -1,0 +1,280 @@
+"""The form in which changes of a source travel through Spark: one row for a chunk of changes of one table.
+
+Spark's schema of the stream never changes, whatever happens to the tables of the source: the columns of a chunk are
+described by a JSON text beside it, its rows are an Arrow IPC stream. Sources make such rows, the pipeline reads them;
+neither knows the other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+
+from lakebed.errors import InvalidData
+from lakebed.types.arrow import as_data_type, to_arrow_type
+from lakebed.types.logical import DataType
+from lakebed.types.row_kind import RowKind
+
+ROWS: Final = "rows"
+TRUNCATE: Final = "truncate"
+SCHEMA: Final = "schema"
+"""Kinds of envelope rows: changes of rows, all rows of the table deleted, a change of the columns alone."""
+
+COPY: Final = "copy"
+STREAM: Final = "stream"
+"""Phases: rows read from the table as it is, and changes from the log."""
+
+KIND: Final = "_kind"
+OP_TS: Final = "_op_ts"
+UNCHANGED: Final = "_unchanged."
+"""Columns of a payload beside those of the table; the last is a prefix."""
+
+OP_TS_TYPE: Final = pa.timestamp("ms", tz="UTC")
+MOST_ROWS: Final = 16_384
+"""As many changes a chunk has at most, about."""
+
+ENVELOPE: Final = pa.schema(
+    [
+        pa.field("ordinal", pa.int64(), nullable=False),
+        pa.field("database", pa.string(), nullable=False),
+        pa.field("schema", pa.string(), nullable=False),
+        pa.field("table", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("columns", pa.string(), nullable=False),
+        pa.field("phase", pa.string(), nullable=False),
+        pa.field("payload", pa.binary()),
+    ]
+)
+ENVELOPE_DDL: Final = (
+    "ordinal bigint not null, database string not null, schema string not null, table string not null, "
+    "kind string not null, columns string not null, phase string not null, payload binary"
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SourceName:
+    """A table of the source, in its own spelling. `schema` is empty where the source has none."""
+
+    database: str
+    schema: str
+    table: str
+
+    def __str__(self) -> str:
+        return ".".join(part for part in (self.database, self.schema, self.table) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """A column of a source table.
+
+    `default` is the value, as text, of rows that were there before the column was added (no expression); `id` is what
+    the column keeps when it is renamed, if the source has such a thing.
+    """
+
+    name: str
+    type: DataType
+    comment: str | None = None
+    default: str | None = None
+    id: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", as_data_type(self.type, self.name))
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that stands for the column."""
+        return {
+            "name": self.name,
+            "type": str(self.type),
+            "comment": self.comment,
+            "default": self.default,
+            "id": self.id,
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """Inverse of `to_json`."""
+        return cls(str(body["name"]), body["type"], body.get("comment"), body.get("default"), body.get("id"))
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a source says of a table at one moment: its columns, its primary key, its comment.
+
+    A source that knows no types says so: its columns are texts, and types of the lake's columns are left alone.
+    """
+
+    columns: tuple[SourceColumn, ...]
+    primary_key: tuple[str, ...] = ()
+    comment: str | None = None
+    typed: bool = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    def column(self, name: str) -> SourceColumn | None:
+        """The column of that name, if there is one."""
+        return next((column for column in self.columns if column.name == name), None)
+
+    def to_text(self) -> str:
+        """The JSON text of an envelope's column `columns`; equal descriptions have equal texts."""
+        body = {
+            "columns": [column.to_json() for column in self.columns],
+            "primary_key": list(self.primary_key),
+            "comment": self.comment,
+        } | ({} if self.typed else {"typed": False})
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Inverse of `to_text`."""
+        try:
+            body = json.loads(text)
+            columns = tuple(SourceColumn.from_json(column) for column in body["columns"])
+            key = tuple(body.get("primary_key") or ())
+            return cls(columns, key, body.get("comment"), body.get("typed", True))
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidData(
+                f"the description of a source table is not understood: {text[:200]}",
+                hint="it is JSON with `columns` (name, type, comment, default, id), `primary_key` and `comment`",
+            ) from error
+
+    def payload_schema(self, unchanged: Iterable[str] = ()) -> pa.Schema:
+        """Arrow schema of a payload with all columns, and marks for those that may come without their value."""
+        columns = [pa.field(column.name, to_arrow_type(column.type)) for column in self.columns]
+        marks = [pa.field(UNCHANGED + name, pa.bool_()) for name in unchanged]
+        return pa.schema([pa.field(KIND, pa.int8()), pa.field(OP_TS, OP_TS_TYPE), *columns, *marks])
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table that a source has to offer."""
+
+    name: SourceName
+    description: Description
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One envelope row. `columns` is the text of a `Description`: chunks of one table mostly share it."""
+
+    ordinal: int
+    name: SourceName
+    kind: str
+    columns: str
+    phase: str
+    payload: bytes | None = field(default=None, repr=False)
+
+    def rows(self) -> pa.RecordBatch:
+        """The changes inside."""
+        return decode_rows(self.payload or b"")
+
+
+def payload_rows(
+    kinds: np.ndarray[Any, Any] | pa.Array,
+    op_ts: pa.Array | None,
+    columns: Mapping[str, pa.Array],
+    unchanged: Mapping[str, pa.Array] | None = None,
+) -> pa.RecordBatch:
+    """Rows of a payload. Without `op_ts` they are of the copy: their time is the epoch."""
+    kinds = pa.array(kinds, pa.int8()) if isinstance(kinds, np.ndarray) else kinds.cast(pa.int8())
+    times = pa.array(np.zeros(len(kinds), np.int64)).cast(OP_TS_TYPE) if op_ts is None else op_ts.cast(OP_TS_TYPE)
+    marks = {UNCHANGED + name: mark for name, mark in (unchanged or {}).items()}
+    # By place, not by name: a table may have a column that is called like one of ours.
+    parts = [(KIND, kinds), (OP_TS, times), *columns.items(), *marks.items()]
+    return pa.RecordBatch.from_arrays([values for _, values in parts], names=[name for name, _ in parts])
+
+
+def payload_columns(rows: pa.RecordBatch) -> dict[str, pa.Array]:
+    """The columns of the table and their marks, by name: all but the kind and the time, which are the first two."""
+    return {rows.schema.field(i).name: rows.column(i) for i in range(2, rows.num_columns)}
+
+
+def copied_rows(columns: Mapping[str, pa.Array], count: int) -> pa.RecordBatch:
+    """Rows of a payload that are all inserts of the copy."""
+    return payload_rows(np.full(count, RowKind.INSERT, np.int8), None, columns)
+
+
+def encode_rows(rows: pa.RecordBatch, compression: str | None = None) -> bytes:
+    """The payload of some rows. Compression (`lz4`, `zstd`) pays where payloads are kept or sent far."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, rows.schema, options=options) as stream:
+        stream.write_batch(rows)
+    return bytes(sink.getvalue())
+
+
+def decode_rows(payload: bytes) -> pa.RecordBatch:
+    """The rows of a payload."""
+    try:
+        with pa.ipc.open_stream(pa.py_buffer(payload)) as stream:
+            batches = list(stream)
+            if len(batches) == 1:
+                return batches[0]
+            table = pa.Table.from_batches(batches, schema=stream.schema).combine_chunks()
+            whole = table.to_batches()
+            return whole[0] if whole else pa.RecordBatch.from_pylist([], schema=stream.schema)
+    except pa.ArrowException as error:
+        raise InvalidData(
+            f"the payload of a change is no Arrow stream: {error}", hint="this is a fault of the source; report it"
+        ) from error
+
+
+def chunks_to_arrow(chunks: Sequence[Chunk]) -> pa.RecordBatch:
+    """Chunks as rows of the envelope, as a Spark source hands them over."""
+    columns = [
+        [chunk.ordinal for chunk in chunks],
+        [chunk.name.database for chunk in chunks],
+        [chunk.name.schema for chunk in chunks],
+        [chunk.name.table for chunk in chunks],
+        [chunk.kind for chunk in chunks],
+        [chunk.columns for chunk in chunks],
+        [chunk.phase for chunk in chunks],
+        [chunk.payload for chunk in chunks],
+    ]
+    arrays = [pa.array(values, part.type) for values, part in zip(columns, ENVELOPE, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=ENVELOPE)
+
+
+def chunks_from_arrow(rows: pa.RecordBatch | pa.Table) -> list[Chunk]:
+    """Inverse of `chunks_to_arrow`; one chunk for each row."""
+    names = ENVELOPE.names
+    values = [rows.column(name).to_pylist() for name in names]
+    return [
+        Chunk(ordinal, SourceName(database, schema, table), kind, columns, phase, payload)
+        for ordinal, database, schema, table, kind, columns, phase, payload in zip(*values, strict=True)
+    ]
+
+
+__all__ = [
+    "COPY",
+    "ENVELOPE",
+    "ENVELOPE_DDL",
+    "KIND",
+    "MOST_ROWS",
+    "OP_TS",
+    "OP_TS_TYPE",
+    "ROWS",
+    "SCHEMA",
+    "STREAM",
+    "TRUNCATE",
+    "UNCHANGED",
+    "Chunk",
+    "Description",
+    "SourceColumn",
+    "SourceName",
+    "SourceTable",
+    "chunks_from_arrow",
+    "chunks_to_arrow",
+    "copied_rows",
+    "decode_rows",
+    "encode_rows",
+    "payload_columns",
+    "payload_rows",
+]

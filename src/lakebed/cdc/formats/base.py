@@ -1,0 +1,187 @@
+"""What a format of change messages is: from a block of JSON texts to chunks of changes.
+
+JSON is taken apart by DuckDB, a whole block at a time: no message is a Python object. A block's messages are brought
+together by table; within a table they keep their order.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakebed.cdc.envelope import Chunk
+from lakebed.errors import InvalidData, MissingDependency
+
+_LONG_NUMBER: Final = r'([^\\:,\[{\s]":\s*)(-?[0-9][0-9.]{15,}(?:[eE][+-]?[0-9]+)?)(\s*[,}\]])'
+"""A member whose value is a number with more digits than a double keeps. The quote before the colon can not be that of
+a text's beginning, so texts are never matched inside."""
+
+_LOCAL = threading.local()
+
+
+class MessageFormat(ABC):
+    """A way to write changes as JSON messages."""
+
+    name: ClassVar[str]
+
+    def __init__(self, modes: Collection[str] = ()) -> None:
+        self.modes = frozenset(modes)
+        """Modes of the type mapping."""
+
+    @abstractmethod
+    def chunks(self, bodies: pa.Array, ordinal: int) -> list[Chunk]:
+        """The changes of some messages, in their order; chunks are numbered from `ordinal`. NULL is no message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Messages of one table: their places in the block, and what they have in common."""
+
+    common: tuple[Any, ...]
+    rows: npt.NDArray[np.int64]
+
+
+def grouped(columns: Sequence[pa.Array]) -> list[Group]:
+    """Rows with the same values, groups by their first row, rows of a group in order."""
+    numbers = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        encoded = pc.dictionary_encode(column, null_encoding="encode")
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        _, numbers = np.unique(numbers * (len(encoded.dictionary) + 1) + codes, return_inverse=True)
+    order = np.argsort(numbers, kind="stable")
+    _, starts = np.unique(numbers[order], return_index=True)
+    groups = [
+        Group(tuple(column[int(rows[0])].as_py() for column in columns), rows)
+        for rows in np.split(order, starts[1:])
+        if len(rows)
+    ]
+    return sorted(groups, key=lambda group: int(group.rows[0]))
+
+
+def exact_numbers(bodies: pa.Array) -> pa.Array:
+    """The messages with quotes around numbers that would otherwise be rounded."""
+    texts = bodies.cast(pa.string())
+    found = pc.any(pc.match_substring_regex(texts, _LONG_NUMBER)).as_py()
+    return pc.replace_substring_regex(texts, _LONG_NUMBER, r'\1"\2"\3') if found else texts
+
+
+def transformed(bodies: pa.Array, shape: Any, extra: str = "") -> pa.Table:
+    """Members of each JSON text as columns; `shape` names them with their types. A text that is no JSON is an error."""
+    fields = ", ".join(f"s.{_identifier(name)} AS {_identifier(name)}" for name in shape)
+    text = _literal(json.dumps(shape))
+    return query(f"SELECT {fields}{extra} FROM (SELECT json, json_transform(json, {text}) AS s FROM given)", bodies)
+
+
+def query(sql: str, bodies: pa.Array) -> pa.Table:
+    """A query over `given(json)`, in the order of its rows."""
+    duckdb = _duckdb()
+    connection = getattr(_LOCAL, "connection", None)
+    if connection is None:
+        connection = _LOCAL.connection = duckdb.connect()
+        connection.execute(
+            "SET threads = 1; SET preserve_insertion_order = true; SET autoinstall_known_extensions = false"
+        )
+    given = pa.table({"json": bodies})
+    connection.register("given", given)
+    try:
+        return connection.sql(sql).to_arrow_table()
+    except duckdb.Error as error:
+        raise InvalidData(
+            f"messages can not be read: {str(error).splitlines()[0][:300]}",
+            hint="every message is one JSON object of the format that the source was given",
+        ) from error
+    finally:
+        connection.unregister("given")
+
+
+def column_texts(objects: pa.Array, names: Sequence[str], types: Sequence[str] | None = None) -> dict[str, pa.Array]:
+    """Members of JSON objects as text, or as what `types` says; NULL where there is none."""
+    if not names:
+        return {}
+    kinds = list(types or ["VARCHAR"] * len(names))
+    found: dict[str, pa.Array] = {}
+    for some in _apart(names):
+        shape = {name: kinds[names.index(name)] for name in some}
+        text = _literal(json.dumps(shape, ensure_ascii=False))
+        table = query(f"SELECT json_transform(json, {text}) AS s FROM given", objects)
+        found |= dict(zip(some, _whole(table.column(0)).flatten(), strict=True))
+    return found
+
+
+def _apart(names: Sequence[str]) -> list[list[str]]:
+    """Groups of names without two that differ in case only: members of a struct can not."""
+    groups: list[dict[str, str]] = []
+    for name in names:
+        group = next((group for group in groups if name.lower() not in group), None)
+        if group is None:
+            groups.append(group := {})
+        group[name.lower()] = name
+    return [list(group.values()) for group in groups]
+
+
+def member_marks(objects: pa.Array, names: Sequence[str]) -> dict[str, pa.Array]:
+    """Whether each JSON object has a member of the name, be it null."""
+    found = query("SELECT json_keys(json) AS keys FROM given", objects).column(0)
+    keys = _whole(found)
+    parents, values = pc.list_parent_indices(keys), keys.flatten()
+    marks = {}
+    for name in names:
+        mark = np.zeros(len(objects), np.bool_)
+        mark[parents.filter(pc.equal(values, name)).to_numpy(zero_copy_only=False)] = True
+        marks[name] = pa.array(mark)
+    return marks
+
+
+def member_names(objects: Sequence[pa.Array]) -> list[str]:
+    """Names of all members of JSON objects, by their first appearance."""
+    names: dict[str, None] = {}
+    for part in objects:
+        keys = query("SELECT DISTINCT json_keys(json) AS keys FROM given WHERE json IS NOT NULL", part)
+        for found in keys.column(0).to_pylist():
+            names |= dict.fromkeys(found)
+    return list(names)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb  # optional: the extra `cdc`
+    except ImportError as error:
+        raise MissingDependency(
+            "duckdb, which reads change messages, is not installed", hint='install it with: pip install "lakebed[cdc]"'
+        ) from error
+    return duckdb
+
+
+__all__ = [
+    "Group",
+    "MessageFormat",
+    "column_texts",
+    "exact_numbers",
+    "grouped",
+    "member_marks",
+    "member_names",
+    "query",
+    "transformed",
+]

@@ -1,0 +1,140 @@
+"""Rows of change messages: from inserts, updates and deletes, with their rows before and after, to a chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakebed.cdc.envelope import (
+    COPY,
+    MOST_ROWS,
+    ROWS,
+    STREAM,
+    Chunk,
+    Description,
+    SourceName,
+    encode_rows,
+    payload_rows,
+)
+from lakebed.errors import InvalidData
+from lakebed.types.row_kind import RowKind
+
+INSERT: Final = 0
+UPDATE: Final = 1
+DELETE: Final = 2
+
+Actions = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class TableChanges:
+    """Changes of one table: what was done, when, and the rows before and after (rows that do not count may be NULL)."""
+
+    source: SourceName
+    description: Description
+    actions: Actions
+    times_ms: npt.NDArray[np.int64]
+    before: Mapping[str, pa.Array]
+    after: Mapping[str, pa.Array]
+    unchanged: Mapping[str, pa.Array]
+    """Columns of `after` whose value was not sent, and where."""
+    is_copied: npt.NDArray[np.bool_]
+
+    def chunks(self, first: int) -> Iterator[Chunk]:
+        """The chunks, numbered from `first`."""
+        rows = self._rows()
+        text = self.description.to_text()
+        phase = COPY if bool(np.all(self.is_copied)) else STREAM
+        number = start = 0
+        kinds = rows.column(0).to_numpy()
+        while start < rows.num_rows:
+            end = min(start + MOST_ROWS, rows.num_rows)
+            if end < rows.num_rows and kinds[end] == RowKind.UPDATE_AFTER and end - start > 1:
+                end -= 1  # both rows of an update are in one chunk
+            yield Chunk(first + number, self.source, ROWS, text, phase, encode_rows(rows.slice(start, end - start)))
+            number, start = number + 1, end
+
+    def _rows(self) -> pa.RecordBatch:
+        """An update is two rows, the old one first."""
+        count = len(self.actions)
+        is_update = self.actions == UPDATE
+        places = np.repeat(np.arange(count), np.where(is_update, 2, 1))
+        is_second = np.zeros(len(places), np.bool_)
+        is_second[1:] = places[1:] == places[:-1]
+        actions = self.actions[places]
+        is_old = (actions == DELETE) | ((actions == UPDATE) & ~is_second)
+        kinds = np.select(
+            [actions == DELETE, (actions == UPDATE) & is_old, actions == UPDATE],
+            [RowKind.DELETE, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER],
+            RowKind.INSERT,
+        ).astype(np.int8)
+        take = pa.array(np.where(is_old, places, places + count))
+        columns = {
+            name: pa.concat_arrays([self.before[name], self.after[name]]).take(take) for name in self.description.names
+        }
+        marks = {name: pc.and_(mark.take(pa.array(places)), pa.array(~is_old)) for name, mark in self.unchanged.items()}
+        times = pa.array(np.where(self.is_copied, 0, self.times_ms)[places]).cast(pa.timestamp("ms", tz="UTC"))
+        return payload_rows(kinds, times, columns, marks)
+
+
+def overlaid(old: pa.Array, new: pa.Array, is_given: pa.Array | None) -> pa.Array:
+    """The row before: what it says itself, else what the row after says."""
+    if is_given is None:
+        return old
+    count = len(old)
+    places = np.where(is_given.to_numpy(zero_copy_only=False), np.arange(count), np.arange(count) + count)
+    return pa.concat_arrays([old, new]).take(pa.array(places))
+
+
+def action_numbers(kinds: pa.Array, known: dict[str, int], form: str) -> Actions:
+    """What each message did, or an error that names the word nobody knows."""
+    places = pc.index_in(kinds, value_set=pa.array(list(known)))
+    if places.null_count:
+        bad = kinds.filter(pc.is_null(places))[0].as_py()
+        raise InvalidData(
+            f"a {form} message says that it is {bad!r}", hint=f"known are {', '.join(known)}; is this the right format?"
+        )
+    numbers: Actions = np.array(list(known.values()), np.int8)[places.to_numpy()]
+    return numbers
+
+
+def check_present(objects: pa.Array, where: npt.NDArray[np.bool_], member: str, form: str) -> None:
+    """Raises an error if a member that is needed is missing somewhere."""
+    missing = pc.is_null(objects).to_numpy(zero_copy_only=False) & where
+    if np.any(missing):
+        raise InvalidData(
+            f"a {form} message comes without `{member}`",
+            hint=f"have the source write `{member}` in full (PostgreSQL: ALTER TABLE ... REPLICA IDENTITY FULL)",
+        )
+
+
+def whole_column(table: pa.Table, name: str) -> pa.Array:
+    """A column in one piece."""
+    whole = table.column(name).combine_chunks()
+    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def milliseconds(column: pa.Array) -> npt.NDArray[np.int64]:
+    """Numbers, 0 for NULL."""
+    values: npt.NDArray[np.int64] = column.fill_null(0).to_numpy(zero_copy_only=False)
+    return values
+
+
+__all__ = [
+    "DELETE",
+    "INSERT",
+    "UPDATE",
+    "Actions",
+    "TableChanges",
+    "action_numbers",
+    "check_present",
+    "milliseconds",
+    "overlaid",
+    "whole_column",
+]

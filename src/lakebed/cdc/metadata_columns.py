@@ -1,0 +1,57 @@
+"""Columns that tell where a row comes from: the names of its database, schema and table, and when it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from lakebed.cdc.envelope import SourceName
+from lakebed.errors import InvalidArgument, did_you_mean
+from lakebed.types.logical import STRING, DataType, timestamp_ltz, with_nullable
+
+_NAMES: Final[dict[str, Callable[[SourceName], str]]] = {
+    "database_name": lambda source: source.database,
+    "schema_name": lambda source: source.schema,
+    "table_name": lambda source: source.table,
+}
+_TIME: Final = "op_ts"
+"""When the change was made, in UTC; the epoch for rows of the first copy."""
+
+METADATA_COLUMNS: Final = (*_NAMES, _TIME)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataColumn:
+    """One such column: what it tells, and what it is called in the lake."""
+
+    kind: str
+    name: str
+
+    @property
+    def type(self) -> DataType:
+        """All of them have a value in every row."""
+        return with_nullable(timestamp_ltz(3) if self.kind == _TIME else STRING, False)
+
+    def evaluate(self, source: SourceName, op_ts: pa.Array) -> pa.Array:
+        """Values for some rows of a source table."""
+        if self.kind == _TIME:
+            return op_ts
+        text = pa.array([_NAMES[self.kind](source)], pa.string())
+        return text.take(pa.array(np.zeros(len(op_ts), np.int64)))
+
+
+def metadata_columns(kinds: Sequence[str], prefix: str, offered: Sequence[str]) -> tuple[MetadataColumn, ...]:
+    """The columns that were asked for, as far as the source offers them."""
+    for kind in kinds:
+        if kind not in offered or kind not in METADATA_COLUMNS:
+            raise InvalidArgument(
+                f"there is no metadata column `{kind}` for this source", hint=did_you_mean(kind, offered)
+            )
+    return tuple(MetadataColumn(kind, prefix + kind) for kind in kinds)
+
+
+__all__ = ["METADATA_COLUMNS", "MetadataColumn", "metadata_columns"]

@@ -1,0 +1,354 @@
+"""From a micro-batch of envelope rows to commits of the tables they are for: what Spark calls for each batch.
+
+    which tables and columns are in the batch → their tables in the lake → schema changes → rows → one commit per table
+
+All of it can be repeated at any point: a table that has the batch already is left out, a schema change that was made
+changes nothing a second time. Only when every table has its rows does Spark note the batch, and the source may forget.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakebed.cdc.backfill import fill_waiting
+from lakebed.cdc.batches import Batch, Counts, SparkBatch
+from lakebed.cdc.envelope import COPY, ROWS, STREAM, TRUNCATE, Chunk, Description, SourceName, SourceTable
+from lakebed.cdc.position import POSITION, SOURCE, position_of, query_id_of
+from lakebed.cdc.progress import ProgressBoard
+from lakebed.cdc.routing import Target
+from lakebed.cdc.rows import ShapedRows
+from lakebed.cdc.rules import FAIL_TRUNCATE, IGNORE_TRUNCATE, SyncRules
+from lakebed.cdc.spark_batch import BatchJob, TableTask
+from lakebed.cdc.table_commit import TableCommit, is_committed
+from lakebed.cdc.table_evolution import EvolvedTable, evolve
+from lakebed.cdc.table_rows import assembled
+from lakebed.cdc.target_tables import target_table
+from lakebed.clock import SystemClock
+from lakebed.errors import InvalidArgument, InvalidData, InvalidSchema, LakebedError
+from lakebed.spark.follow_ups import FollowUps
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lakebed.lake import Lake
+    from lakebed.table.table import Table
+
+_log = logging.getLogger(__name__)
+
+_HERE_BYTES: Final = 16 << 20
+"""Batches up to this size are written on the driver: a job would take longer to start."""
+_BLOCKS_AT_A_TIME: Final = 16
+"""Chunks that Spark hands to a worker together: each may have megabytes."""
+
+Step = Callable[[str], None]
+"""Told of each step of a batch before it is made; tests let it fail."""
+
+
+@dataclass(frozen=True)
+class _TableBatch:
+    """One table's part of a batch."""
+
+    target: Target
+    chunks: tuple[Chunk, ...]
+    evolved: EvolvedTable
+    commit: TableCommit
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether rows of different keys depend on one another."""
+        return any(chunk.kind == TRUNCATE for chunk in self.chunks)
+
+
+class Pipeline:
+    """Applies batches of one source to one lake."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        rules: SyncRules,
+        checkpoint: str,
+        *,
+        source: str,
+        board: ProgressBoard | None = None,
+        here_bytes: int = _HERE_BYTES,
+        on_step: Step | None = None,
+    ) -> None:
+        self._lake = lake
+        self._rules = rules
+        self._checkpoint = checkpoint
+        self._source = source
+        self._board = board or ProgressBoard()
+        self._here_bytes = here_bytes
+        self._on_step: Step = on_step or (lambda _: None)
+        self._user: str | None = None
+        self._tables: dict[Target, Table] = {}
+        self._sources_of: dict[Target, set[str]] = {}
+        self._skipped: set[str] = set()
+        self.failure: Exception | None = None
+        """What made the last batch fail: Spark tells only its text."""
+        self._follow_ups = FollowUps()
+
+    def prepare(self, sources: Sequence[SourceTable], user: str = "") -> None:
+        """Makes the tables of the lake that are known to be needed, and says what is wrong with them before a start."""
+        together: dict[Target, list[SourceTable]] = {}
+        for source in sources:
+            target = self._target(source.name)
+            if target is not None:
+                together.setdefault(target, []).append(source)
+        for target, members in together.items():
+            self._open(target, members, user)
+
+    def process(self, batch: DataFrame, batch_id: int) -> None:
+        """Applies one micro-batch, exactly once."""
+        spark = batch.sparkSession
+        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_BLOCKS_AT_A_TIME))
+        if self._user is None:
+            self._user = query_id_of(spark, self._checkpoint)
+        position = position_of(spark, self._checkpoint, batch_id)
+        kept = batch.persist()
+        self.failure = None
+        try:
+            self.apply(SparkBatch(kept), self._user, batch_id + 1, position)
+        except Exception as error:
+            self.failure = error
+            raise
+        finally:
+            kept.unpersist()
+
+    def close(self) -> None:
+        """Waits for what the last commits made due."""
+        self._follow_ups.wait()
+
+    def apply(self, batch: Batch, user: str, identifier: int, position: str | None) -> None:
+        """Applies one batch, which is the commit `identifier` of `user`."""
+        self._on_step("read")
+        chunks, sizes = batch.chunks()
+        properties = {SOURCE: self._source} | ({} if position is None else {POSITION: position})
+        parts = [
+            part
+            for target, mine in self._by_target(chunks).items()
+            if (part := self._planned(batch, target, mine, user, identifier, properties)) is not None
+        ]
+        try:
+            written = [part for part in parts if any(chunk.kind != "schema" for chunk in part.chunks)]
+            size_bytes = sum(sizes[chunk.ordinal] for part in written for chunk in part.chunks)
+            self._on_step("write")
+            if size_bytes <= self._here_bytes:
+                counts = self._write_here(batch, written)
+            else:
+                counts = self._write_in_tasks(batch, written, user)
+            self._follow_ups.wait()
+            self._commit(batch.spark, written, counts, position)
+        except BaseException:
+            for part in parts:
+                part.commit.abort()
+            raise
+
+    def _by_target(self, chunks: Sequence[Chunk]) -> dict[Target, list[Chunk]]:
+        """Chunks of each table of the lake, in their order."""
+        found: dict[Target, list[Chunk]] = {}
+        for chunk in chunks:
+            target = self._target(chunk.name)
+            if target is not None:
+                found.setdefault(target, []).append(chunk)
+        return found
+
+    def _target(self, source: SourceName) -> Target | None:
+        target = self._rules.routing.target(source)
+        if target is None:
+            return None
+        known = self._sources_of.setdefault(target, set())
+        known.add(str(source))
+        if len(known) > 1 and self._rules.merge_shards is None and self._rules.routing.table is None:
+            raise InvalidArgument(
+                f"{' and '.join(sorted(known)[:2])} would both go to table `{target}`",
+                hint="set merge_shards to true to have them there together, to false for a table each, or map one of "
+                "them to another name",
+            )
+        return target
+
+    # --- tables --------------------------------------------------------------------------------------------------
+
+    def _planned(
+        self,
+        batch: Batch,
+        target: Target,
+        chunks: Sequence[Chunk],
+        user: str,
+        identifier: int,
+        properties: dict[str, str],
+    ) -> _TableBatch | None:
+        """The table's part of the batch, with its columns as the batch needs them; None if there is nothing to do."""
+        if str(target) in self._skipped:
+            return None
+        table = self._tables.get(target) or self._open(target, _first_descriptions(chunks), user)
+        if table is None:
+            return None
+        self._on_step("check")
+        if is_committed(table, user, identifier):
+            return None
+        self._on_step("schema")
+        evolved = self._evolved(table, target, chunks, user, identifier)
+        if evolved is None:
+            return None
+        if fill_waiting(table, user, identifier, batch.spark):
+            self._on_step("backfill")
+        commit = TableCommit(table, user, identifier, properties)
+        kept = tuple(chunk for chunk in chunks if self._keeps(target, chunk))
+        return _TableBatch(target, kept, evolved, commit)
+
+    def _evolved(
+        self, table: Table, target: Target, chunks: Sequence[Chunk], user: str, identifier: int
+    ) -> EvolvedTable | None:
+        try:
+            return evolve(table, target, chunks, self._rules, user, identifier)
+        except InvalidSchema as error:
+            if not self._rules.skips_incompatible:
+                raise
+            self._skip(target, error)
+            return None
+
+    def _open(self, target: Target, sources: Sequence[SourceTable], user: str) -> Table | None:
+        """The table of the lake; None if it is not to be had, and that is no reason to stop."""
+        try:
+            table = target_table(self._lake, target, sources, self._rules, user)
+        except InvalidSchema as error:
+            if self._rules.is_for_one_table or self._lake_has(target):
+                raise
+            self._skip(target, error)
+            return None
+        self._tables[target] = table
+        return table
+
+    def _lake_has(self, target: Target) -> bool:
+        return not self._rules.skips_incompatible and self._lake.has_table(f"`{target.database}`.`{target.table}`")
+
+    def _skip(self, target: Target, error: LakebedError) -> None:
+        self._skipped.add(str(target))
+        self._board.table_skipped(str(target), error.message)
+        _log.warning("table %s is not followed: %s", target, error.message)
+
+    def _keeps(self, target: Target, chunk: Chunk) -> bool:
+        """Whether a chunk counts: a TRUNCATE does if it is allowed, and the table is nobody else's."""
+        if chunk.kind != TRUNCATE or self._rules.truncate not in (IGNORE_TRUNCATE, FAIL_TRUNCATE):
+            if chunk.kind == TRUNCATE and len(self._sources_of[target]) > 1:
+                raise InvalidData(
+                    f"{chunk.name} was truncated, and table `{target}` has rows of other sources too",
+                    hint="delete its rows in the lake, and start again with truncate set to `ignore`",
+                )
+            return True
+        if self._rules.truncate == FAIL_TRUNCATE:
+            raise InvalidData(
+                f"{chunk.name} was truncated", hint="start again with truncate set to `delete` or `ignore`"
+            )
+        return False
+
+    # --- rows ----------------------------------------------------------------------------------------------------
+
+    def _write_here(self, batch: Batch, parts: Sequence[_TableBatch]) -> list[Counts]:
+        missing = [
+            chunk.ordinal for part in parts for chunk in part.chunks if chunk.kind == ROWS and chunk.payload is None
+        ]
+        payloads = batch.payloads(missing) if missing else {}
+        counts = []
+        for part in parts:
+            pieces: list[ShapedRows | None] = []
+            times: list[pa.Array] = []
+            for chunk in part.chunks:
+                if chunk.kind == TRUNCATE:
+                    pieces.append(None)
+                elif chunk.kind == ROWS:
+                    rows = replace(chunk, payload=chunk.payload or payloads.get(chunk.ordinal)).rows()
+                    times.append(rows.column(1))
+                    pieces.append(part.evolved.shapes[part.evolved.shape_of[chunk.ordinal]].shaped(rows))
+            rows_to_write = assembled(part.commit.context, pieces)
+            if rows_to_write is not None:
+                part.commit.write(rows_to_write)
+            counts.append(Counts(sum(len(each) for each in times), _latest_ms(times)))
+        return counts
+
+    def _write_in_tasks(self, batch: Batch, parts: Sequence[_TableBatch], user: str) -> list[Counts]:
+        marks = batch.marks()
+        workers = batch.workers
+        tasks = tuple(
+            TableTask.of(
+                part.commit.context,
+                part.evolved.shapes,
+                part.commit.states(),
+                part.commit.job,
+                user,
+                part.is_whole or any(chunk.ordinal in marks.unchanged for chunk in part.chunks),
+                workers,
+            )
+            for part in parts
+        )
+        chunk_of = {
+            chunk.ordinal: (number, part.evolved.shape_of[chunk.ordinal])
+            for number, part in enumerate(parts)
+            for chunk in part.chunks
+            if chunk.kind in (ROWS, TRUNCATE)
+        }
+        places = max(1, min(sum(task.ways for task in tasks), 2 * workers))
+        for part in parts:
+            part.commit.take([])  # whatever tasks leave behind is looked for from now on
+        made = batch.run(BatchJob(tasks, chunk_of, places))
+        for number, part in enumerate(parts):
+            part.commit.take(made.get(number, []))
+        return [marks.counts(part.chunks) for part in parts]
+
+    def _commit(
+        self, spark: SparkSession | None, parts: Sequence[_TableBatch], counts: Sequence[Counts], position: str | None
+    ) -> None:
+        due: list[Callable[[], None]] = []
+        now_ms = SystemClock().now_ms()
+        phases = set()
+        for part, count in zip(parts, counts, strict=True):
+            self._on_step("commit")
+            snapshot = part.commit.run()
+            self._on_step("committed")
+            phase = STREAM if any(chunk.phase == STREAM for chunk in part.chunks) else COPY
+            phases.add(phase)
+            lag = max(0.0, (now_ms - count.latest_ms) / 1000) if phase == STREAM and count.latest_ms else None
+            self._board.table_committed(str(part.target), count.rows, phase, part.evolved.changes, lag)
+            if snapshot is None:
+                continue
+            if part.commit.is_follow_up_awaited:
+                part.commit.follow_up(spark)()
+            else:
+                due.append(part.commit.follow_up(spark))
+        if due:
+            self._follow_ups.run(lambda: _run_all(due))
+        phase = COPY if phases == {COPY} else STREAM if phases else ""
+        self._board.batch_done(sum(count.rows for count in counts), phase, position)
+
+
+def _first_descriptions(chunks: Sequence[Chunk]) -> list[SourceTable]:
+    """What the sources looked like at the beginning of a batch: later columns have to be seen as added."""
+    found: dict[SourceName, SourceTable] = {}
+    for chunk in chunks:
+        if chunk.name not in found:
+            found[chunk.name] = SourceTable(chunk.name, Description.from_text(chunk.columns))
+    return list(found.values())
+
+
+def _latest_ms(times: Sequence[pa.Array]) -> int | None:
+    latest = [pc.max(each).cast(pa.int64()).as_py() for each in times if len(each)]
+    known = [moment for moment in latest if moment]
+    return max(known, default=None)
+
+
+def _run_all(due: Sequence[Callable[[], None]]) -> None:
+    for follow_up in due:
+        try:
+            follow_up()
+        except LakebedError as error:
+            _log.warning("what follows a commit was not finished: %s", error.message)
+
+
+__all__ = ["Pipeline", "Step"]

@@ -1,0 +1,107 @@
+"""What a sync has done so far, for people and machines that watch it. Kept in memory, by the pipeline."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class TableProgress:
+    """One table of the lake."""
+
+    table: str
+    rows: int = 0
+    commits: int = 0
+    phase: str = ""
+    schema_changes: int = 0
+    lag_seconds: float | None = None
+    """From the last change's time in the source to its commit here."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncProgress:
+    """All of a sync, at one moment."""
+
+    phase: str = "starting"
+    batches: int = 0
+    rows: int = 0
+    rows_per_second: float = 0.0
+    lag_bytes: int | None = None
+    lag_seconds: float | None = None
+    position: str | None = None
+    tables: tuple[TableProgress, ...] = ()
+    skipped: dict[str, str] = field(default_factory=dict)
+    """Tables that are not followed, and why."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+class ProgressBoard:
+    """Collects what the pipeline tells. Several threads may look at it."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._tables: dict[str, TableProgress] = {}
+        self._now = SyncProgress()
+        self._recent: list[tuple[float, int]] = []
+
+    @property
+    def now(self) -> SyncProgress:
+        """The state at this moment."""
+        with self._lock:
+            return replace(self._now, tables=tuple(self._tables.values()))
+
+    def table_committed(self, table: str, rows: int, phase: str, changes: int, lag_seconds: float | None) -> None:
+        """A table has got rows."""
+        with self._lock:
+            old = self._tables.get(table, TableProgress(table))
+            self._tables[table] = TableProgress(
+                table,
+                old.rows + rows,
+                old.commits + 1,
+                phase,
+                old.schema_changes + changes,
+                old.lag_seconds if lag_seconds is None else lag_seconds,
+            )
+
+    def batch_done(self, rows: int, phase: str, position: str | None) -> None:
+        """A batch is through."""
+        with self._lock:
+            moment = self._clock()
+            self._recent = [(when, count) for when, count in self._recent if when > moment - _WINDOW_S][-_MOST:]
+            self._recent.append((moment, rows))
+            span = moment - self._recent[0][0]
+            counted = sum(count for _, count in self._recent[1:])
+            lags = [each.lag_seconds for each in self._tables.values() if each.lag_seconds is not None]
+            self._now = replace(
+                self._now,
+                phase=phase or self._now.phase,
+                batches=self._now.batches + 1,
+                rows=self._now.rows + rows,
+                rows_per_second=counted / span if span > 0 else 0.0,
+                lag_seconds=max(lags, default=None),
+                position=position or self._now.position,
+            )
+
+    def table_skipped(self, table: str, why: str) -> None:
+        """A table is not followed."""
+        with self._lock:
+            self._now = replace(self._now, skipped={**self._now.skipped, table: why})
+
+    def source_ahead(self, lag_bytes: int | None, phase: str | None) -> None:
+        """What the source says of itself."""
+        with self._lock:
+            self._now = replace(self._now, lag_bytes=lag_bytes, phase=phase or self._now.phase)
+
+
+_WINDOW_S = 30.0
+_MOST = 1000
+
+__all__ = ["ProgressBoard", "SyncProgress", "TableProgress"]

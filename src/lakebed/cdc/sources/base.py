@@ -1,0 +1,86 @@
+"""What the pipeline asks of a source of changes, whatever stands behind it.
+
+A source is a small object on the driver: it is checked before anything is created, says which tables there are, and
+starts the Spark stream of envelope rows. It holds no rows, and its secrets stay out of options, texts and errors.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from lakebed.cdc.envelope import SourceTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.datasource import DataSource
+
+
+@dataclass(frozen=True, slots=True)
+class SourceProgress:
+    """How far the source is ahead of what is committed. None where it can not say."""
+
+    phase: str | None = None
+    """`copy` or `stream`."""
+    lag_bytes: int | None = None
+    copied_rows: int | None = None
+    rows_to_copy: int | None = None
+
+
+class ChangeSource(ABC):
+    """A database, or a log of messages, whose changes are followed."""
+
+    name: ClassVar[str]
+    """How it is called in `lakebed cdc NAME` and in the registry."""
+
+    metadata_columns: ClassVar[tuple[str, ...]] = ("database_name", "table_name", "op_ts")
+    """What may be added to each row of a table: see `lakebed.cdc.metadata_columns`."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raises an error that names the repair if the source can not be followed. Creates nothing."""
+
+    @abstractmethod
+    def tables(self) -> list[SourceTable]:
+        """The tables that can be followed now. May be empty where tables show only with their first change."""
+
+    def prepare(self) -> None:  # noqa: B027 - many sources need nothing
+        """Makes what the source needs, such as a replication slot, once all is checked. May be called again."""
+
+    def keep_state_in(self, directory: str) -> None:  # noqa: B027 - many sources have none
+        """Told before `stream`: a directory beside the checkpoint for what has to outlive a restart."""
+
+    def data_source(self) -> type[DataSource] | None:
+        """The Spark data source that reads envelope rows; None if `stream` starts another one."""
+        return None
+
+    def reader_options(self) -> Mapping[str, str]:
+        """Options of the Spark stream. No secrets: Spark shows options in plans and logs."""
+        return {}
+
+    def stream(self, spark: SparkSession) -> DataFrame:
+        """The stream, not started yet."""
+        kind = self.data_source()
+        if kind is None:
+            raise NotImplementedError(f"{type(self).__name__} has neither data_source() nor stream()")
+        spark.dataSource.register(kind)
+        return spark.readStream.format(kind.name()).options(**dict(self.reader_options())).load()
+
+    def envelopes(self, batch: DataFrame) -> DataFrame:
+        """The envelope rows of a micro-batch. Most sources deliver them as they are."""
+        return batch
+
+    def progress(self, position: str | None) -> SourceProgress:
+        """How far it is ahead of a position, which is the text of a Spark offset. Shown to people; may say nothing."""
+        return SourceProgress()
+
+    def close(self) -> None:  # noqa: B027 - many sources hold nothing
+        """Lets go of connections. The source may be asked again afterwards."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"  # never what it was made with: that may hold a password
+
+
+__all__ = ["ChangeSource", "SourceProgress"]

@@ -1,0 +1,142 @@
+"""MySQL's binary JSON as text. MariaDB stores JSON as text and never comes here.
+
+A document is a tree of offsets. Documents are walked one by one, once for each distinct value.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Final
+
+import numpy as np
+
+from lakebed.cdc.sources.mysql.decimals import decimal_size, read_decimals
+from lakebed.cdc.sources.mysql.gather import Bytes
+from lakebed.cdc.sources.mysql.table_map import Code
+from lakebed.errors import CorruptFile
+
+_SMALL_OBJECT, _LARGE_OBJECT, _SMALL_ARRAY, _LARGE_ARRAY, _LITERAL, _STRING, _OPAQUE = 0, 1, 2, 3, 4, 12, 15
+_LITERALS: Final = ("null", "true", "false")
+_NUMBERS: Final = {5: "<h", 6: "<H", 7: "<i", 8: "<I", 9: "<q", 10: "<Q", 11: "<d"}
+_INLINE_SMALL: Final = (_LITERAL, 5, 6)
+_INLINE_LARGE: Final = (*_INLINE_SMALL, 7, 8)
+
+
+def json_text(document: bytes) -> str:
+    """The JSON text of a document, spelled as the server spells it."""
+    if not document:
+        return "null"
+    try:
+        return _value(document[0], document, 1)
+    except (IndexError, struct.error, UnicodeDecodeError) as error:
+        raise CorruptFile(
+            "a JSON value in the binary log is not understood", hint="this is a fault of the reader; report it"
+        ) from error
+
+
+def _value(kind: int, data: bytes, at: int) -> str:
+    if kind in (_SMALL_OBJECT, _LARGE_OBJECT):
+        return _object(data, at, kind == _LARGE_OBJECT)
+    if kind in (_SMALL_ARRAY, _LARGE_ARRAY):
+        return _array(data, at, kind == _LARGE_ARRAY)
+    if kind == _LITERAL:
+        return _LITERALS[data[at]]
+    if kind in _NUMBERS:
+        number = struct.unpack_from(_NUMBERS[kind], data, at)[0]
+        return json.dumps(number)
+    if kind == _STRING:
+        length, at = _length(data, at)
+        return json.dumps(data[at : at + length].decode("utf-8"), ensure_ascii=False)
+    if kind == _OPAQUE:
+        length, start = _length(data, at + 1)
+        return _opaque(data[at], data[start : start + length])
+    raise IndexError(kind)
+
+
+def _object(data: bytes, at: int, large: bool) -> str:
+    size = 4 if large else 2
+    count = _number(data, at, size)
+    keys = at + 2 * size
+    entries = keys + count * (size + 2)
+    parts: list[str] = []
+    for i in range(count):
+        place = keys + i * (size + 2)
+        start = at + _number(data, place, size)
+        name = data[start : start + _number(data, place + size, 2)].decode("utf-8")
+        parts.append(f"{json.dumps(name, ensure_ascii=False)}: {_entry(data, at, entries, i, large)}")
+    return "{" + ", ".join(parts) + "}"
+
+
+def _array(data: bytes, at: int, large: bool) -> str:
+    size = 4 if large else 2
+    count = _number(data, at, size)
+    return "[" + ", ".join(_entry(data, at, at + 2 * size, i, large) for i in range(count)) + "]"
+
+
+def _entry(data: bytes, base: int, entries: int, number: int, large: bool) -> str:
+    """A value entry: its kind and the value itself, if it is small, or where it lies from the container's beginning."""
+    size = 4 if large else 2
+    at = entries + number * (size + 1)
+    kind = data[at]
+    if kind in (_INLINE_LARGE if large else _INLINE_SMALL):
+        return _value(kind, data, at + 1)
+    return _value(kind, data, base + _number(data, at + 1, size))
+
+
+def _number(data: bytes, at: int, size: int) -> int:
+    return int(struct.unpack_from("<I" if size == 4 else "<H", data, at)[0])
+
+
+def _length(data: bytes, at: int) -> tuple[int, int]:
+    """Seven bits to a byte, the least first; the high bit says that more follow."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if not byte & 0x80:
+            return value, at
+
+
+def _opaque(code: int, data: bytes) -> str:
+    reader = _OPAQUE_READERS.get(code)
+    if reader is not None:
+        return reader(data)
+    return json.dumps(f"base64:type{code}:{base64.b64encode(data).decode()}")
+
+
+def _decimal(data: bytes) -> str:
+    precision, scale = data[0], data[1]
+    packed = Bytes.of(data[2 : 2 + decimal_size(precision, scale)])
+    value: Decimal = read_decimals(packed, np.array([0]), np.array([True]), precision, scale)[0].as_py()
+    return format(value, "f")
+
+
+def _date_parts(data: bytes) -> tuple[str, str]:
+    packed = struct.unpack("<q", data)[0]
+    whole, micros = packed >> 24, packed & 0xFFFFFF
+    month = whole >> 22
+    date = f"{month // 13:04}-{month % 13:02}-{whole >> 17 & 31:02}"
+    return date, f"{whole >> 12 & 31:02}:{whole >> 6 & 63:02}:{whole & 63:02}.{micros:06}"
+
+
+def _time(data: bytes) -> str:
+    packed = struct.unpack("<q", data)[0]
+    sign, packed = ("-", -packed) if packed < 0 else ("", packed)
+    whole, micros = packed >> 24, packed & 0xFFFFFF
+    return json.dumps(f"{sign}{whole >> 12 & 1023:02}:{whole >> 6 & 63:02}:{whole & 63:02}.{micros:06}")
+
+
+_OPAQUE_READERS: Final[dict[int, Callable[[bytes], str]]] = {
+    Code.NEWDECIMAL: _decimal,
+    Code.DATE: lambda data: json.dumps(_date_parts(data)[0]),
+    Code.DATETIME: lambda data: json.dumps(" ".join(_date_parts(data))),
+    Code.TIMESTAMP: lambda data: json.dumps(" ".join(_date_parts(data))),
+    Code.TIME: _time,
+}
+
+__all__ = ["json_text"]

@@ -1,0 +1,180 @@
+"""Statements of the binary log that change tables: which tables, and whether their rows are gone.
+
+Only so much of the text is understood as that takes; what a table looks like afterwards is read from the catalog.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from lakebed.cdc.sources.mysql.events import Statement
+
+_TOKEN: Final = re.compile(
+    r"""\s+ | --[ \t\n].*?(?:\n|$) | \#.*?(?:\n|$) | /\*M?!\d* | /\*.*?\*/ | \*/
+      | (?P<quoted>`(?:[^`]|``)*`) | (?P<text>'(?:[^'\\]|''|\\.)*') | (?P<double>"(?:[^"\\]|""|\\.)*")
+      | (?P<word>[\w$]+) | (?P<sign>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """What a statement did to a table: its columns may be others now, all its rows or some may be gone."""
+
+    database: str
+    table: str
+    emptied: bool = False
+    partly_emptied: bool = False
+    dropped: bool = False
+    is_untold: bool = False
+    """Rows may have changed, and the log holds the statement instead of the rows."""
+
+
+def table_changes(said: Statement) -> list[TableChange]:
+    """The tables that a statement changes; none for statements about anything else."""
+    words = _Words(said)
+    first = words.next_word()
+    match first:
+        case "TRUNCATE":
+            words.skip("TABLE")
+            return [TableChange(*words.name(), emptied=True)]
+        case "ALTER":
+            return _alter(words)
+        case "CREATE":
+            return _create(words)
+        case "RENAME":
+            return _rename(words)
+        case "DROP":
+            return _drop(words)
+        case "INSERT" | "REPLACE" | "UPDATE" | "DELETE" | "LOAD":
+            return _changed_by_text(words)
+    return []
+
+
+class _Words:
+    """The tokens of a statement: comments gone, names without their quotes."""
+
+    def __init__(self, said: Statement) -> None:
+        self.database = said.database
+        self.tokens: list[tuple[str, str]] = []
+        for found in _TOKEN.finditer(said.text):
+            if found.lastgroup == "quoted":
+                self.tokens.append(("name", found[0][1:-1].replace("``", "`")))
+            elif found.lastgroup == "double":
+                self.tokens.append(("name", found[0][1:-1].replace('""', '"')))  # a name under ANSI_QUOTES
+            elif found.lastgroup is not None:
+                self.tokens.append((found.lastgroup, found[0]))
+        self.at = 0
+
+    def next_word(self) -> str:
+        """The next token as a keyword; moves on."""
+        word = self.peek()
+        self.at += 1
+        return word
+
+    def peek(self, ahead: int = 0) -> str:
+        """A token as a keyword; empty for what is none."""
+        if self.at + ahead >= len(self.tokens):
+            return ""
+        kind, text = self.tokens[self.at + ahead]
+        return text.upper() if kind in ("word", "sign") else ""
+
+    def skip(self, *words: str) -> bool:
+        """Moves past these words, if they come next."""
+        if all(self.peek(i) == word for i, word in enumerate(words)):
+            self.at += len(words)
+            return True
+        return False
+
+    def name(self) -> tuple[str, str]:
+        """The name of a table, with the database that is current if it has none; moves on."""
+        first = self._part()
+        if self.peek() == ".":
+            self.at += 1
+            return first, self._part()
+        return self.database, first
+
+    def _part(self) -> str:
+        text = self.tokens[self.at][1] if self.at < len(self.tokens) else ""
+        self.at += 1
+        return text
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left."""
+        return self.at >= len(self.tokens)
+
+
+def _alter(words: _Words) -> list[TableChange]:
+    while words.peek() in ("ONLINE", "IGNORE"):
+        words.next_word()
+    if not words.skip("TABLE"):
+        return []
+    words.skip("IF", "EXISTS")
+    name = words.name()
+    changes = [name]
+    partly = False
+    while not words.is_over:
+        word = words.next_word()
+        if (word in ("TRUNCATE", "DROP", "EXCHANGE", "CONVERT") and words.peek() == "PARTITION") or (
+            word in ("DISCARD", "IMPORT") and "TABLESPACE" in (words.peek(), words.peek(1), words.peek(2))
+        ):
+            partly = True
+        elif word == "RENAME" and words.peek() not in ("COLUMN", "INDEX", "KEY", "CONSTRAINT"):
+            if words.peek() in ("TO", "AS", "="):
+                words.next_word()
+            changes.append(words.name())
+    return [TableChange(*changed, partly_emptied=partly) for changed in changes]
+
+
+def _create(words: _Words) -> list[TableChange]:
+    words.skip("OR", "REPLACE")
+    if not words.skip("TABLE"):
+        return []
+    # Without these words the table was not there, or is replaced: whatever had its name is gone.
+    emptied = not words.skip("IF", "NOT", "EXISTS")
+    return [TableChange(*words.name(), emptied=emptied)]
+
+
+def _rename(words: _Words) -> list[TableChange]:
+    if not (words.skip("TABLE") or words.skip("TABLES")):
+        return []
+    words.skip("IF", "EXISTS")
+    changes: list[TableChange] = []
+    while not words.is_over:
+        words.name()
+        while not words.is_over and words.next_word() != "TO":
+            pass
+        if not words.is_over:
+            changes.append(TableChange(*words.name()))
+        words.skip(",")
+    return changes
+
+
+def _changed_by_text(words: _Words) -> list[TableChange]:
+    """Every name that may be a table's: what a statement changes is not always what it names first."""
+    found: dict[tuple[str, str], None] = {}
+    while not words.is_over:
+        kind = words.tokens[words.at][0]
+        if kind in ("word", "name"):
+            found[words.name()] = None
+        else:
+            words.at += 1
+    return [TableChange(*name, is_untold=True) for name in found]
+
+
+def _drop(words: _Words) -> list[TableChange]:
+    if not words.skip("TABLE"):
+        return []
+    words.skip("IF", "EXISTS")
+    changes: list[TableChange] = []
+    while not words.is_over:
+        changes.append(TableChange(*words.name(), dropped=True))
+        if not words.skip(","):
+            break
+    return changes
+
+
+__all__ = ["TableChange", "table_changes"]

@@ -1,0 +1,128 @@
+"""Positions in a binary log, by global transaction ids: where a reader has got to, independent of files and servers.
+
+MariaDB counts transactions per domain (`0-1-1234,7-2-9`), MySQL keeps a set of intervals per server
+(`3e11fa47-…:1-77`). Both answer the same three questions: does this transaction lie before, is one position at or past
+another, and how is it written. A position always stands behind a complete transaction.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Protocol, Self
+from uuid import UUID
+
+from lakebed.errors import InvalidData
+
+
+class Position(Protocol):
+    """A set of transactions that have been read: all before a place in the log."""
+
+    def covers(self, other: Self) -> bool:
+        """Whether every transaction of the other position is in this one."""
+        ...
+
+    def __str__(self) -> str: ...
+
+
+_MARIADB: Final = re.compile(r"(\d+)-(\d+)-(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class MariaDbPosition:
+    """The last transaction of each domain: domain to (server id, sequence number)."""
+
+    domains: tuple[tuple[int, int, int], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """From `domain-server-sequence`, comma-separated; empty is the beginning of the log."""
+        parts = [part.strip() for part in text.split(",") if part.strip()]
+        matches = [_MARIADB.fullmatch(part) for part in parts]
+        if any(match is None for match in matches):
+            raise InvalidData(f"`{text}` is no position of a MariaDB log", hint="it looks like 0-1-1234")
+        found = {int(m[1]): (int(m[1]), int(m[2]), int(m[3])) for m in matches if m is not None}
+        return cls(tuple(found[domain] for domain in sorted(found)))
+
+    def __str__(self) -> str:
+        return ",".join(f"{domain}-{server}-{sequence}" for domain, server, sequence in self.domains)
+
+    def sequences(self) -> dict[int, int]:
+        """The last sequence number of each domain."""
+        return {domain: sequence for domain, _, sequence in self.domains}
+
+    def covers(self, other: Self) -> bool:
+        """Whether every transaction of the other position is in this one."""
+        mine = self.sequences()
+        return all(mine.get(domain, 0) >= sequence for domain, sequence in other.sequences().items())
+
+    def has(self, domain: int, sequence: int) -> bool:
+        """Whether a transaction lies at or before this position."""
+        return self.sequences().get(domain, 0) >= sequence
+
+    def after(self, domain: int, server: int, sequence: int) -> MariaDbPosition:
+        """The position behind one more transaction."""
+        others = [entry for entry in self.domains if entry[0] != domain]
+        return MariaDbPosition(tuple(sorted([*others, (domain, server, sequence)])))
+
+
+@dataclass(frozen=True, slots=True)
+class MySqlPosition:
+    """Intervals of transaction numbers of each server (its UUID), both ends included."""
+
+    servers: tuple[tuple[str, tuple[tuple[int, int], ...]], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """From `uuid:1-5:7,uuid:3`; empty is the beginning of the log."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        try:
+            for part in text.replace("\n", "").split(","):
+                if not part.strip():
+                    continue
+                server, *intervals = part.strip().split(":")
+                ends = [interval.split("-") for interval in intervals]
+                found.setdefault(str(UUID(server)), []).extend((int(end[0]), int(end[-1])) for end in ends)
+        except ValueError as error:
+            raise InvalidData(
+                f"`{text}` is no set of MySQL's transaction ids", hint="it looks like 3e11fa47-…:1-77"
+            ) from error
+        return cls(tuple((server, _joined(found[server])) for server in sorted(found)))
+
+    def __str__(self) -> str:
+        return ",".join(
+            ":".join([server, *(f"{low}-{high}" if high > low else f"{low}" for low, high in intervals)])
+            for server, intervals in self.servers
+        )
+
+    def covers(self, other: Self) -> bool:
+        """Whether every transaction of the other position is in this one."""
+        mine = dict(self.servers)
+        return all(
+            any(low <= first and last <= high for low, high in mine.get(server, ()))
+            for server, intervals in other.servers
+            for first, last in intervals
+        )
+
+    def has(self, server: str, number: int) -> bool:
+        """Whether a transaction is in this set."""
+        return any(low <= number <= high for low, high in dict(self.servers).get(server, ()))
+
+    def after(self, server: str, number: int) -> MySqlPosition:
+        """The set with one more transaction."""
+        found = {name: list(intervals) for name, intervals in self.servers}
+        found.setdefault(server, []).append((number, number))
+        return MySqlPosition(tuple((name, _joined(found[name])) for name in sorted(found)))
+
+
+def _joined(intervals: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    merged: list[tuple[int, int]] = []
+    for low, high in sorted(intervals):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+        else:
+            merged.append((low, high))
+    return tuple(merged)
+
+
+__all__ = ["MariaDbPosition", "MySqlPosition", "Position"]

@@ -1,0 +1,153 @@
+"""A MySQL or MariaDB server as a source of changes: what the pipeline holds on the driver."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import urllib.parse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from lakebed.cdc.envelope import COPY, STREAM, SourceTable
+from lakebed.cdc.sources.base import ChangeSource, SourceProgress
+from lakebed.cdc.sources.mysql.check import check_server, check_tables
+from lakebed.cdc.sources.mysql.columns import TableColumns
+from lakebed.cdc.sources.mysql.copy_state import CopyState
+from lakebed.cdc.sources.mysql.follow import Follow
+from lakebed.cdc.sources.mysql.mapping import source_table
+from lakebed.cdc.sources.mysql.server import Server
+from lakebed.cdc.sources.mysql.settings import ServerSettings, keep_password
+from lakebed.errors import InvalidArgument, LakebedError, did_you_mean
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSource
+
+_PORT: Final = 3306
+_SERVER: Final = ("host", "port", "user", "password_file", "password_env", "tls_ca")
+
+
+class MySqlSource(ChangeSource):
+    """A server, by URL (`mysql://user@host:3306/database`) or by its parts, and what is followed there (`Follow`).
+
+    `database` is one database by its name, `databases` a pattern. A password given as text or in the URL is put into a
+    file that only this user can read; on a cluster name one that the workers have, with `password_file`, or an
+    environment variable with `password_env`.
+    """
+
+    name: ClassVar[str] = "mysql"
+
+    def __init__(
+        self, url: str | None = None, *, password: str | None = None, database: str | None = None, **given: Any
+    ) -> None:
+        known = {*_SERVER, *Follow.__dataclass_fields__}
+        for name in given:
+            if name not in known:
+                raise InvalidArgument(f"`{name}` is no setting of a MySQL source", hint=did_you_mean(name, known))
+        server, url_password, url_database = _parse_url(url) if url is not None else ({}, None, None)
+        server |= {name: given[name] for name in _SERVER if given.get(name) is not None}
+        follow = {
+            name: _typed(name, value) for name, value in given.items() if name not in _SERVER and value is not None
+        }
+        if (database := database or url_database) is not None:
+            follow.setdefault("databases", re.escape(database))
+        password = password if password is not None else url_password
+        if password is not None:
+            server["password_file"] = keep_password(password)
+        settings = {"host": "127.0.0.1", "port": _PORT, "user": "root", **server}
+        self.settings = ServerSettings(**{**settings, "port": _number("port", settings["port"])})
+        self._state: str | None = None
+        self.follow = Follow(**follow).with_replica_id(self.settings)
+
+    def keep_state_in(self, directory: str) -> None:
+        """A directory beside the checkpoint, for names of columns that the catalog may forget."""
+        self._state = directory if "://" in directory or directory.startswith("file:") else os.path.abspath(directory)
+
+    def check(self) -> None:
+        """Raises an error that names the repair if the server, the user or a table can not be followed."""
+        self._checked_tables()
+
+    def tables(self) -> list[SourceTable]:
+        """The tables that are followed now."""
+        return [source_table(table, self.follow.type_mapping) for table in self._checked_tables()]
+
+    def data_source(self) -> type[DataSource]:
+        """The Spark data source."""
+        from lakebed.cdc.sources.mysql.spark_source import MySqlChanges
+
+        return MySqlChanges
+
+    def reader_options(self) -> Mapping[str, str]:
+        """Options of the Spark stream: the password is not among them."""
+        state = {} if self._state is None else {"state": self._state}
+        return {**self.settings.options(), **self.follow.options(), **state}
+
+    def progress(self, position: str | None) -> SourceProgress:
+        """The phase, and whether the stream has reached the end of the log."""
+        if position is None:
+            return SourceProgress()
+        try:
+            body = json.loads(position)
+            copy = CopyState.from_text(body["copy"])
+            connection = self.settings.connect()
+            try:
+                latest = str(Server.of(connection).position())
+            finally:
+                connection.close()
+        except (ValueError, KeyError, TypeError, LakebedError):
+            return SourceProgress()
+        return SourceProgress(STREAM if copy.is_done else COPY, 0 if latest == body["position"] else None)
+
+    def __repr__(self) -> str:
+        return f"<MySqlSource {self.settings}>"
+
+    def _checked_tables(self) -> list[TableColumns]:
+        connection = self.settings.connect()
+        try:
+            server = check_server(connection, self.settings)
+            return check_tables(server, self.settings, self.follow)
+        finally:
+            connection.close()
+
+
+def _typed(name: str, value: Any) -> Any:
+    """A setting from a command line is a text; numbers and truths are made of it."""
+    default = Follow.__dataclass_fields__[name].default
+    if isinstance(default, bool):
+        texts = {"true": True, "false": False}
+        if str(value).lower() not in texts:
+            raise InvalidArgument(f"`{name}` is `{value}`", hint="give true or false")
+        return texts[str(value).lower()]
+    return _number(name, value) if isinstance(default, int) else value
+
+
+def _number(name: str, value: Any) -> int:
+    try:
+        return int(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(f"`{name}` is `{value}`", hint="give a whole number") from error
+
+
+def _parse_url(url: str) -> tuple[dict[str, Any], str | None, str | None]:
+    """Parts of the server, password and database of a URL."""
+    try:
+        parsed = urllib.parse.urlsplit(url)
+        port = parsed.port
+    except ValueError:
+        parsed, port = urllib.parse.urlsplit(""), None
+    if parsed.scheme not in ("mysql", "mariadb"):
+        # The text is not repeated: a URL that is not understood may hold a password anywhere.
+        raise InvalidArgument(
+            "the URL of the MySQL server is not understood", hint="write it as mysql://user@host:3306/database"
+        )
+    parts: dict[str, Any] = {"host": parsed.hostname, "port": port, "user": parsed.username}
+    server = {
+        name: urllib.parse.unquote(value) if isinstance(value, str) else value
+        for name, value in parts.items()
+        if value is not None
+    }
+    password = urllib.parse.unquote(parsed.password) if parsed.password is not None else None
+    return server, password, urllib.parse.unquote(parsed.path.strip("/")) or None
+
+
+__all__ = ["MySqlSource"]

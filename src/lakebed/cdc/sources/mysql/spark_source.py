@@ -1,0 +1,281 @@
+"""The Spark data source: offsets, steps of the copy, stretches of the log.
+
+A batch is either a step of the copy, of several parts of tables side by side, or a stretch of the log, read by one
+task. While tables are being copied the two take turns, so that a part is copied as of a position that is hardly past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
+
+from lakebed.cdc.envelope import (
+    COPY,
+    ENVELOPE_DDL,
+    MOST_ROWS,
+    ROWS,
+    SCHEMA,
+    Chunk,
+    SourceName,
+    chunks_to_arrow,
+    copied_rows,
+    encode_rows,
+)
+from lakebed.cdc.sources.mysql.check import check_server, check_tables
+from lakebed.cdc.sources.mysql.copy_chunk import ChunkReader
+from lakebed.cdc.sources.mysql.copy_state import CopyState, next_step
+from lakebed.cdc.sources.mysql.dump import PIECE
+from lakebed.cdc.sources.mysql.follow import Follow
+from lakebed.cdc.sources.mysql.kept_readers import borrow_reader
+from lakebed.cdc.sources.mysql.keys import KeyRange
+from lakebed.cdc.sources.mysql.known_booleans import Booleans, KnownBooleans
+from lakebed.cdc.sources.mysql.log_reader import LogReader
+from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition
+from lakebed.cdc.sources.mysql.server import Server, covers, is_alive, rows
+from lakebed.cdc.sources.mysql.settings import ServerSettings
+from lakebed.cdc.sources.mysql.stream import StreamReader
+
+FORMAT: Final = "lakebed-mysql-changes"
+STATE: Final = "state"
+"""Option: a directory beside the checkpoint."""
+_ORDINALS_OF_A_TASK: Final = 1 << 40
+_REPLICA_IDS: Final = 200
+_SMALLEST_PIECE: Final = 16 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """Where the stream is: behind a transaction of the log, with so much copied."""
+
+    position: str
+    copy: CopyState
+
+    def to_dict(self) -> dict[str, str]:
+        """As Spark keeps it."""
+        return {"position": self.position, "copy": self.copy.to_text()}
+
+    @classmethod
+    def from_dict(cls, body: dict[str, str]) -> Offset:
+        """Inverse of `to_dict`."""
+        return cls(body["position"], CopyState.from_text(body["copy"]))
+
+
+@dataclass
+class CopyPart(InputPartition):  # type: ignore[misc]
+    """A part of a table, as of a position."""
+
+    number: int
+    part: KeyRange
+    position: str
+
+
+@dataclass
+class LogPart(InputPartition):  # type: ignore[misc]
+    """A stretch of the log."""
+
+    start: str
+    end: str
+    copied: CopyState
+    booleans: Booleans
+
+
+class MySqlChanges(DataSource):  # type: ignore[misc]
+    """Envelope rows of the changes of a MySQL or MariaDB server."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return FORMAT
+
+    def schema(self) -> str:
+        """The envelope's."""
+        return ENVELOPE_DDL
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """The reader of a stream."""
+        options = dict(self.options)
+        return MySqlStreamReader(ServerSettings.from_options(options), Follow.from_options(options), options.get(STATE))
+
+
+class MySqlStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+    """Plans batches on the driver and reads them in tasks."""
+
+    def __init__(self, settings: ServerSettings, follow: Follow, state: str | None = None) -> None:
+        self._settings = settings
+        self._state = state
+        self._booleans: KnownBooleans | None = None
+        self._follow = follow.with_replica_id(settings)
+        self._target: MariaDbPosition | MySqlPosition | None = None
+        self._connection: Any = None
+        self._scout: LogReader | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_settings": self._settings, "_follow": self._follow, "_state": self._state}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["_settings"], state["_follow"], state["_state"])  # type: ignore[misc]
+
+    # --- driver -----------------------------------------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, str]:  # noqa: N802
+        """Everything is still to be copied, as of now or later."""
+        with self._server() as server:
+            check_server(server.connection, self._settings)
+            # The position first: a table that is made after it is in the log, whether it is found below or not.
+            position = server.position()
+            self._known_booleans().refresh(server, self._follow)
+            tables = check_tables(server, self._settings, self._follow) if self._follow.copy else []
+            names = tuple((table.database, table.table) for table in tables)
+            return Offset(str(position), CopyState(names)).to_dict()
+
+    def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
+        """The end of the next batch."""
+        offset = Offset.from_dict(start)
+        with self._server() as server:
+            copy = offset.copy.without_step()
+            begin = server.parse(offset.position)
+            if copy.is_done or offset.copy.step:  # after a step of the copy the log has its turn
+                end = self._end(server, begin, limit)
+                if str(end) != str(begin):
+                    self._known_booleans().refresh(server, self._follow)
+                    return Offset(str(end), copy).to_dict()
+            if copy.is_done:
+                return start
+            return Offset(offset.position, next_step(copy, server, self._follow)).to_dict()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """As much of the log as a batch may hold."""
+        return ReadMaxBytes(self._follow.max_log_bytes_per_batch)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Remembers where the log ends now."""
+        with self._server() as server:
+            self._target = server.position()
+
+    def reportLatestOffset(self) -> dict[str, str]:  # noqa: N802
+        """Where the log ends."""
+        with self._server() as server:
+            return {"position": str(server.position())}
+
+    def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
+        """The tasks of a batch."""
+        first, last = Offset.from_dict(start), Offset.from_dict(end)
+        if first.position != last.position:
+            return [LogPart(first.position, last.position, last.copy, self._known_booleans().names)]
+        if start == end:
+            return []
+        return [CopyPart(i, part, last.position) for i, part in enumerate(last.copy.step)]
+
+    def stop(self) -> None:
+        """Lets go of connections."""
+        if self._scout is not None:
+            self._scout.close()
+            self._scout = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _end(
+        self, server: Server, begin: MariaDbPosition | MySqlPosition, limit: ReadLimit
+    ) -> MariaDbPosition | MySqlPosition:
+        """Where a batch that begins there should end: at the log's end, if that is not too far."""
+        latest = server.position()
+        if self._target is not None and covers(latest, self._target):
+            latest = self._target
+        if covers(begin, latest):
+            return begin
+        if not isinstance(limit, ReadMaxBytes):
+            return latest
+        if sum(int(row[1]) for row in rows(server.connection, "SHOW BINARY LOGS")) <= limit.max_bytes:
+            return latest
+        return self._scouted(begin, latest, limit.max_bytes)
+
+    def _scouted(
+        self, begin: MariaDbPosition | MySqlPosition, latest: MariaDbPosition | MySqlPosition, most: int
+    ) -> MariaDbPosition | MySqlPosition:
+        """Reads ahead without decoding, to find the transaction behind which a batch is large enough."""
+        if self._scout is None or str(self._scout.position) != str(begin):
+            if self._scout is not None:
+                self._scout.close()
+            replica_id = self._follow.replica_id + _REPLICA_IDS + 2
+            self._scout = LogReader(self._settings, begin, replica_id, min(PIECE, max(most // 4, _SMALLEST_PIECE)))
+        return self._scout.skip_to(latest, most)
+
+    def _known_booleans(self) -> KnownBooleans:
+        # Made when needed: the object is sent to tasks, which have no use for it.
+        if self._booleans is None:
+            self._booleans = KnownBooleans(self._state)
+        return self._booleans
+
+    def _server(self) -> _Borrowed:
+        return _Borrowed(self)
+
+    # --- tasks ------------------------------------------------------------------------------------------------------
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Envelope rows of a task."""
+        if isinstance(partition, CopyPart):
+            yield from self._copy(partition)
+        elif isinstance(partition, LogPart):
+            yield from self._stream(partition)
+
+    def _copy(self, task: CopyPart) -> Iterator[pa.RecordBatch]:
+        follow = self._follow
+        replica_id = follow.replica_id + 2 + task.number % _REPLICA_IDS
+        reader = ChunkReader(self._settings, follow.type_mapping, follow.zone, replica_id)
+        position = _parse(task.position)
+        name = SourceName(task.part.database, "", task.part.table)
+        ordinal = task.number * _ORDINALS_OF_A_TASK
+        for description, columns, count in reader.read_patiently(task.part, position):
+            text = description.to_text()
+            if count == 0 and task.part.low is None:
+                yield chunks_to_arrow([Chunk(ordinal, name, SCHEMA, text, COPY)])
+                ordinal += 1
+            for at in range(0, count, MOST_ROWS):
+                part = {column: values.slice(at, MOST_ROWS) for column, values in columns.items()}
+                payload = encode_rows(copied_rows(part, min(MOST_ROWS, count - at)))
+                yield chunks_to_arrow([Chunk(ordinal, name, ROWS, text, COPY, payload)])
+                ordinal += 1
+
+    def _stream(self, task: LogPart) -> Iterator[pa.RecordBatch]:
+        start, end = _parse(task.start), _parse(task.end)
+        connection = self._settings.connect_patiently()
+        try:
+            stream = StreamReader(connection, self._follow, task.copied, task.booleans)
+            with borrow_reader(self._settings, start, self._follow.replica_id) as reader:
+                for chunks in stream.read(reader, end):
+                    yield chunks_to_arrow(chunks)
+        finally:
+            connection.close()
+
+
+class _Borrowed:
+    """The driver's connection, opened anew if the server has ended it."""
+
+    def __init__(self, owner: MySqlStreamReader) -> None:
+        self._owner = owner
+
+    def __enter__(self) -> Server:
+        owner = self._owner
+        if owner._connection is not None and not is_alive(owner._connection):
+            owner._connection = None
+        if owner._connection is None:
+            owner._connection = owner._settings.connect_patiently()
+        return Server.of(owner._connection)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self._owner._connection is not None:
+            self._owner._connection.close()
+            self._owner._connection = None
+
+
+def _parse(text: str) -> MariaDbPosition | MySqlPosition:
+    return MySqlPosition.parse(text) if ":" in text else MariaDbPosition.parse(text)
+
+
+__all__ = ["FORMAT", "STATE", "CopyPart", "LogPart", "MySqlChanges", "MySqlStreamReader", "Offset"]

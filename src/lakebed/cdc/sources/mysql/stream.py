@@ -1,0 +1,144 @@
+"""The binary log between two positions as envelope rows: changes, truncated tables, tables that look different now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from lakebed.cdc.envelope import ROWS, SCHEMA, STREAM, TRUNCATE, Chunk, Description, SourceName, encode_rows
+from lakebed.cdc.sources.mysql.catalog import Name, read_tables
+from lakebed.cdc.sources.mysql.changes import ChangeReader, TableChanges
+from lakebed.cdc.sources.mysql.check import table_fault
+from lakebed.cdc.sources.mysql.columns import TableColumns
+from lakebed.cdc.sources.mysql.copy_state import CopyState
+from lakebed.cdc.sources.mysql.ddl import TableChange, table_changes
+from lakebed.cdc.sources.mysql.events import Statement
+from lakebed.cdc.sources.mysql.follow import Follow
+from lakebed.cdc.sources.mysql.keys import within
+from lakebed.cdc.sources.mysql.known_booleans import Booleans, table_key
+from lakebed.cdc.sources.mysql.log_reader import LogReader
+from lakebed.cdc.sources.mysql.mapping import describe
+from lakebed.cdc.sources.mysql.moments import moment_text
+from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition
+from lakebed.cdc.sources.mysql.server import Server, value
+from lakebed.errors import InvalidOption, Unsupported
+
+
+class StreamReader:
+    """Turns pieces of the log into envelope rows, while some tables may still be copied."""
+
+    def __init__(self, connection: Any, follow: Follow, copied: CopyState, booleans: Booleans | None = None) -> None:
+        self._server = Server.of(connection)
+        self._follow = follow
+        self._copied = copied
+        self._tables: dict[Name, TableColumns | None] = {}
+        self._dropped: set[Name] = set()
+        self._ordinal = 0
+        self._changes = ChangeReader(
+            self._follows,
+            self._catalog,
+            follow.type_mapping,
+            mariadb=self._server.mariadb,
+            zone=follow.zone,
+            accepts=self._accepts,
+            booleans=lambda database, table: (booleans or {}).get(table_key(database, table), ()),
+        )
+
+    def read(self, reader: LogReader, end: MariaDbPosition | MySqlPosition) -> Iterator[list[Chunk]]:
+        """Envelope rows of everything up to a position, in order."""
+        for piece in reader.read_to(end):
+            if isinstance(piece, Statement):
+                chunks = [chunk for change in table_changes(piece) for chunk in self._of_statement(change, piece)]
+            else:
+                chunks = [chunk for change in self._changes.read(piece) for chunk in self._of_rows(change)]
+            if chunks:
+                yield chunks
+
+    def _of_rows(self, changes: TableChanges) -> list[Chunk]:
+        copied = self._copied
+        if (changes.name.database, changes.name.table) == copied.current:
+            table = self._catalog(changes.name.database, changes.name.table)
+            if table is not None:
+                keys = {name: changes.columns[name] for name in table.primary_key}
+                changes = changes.filter(within(self._server.connection, table, keys, None, copied.after))
+        return [
+            self._chunk(changes.name, ROWS, changes.text, encode_rows(batch))
+            for batch in changes.batches()
+            if batch.num_rows
+        ]
+
+    def _of_statement(self, change: TableChange, said: Statement) -> list[Chunk]:
+        name = (change.database, change.table)
+        if not self._follows(*name):
+            return []
+        if change.is_untold:
+            if self._catalog(*name) is None:
+                return []  # only a word
+            raise InvalidOption(
+                f"a statement that may change {change.database}.{change.table} is in the binary log as text, so its "
+                "rows are not known",
+                hint="a session had binlog_format STATEMENT or MIXED: SET GLOBAL binlog_format = 'ROW', let it connect "
+                "anew, and start again with a new checkpoint",
+            )
+        known = self._tables.pop(name, None)
+        self._changes.forget()
+        if change.dropped:
+            self._dropped.add(name)
+            return []
+        if change.partly_emptied and self._follow.dropped_partitions == "fail":
+            raise Unsupported(
+                f"a partition of {change.database}.{change.table} was emptied; the log does not tell which rows it had",
+                hint="start again with a new checkpoint, which copies the tables again; or delete the rows in the lake "
+                "yourself and go on with dropped_partitions='ignore'",
+            )
+        table = self._catalog(*name)
+        chunks: list[Chunk] = []
+        source = SourceName(change.database, "", change.table)
+        if change.emptied or name in self._dropped:
+            last = table or known
+            text = (describe(last, self._follow.type_mapping) if last else Description(())).to_text()
+            chunks.append(self._chunk(source, TRUNCATE, text, None))
+            self._dropped.discard(name)
+        if table is not None and self._accepts(table):
+            described = describe(self._as_of(table, said), self._follow.type_mapping)
+            chunks.append(self._chunk(source, SCHEMA, described.to_text(), None))
+        return chunks
+
+    def _as_of(self, table: TableColumns, said: Statement) -> TableColumns:
+        """The table with the moment of a statement as the default of columns that are made with CURRENT_TIMESTAMP."""
+        columns = []
+        for column in table.columns:
+            if column.default_is_now:
+                zone = self._follow.zone if column.kind == "timestamp" else said.zone or "UTC"
+                if zone == "SYSTEM":
+                    zone = str(value(self._server.connection, "SELECT @@system_time_zone"))
+                column = replace(column, default=moment_text(said.time_s, said.micros, column.scale, zone))
+            columns.append(column)
+        return replace(table, columns=tuple(columns))
+
+    def _chunk(self, name: SourceName, kind: str, text: str, payload: bytes | None) -> Chunk:
+        self._ordinal += 1
+        return Chunk(self._ordinal, name, kind, text, STREAM, payload)
+
+    def _follows(self, database: str, table: str) -> bool:
+        return self._follow.matches(database, table) and not self._copied.waits(database, table)
+
+    def _accepts(self, table: TableColumns) -> bool:
+        fault = table_fault(table, self._follow)
+        if fault is None:
+            return True
+        policy = self._follow.unsupported_types if table.primary_key else self._follow.tables_without_key
+        if policy == "skip":
+            return False
+        raise fault
+
+    def _catalog(self, database: str, table: str) -> TableColumns | None:
+        name = (database, table)
+        if name not in self._tables:
+            found = read_tables(self._server.connection, [name], mariadb=self._server.mariadb)
+            self._tables[name] = found[0] if found else None
+        return self._tables[name]
+
+
+__all__ = ["StreamReader"]

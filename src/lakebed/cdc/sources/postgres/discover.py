@@ -1,0 +1,160 @@
+"""What happens to tables while a stream runs and no row says so: new tables, new columns, rewritten tables.
+
+The log describes a table only with its next change. The catalogue is looked at now and then instead: tables that match
+and are new are published and copied; descriptions that changed are passed on; a table whose rows were rewritten with
+values that the log does not hold (a computed default, another type) is copied again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from lakebed.cdc.envelope import Description, SourceName
+from lakebed.cdc.sources.postgres.catalog import FAMILY, Catalog, CatalogTable, Publication, describe
+from lakebed.cdc.sources.postgres.check import followable
+from lakebed.cdc.sources.postgres.copy_plan import plan_copy
+from lakebed.cdc.sources.postgres.lsn import parse_lsn
+from lakebed.cdc.sources.postgres.settings import PostgresSettings
+from lakebed.cdc.sources.postgres.slot import publish_more, wait_for_open_transactions
+from lakebed.cdc.sources.postgres.state import CopyPart, SourceState
+from lakebed.cdc.sources.postgres.stream_read import SchemaNotice
+from lakebed.errors import Unsupported
+from lakebed.types.logical import same_ignoring_nullability
+
+if TYPE_CHECKING:
+    import psycopg
+
+_SEEN = "tables"
+_STORAGE = FAMILY + (
+    "SELECT f.root::bigint, string_agg(c.relfilenode::text, ',' ORDER BY c.oid) "
+    "FROM family f JOIN pg_class c ON c.oid = f.member GROUP BY f.root"
+)
+
+
+@dataclass(slots=True)
+class Discovery:
+    """Looks around in the catalogue. `notices` wait for the stream to be past the moment at which they were seen."""
+
+    settings: PostgresSettings
+    state: SourceState
+    notices: list[SchemaNotice] = field(default_factory=list)
+    _told: dict[int, str] = field(default_factory=dict)
+    _rewritten: dict[int, int] = field(default_factory=dict)
+    """Tables to be copied again, and where the log was when that was seen."""
+
+    def look(self, connection: psycopg.Connection[Any], read_lsn: int) -> None:
+        """Looks once. `read_lsn` is how far the stream is."""
+        catalog = Catalog(connection, self.settings)
+        publication = catalog.publication()
+        tables = {table.oid: table for table in self._followable(catalog, publication)}
+        row = connection.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
+        assert row is not None
+        now = parse_lsn(row[0])
+        storage = dict(connection.execute(_STORAGE, [list(tables)]).fetchall())
+        known = self.state.tables()
+        new = [table for oid, table in tables.items() if (oid, table.schema, table.name) not in known]
+        if new and self.settings.new_tables:
+            self._add(connection, publication, new)
+        self._compare(tables, storage, now)
+        self._copy_again(connection, tables, storage, read_lsn)
+
+    def waits_for(self, read_lsn: int) -> bool:
+        """Whether a look now would plan something that had to wait for the stream to get here."""
+        return any(lsn <= read_lsn for lsn in self._rewritten.values())
+
+    def due(self, end: int) -> tuple[SchemaNotice, ...]:
+        """Notices that a batch up to `end` may carry."""
+        return tuple(notice for notice in self.notices if notice.lsn <= end)
+
+    def told(self, notices: Collection[SchemaNotice]) -> None:
+        """A batch with these notices is committed."""
+        self.notices = [notice for notice in self.notices if notice not in notices]
+
+    def _followable(self, catalog: Catalog, publication: Publication | None) -> list[CatalogTable]:
+        found = []
+        for table in catalog.tables(publication):
+            if table.key and table.identity != "n":
+                found += followable([table], self.settings)
+        return found
+
+    def _add(
+        self, connection: psycopg.Connection[Any], publication: Publication | None, new: list[CatalogTable]
+    ) -> None:
+        for table in new:
+            describe(table, self.settings)
+        is_for_all = publication is not None and publication.is_for_all
+        if publication is not None:
+            missing = [table for table in new if (table.schema, table.name) not in publication.tables]
+            if missing and not is_for_all:
+                publish_more(connection, self.settings, missing)
+        wait_for_open_transactions(connection, self.settings)
+        known = self.state.tables()
+        oids, names = {oid for oid, _, _ in known}, {(schema, name) for _, schema, name in known}
+        parts: list[CopyPart] = []
+        for table in new:
+            # A table under another name, and one of a publication of all tables, was streamed before: its changes
+            # must not be held back. One that has the name of a table that was dropped takes its place.
+            first = len(self.state.parts()) + len(parts)
+            is_again, takes_place = is_for_all or table.oid in oids, (table.schema, table.name) in names
+            planned = plan_copy(connection, self.settings, [table], first, is_again)
+            parts += [replace(planned[0], takes_place=takes_place), *planned[1:]]
+        self.state.plan(parts)
+
+    def _compare(self, tables: Mapping[int, CatalogTable], storage: Mapping[int, str], now: int) -> None:
+        seen = self.state.read(_SEEN) or {}
+        is_changed = False
+        for oid, table in tables.items():
+            try:
+                text = describe(table, self.settings).to_text()
+            except Unsupported:
+                continue  # its next row says so
+            if self._told.get(oid) != text:
+                self._told[oid] = text
+                name = SourceName(self.settings.database, table.schema, table.name)
+                self.notices.append(SchemaNotice(now, name, text))
+            before = seen.get(str(oid))
+            if before is None or (before["columns"] != text and not _is_rewritten(before, text, storage[oid])):
+                seen[str(oid)] = {"columns": text, "storage": storage[oid]}
+                is_changed = True
+            elif before["columns"] != text:
+                self._rewritten.setdefault(oid, now)
+        if is_changed:
+            self.state.replace(_SEEN, seen)
+
+    def _copy_again(
+        self,
+        connection: psycopg.Connection[Any],
+        tables: Mapping[int, CatalogTable],
+        storage: Mapping[int, str],
+        read_lsn: int,
+    ) -> None:
+        """Plans copies of rewritten tables, once the stream is past all rows in the old form."""
+        for oid in [oid for oid in self._rewritten if oid not in tables]:
+            del self._rewritten[oid]
+        due = [oid for oid, lsn in self._rewritten.items() if lsn <= read_lsn]
+        if not due:
+            return
+        again = [tables[oid] for oid in due]
+        self.state.plan(plan_copy(connection, self.settings, again, len(self.state.parts()), is_again=True))
+        seen = self.state.read(_SEEN) or {}
+        for oid in due:
+            del self._rewritten[oid]
+            seen[str(oid)] = {"columns": describe(tables[oid], self.settings).to_text(), "storage": storage[oid]}
+        self.state.replace(_SEEN, seen)
+
+
+def _is_rewritten(before: Mapping[str, str], text: str, storage: str) -> bool:
+    """Whether rows have other values than before that no change told: new files, and a column that could be why."""
+    if before["storage"] == storage:
+        return False
+    old = {column.id: column for column in Description.from_text(before["columns"]).columns}
+    return any(
+        (column.id not in old and column.default is None)
+        or (column.id in old and not same_ignoring_nullability(old[column.id].type, column.type))
+        for column in Description.from_text(text).columns
+    )
+
+
+__all__ = ["Discovery"]

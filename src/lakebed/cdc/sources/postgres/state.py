@@ -1,0 +1,167 @@
+"""What has to outlive a restart beside Spark's checkpoint: where the slot began, the parts of the copy, their rows.
+
+A part of a table is copied once and kept as a file until the stream is past it. A batch that is read a second time,
+after a crash or by a second attempt, so gives the very same rows under the very same snapshot; the first attempt to
+publish its file wins. Everything is published by exclusive create; nothing is changed afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lakebed.cdc.envelope import ENVELOPE, Chunk, chunks_to_arrow
+from lakebed.errors import FileMissing, InvalidData
+from lakebed.fileio import FileIO, open_fileio
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPart:
+    """A part of a table: rows with `lower <= key < upper`, in the order of the key's first column. None is no bound."""
+
+    index: int
+    oid: int
+    schema: str
+    table: str
+    key_column: str | None = None
+    key_spelling: str | None = None
+    lower: str | None = None
+    upper: str | None = None
+    is_again: bool = False
+    """A table that was rewritten is copied again. The stream then goes over it once more: nothing is filtered."""
+    takes_place: bool = False
+    """The table has the name of one that was dropped: whose rows go first."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedPart:
+    """A part that was copied: under which snapshot, where the log was then, and in which file its rows are."""
+
+    file: str
+    snapshot: str
+    lsn: int
+    rows: int
+
+
+class SourceState:
+    """The directory of one stream."""
+
+    def __init__(self, url: str) -> None:
+        self._fileio: FileIO
+        self._fileio, self.root = open_fileio(url)
+        self._parts: list[CopyPart] | None = None
+
+    # --- beginnings -------------------------------------------------------------------------------------------------
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """A small file of the state, if it is there."""
+        try:
+            body: dict[str, Any] = json.loads(self._fileio.read_bytes(f"{self.root}/{name}.json"))
+        except FileMissing:
+            return None
+        return body
+
+    def publish(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Writes a small file unless it is there; what is there now."""
+        path = f"{self.root}/{name}.json"
+        self._fileio.make_directory(path.rpartition("/")[0])
+        if self._fileio.create_exclusive(path, json.dumps(body, ensure_ascii=False).encode()):
+            return body
+        found = self.read(name)
+        if found is None:
+            raise FileMissing(f"{path} was there and is gone", hint="somebody cleans up the checkpoint; stop that")
+        return found
+
+    def replace(self, name: str, body: dict[str, Any]) -> None:
+        """Writes a small file in place of what is there."""
+        self._fileio.make_directory(self.root)
+        self._fileio.overwrite(f"{self.root}/{name}.json", json.dumps(body, ensure_ascii=False).encode())
+
+    # --- parts of the copy ------------------------------------------------------------------------------------------
+
+    def parts(self) -> list[CopyPart]:
+        """All parts, in order: those of the beginning, then those of later plans, for tables that came afterwards."""
+        if self._parts is None:
+            begun = self.read("source")
+            if begun is None:
+                return []
+            files = [entry.name for entry in self._fileio.list_directory(f"{self.root}/plans")]
+            plans = [
+                self.read(f"plans/{name.removesuffix('.json')}") for name in sorted(files) if name.endswith(".json")
+            ]
+            self._parts = [CopyPart(**part) for body in (begun, *plans) if body is not None for part in body["parts"]]
+        return self._parts
+
+    def tables(self) -> set[tuple[int, str, str]]:
+        """Tables that are followed: id, schema and name."""
+        begun = self.read("source") or {"tables": []}
+        first = {(oid, schema, name) for oid, schema, name in begun["tables"]}
+        return first | {(part.oid, part.schema, part.table) for part in self.parts()}
+
+    def plan(self, parts: Sequence[CopyPart]) -> None:
+        """Adds parts, which are numbered on from those there are."""
+        name = f"plans/{parts[0].index:09d}"
+        body = {"parts": [asdict(part) for part in parts]}
+        if self.publish(name, body) != body:
+            raise InvalidData(
+                f"{self.root}/{name}.json was written by somebody else", hint="run one sync on a checkpoint at a time"
+            )
+        self._parts = None
+
+    def copied(self, index: int) -> CopiedPart | None:
+        """What is known of a part that was copied; None if it was not."""
+        body = self.read(f"copied/{index:09d}")
+        return None if body is None else CopiedPart(**body)
+
+    def store(self, index: int, snapshot: str, lsn: int, chunks: Iterator[Chunk]) -> CopiedPart:
+        """Keeps the rows of a part. If another attempt was first, its rows count and ours are removed."""
+        name = f"copied/{index:09d}-{uuid.uuid4().hex}.arrow"
+        path = f"{self.root}/{name}"
+        self._fileio.make_directory(f"{self.root}/copied")
+        rows = 0
+        with self._fileio.open_output(path) as output, pa.ipc.new_stream(output.stream, ENVELOPE) as writer:
+            for chunk in chunks:
+                rows += 1
+                writer.write_batch(chunks_to_arrow([chunk]))
+        body = self.publish(f"copied/{index:09d}", asdict(CopiedPart(name, snapshot, lsn, rows)))
+        if body["file"] != name:
+            self._fileio.delete(path)
+        return CopiedPart(**body)
+
+    def rows(self, part: CopiedPart) -> Iterator[pa.RecordBatch]:
+        """The envelope rows of a part."""
+        with self._fileio.open_input(f"{self.root}/{part.file}") as file, pa.ipc.open_stream(file) as stream:
+            yield from stream
+
+    def forget(self, part: CopiedPart) -> None:
+        """Removes the rows of a part that the stream is past; that it was copied stays written down."""
+        self._fileio.delete(f"{self.root}/{part.file}")
+
+    # --- raw messages -----------------------------------------------------------------------------------------------
+
+    def write_segment(self, data: bytes) -> str:
+        """Keeps raw messages for tasks; the path."""
+        path = f"{self.root}/spool/{uuid.uuid4().hex}"
+        self._fileio.make_directory(f"{self.root}/spool")
+        self._fileio.write_bytes(path, data)
+        return path
+
+    def read_segment(self, path: str) -> bytes:
+        """Inverse of `write_segment`."""
+        return self._fileio.read_bytes(path)
+
+    def delete_segment(self, path: str) -> None:
+        """Removes raw messages."""
+        self._fileio.delete(path)
+
+    def clear_segments(self) -> None:
+        """Removes what an earlier run left."""
+        self._fileio.delete_directory(f"{self.root}/spool")
+
+
+__all__ = ["CopiedPart", "CopyPart", "SourceState"]

@@ -1,0 +1,125 @@
+"""Messages in, envelope rows out: decodes a piece of the log, leaves out what the copy holds, describes the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakebed.cdc.envelope import (
+    SCHEMA,
+    STREAM,
+    TRUNCATE,
+    Chunk,
+    SourceName,
+    chunks_from_arrow,
+    chunks_to_arrow,
+)
+from lakebed.cdc.sources.postgres.catalog import Catalog
+from lakebed.cdc.sources.postgres.chunk_rows import streamed_chunk
+from lakebed.cdc.sources.postgres.connect import session
+from lakebed.cdc.sources.postgres.copy_filter import TableFilter
+from lakebed.cdc.sources.postgres.messages import Messages
+from lakebed.cdc.sources.postgres.moved_rows import with_moved_values
+from lakebed.cdc.sources.postgres.pgoutput import DecodedRows, PgOutputDecoder, Truncation
+from lakebed.cdc.sources.postgres.relations import RelationBook
+from lakebed.cdc.sources.postgres.settings import PostgresSettings
+from lakebed.cdc.sources.postgres.state import SourceState
+
+if TYPE_CHECKING:
+    import psycopg
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaNotice:
+    """A table's description that no row has told yet. Behind `lsn`, no change has an older form."""
+
+    lsn: int
+    name: SourceName
+    columns: str
+
+
+def read_stream(
+    settings: PostgresSettings,
+    state: SourceState,
+    start: int,
+    end: int,
+    messages: Iterable[Messages],
+    filters: Mapping[int, TableFilter],
+    notices: Sequence[SchemaNotice],
+) -> Iterator[pa.RecordBatch]:
+    """Envelope rows of the transactions with `start <= commit_lsn < end`."""
+    with session(settings, patient=True) as connection:
+        catalog = Catalog(connection, settings)
+        book = RelationBook(catalog, settings, catalog.publication())
+        reading = _Reading(settings, state, book, filters, connection)
+        decoder = PgOutputDecoder(reading.book.key, start, end)
+        for some in messages:
+            for event in decoder.decode(some):
+                for chunk in reading.chunks(event):
+                    yield chunks_to_arrow([chunk])
+        for notice in notices:
+            yield chunks_to_arrow([reading.numbered(Chunk(0, notice.name, SCHEMA, notice.columns, STREAM))])
+
+
+class _Reading:
+    """One pass over the log: numbers its chunks."""
+
+    def __init__(
+        self,
+        settings: PostgresSettings,
+        state: SourceState,
+        book: RelationBook,
+        filters: Mapping[int, TableFilter],
+        connection: psycopg.Connection[Any],
+    ) -> None:
+        self.book = book
+        self._connection = connection
+        self._settings = settings
+        self._state = state
+        self._filters = filters
+        self._ordinal = 0
+
+    def numbered(self, chunk: Chunk) -> Chunk:
+        """The chunk with the next number."""
+        self._ordinal += 1
+        return replace(chunk, ordinal=self._ordinal)
+
+    def chunks(self, event: DecodedRows | Truncation) -> Iterator[Chunk]:
+        """Chunks of an event."""
+        if isinstance(event, Truncation):
+            yield from self._emptied(event)
+            return
+        table = self.book.table(event.relation)
+        if table is None:
+            return
+        filtered = self._filters.get(event.relation.oid)
+        if filtered is not None:
+            keep = filtered.keep(event, table)
+            if not keep.any():
+                return
+            if not keep.all():
+                event = with_moved_values(event, keep, table, self._connection).filter(keep)
+        yield self.numbered(streamed_chunk(event, table, self._settings, 0))
+
+    def _emptied(self, event: Truncation) -> Iterator[Chunk]:
+        for relation in event.relations:
+            table = self.book.table(relation)
+            if table is None:
+                continue
+            filtered = self._filters.get(relation.oid)
+            later = filtered.holding(event) if filtered is not None else []
+            if filtered is not None and len(later) == len(filtered.parts):
+                continue  # all of the copy is newer
+            yield self.numbered(Chunk(0, table.name, TRUNCATE, table.description.to_text(), STREAM))
+            # Parts that were copied afterwards go with the rest, and come back as they were: no change of theirs
+            # can have been streamed before, since whoever truncates waits for all who change the table.
+            for copied in later:
+                for batch in self._state.rows(copied):
+                    for chunk in chunks_from_arrow(batch):
+                        yield self.numbered(chunk)
+
+
+__all__ = ["SchemaNotice", "read_stream"]

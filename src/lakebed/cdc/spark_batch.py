@@ -1,0 +1,227 @@
+"""Writes a large batch of many tables in one Spark job: chunks become rows, rows find their bucket's task, tasks write.
+
+A first step shapes the rows of each chunk and splits them by bucket; what travels through the shuffle are blocks of
+rows, not rows. A second step gets all blocks of a bucket in their order, so that changes of a key keep theirs. Tables
+whose rows depend on one another (values that were not sent, TRUNCATE, an index of all keys) are not split.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakebed.bucket.fixed import assign_buckets
+from lakebed.bucket.hashing import hash_rows
+from lakebed.cdc.envelope import TRUNCATE, decode_rows, encode_rows
+from lakebed.cdc.rows import RowShape
+from lakebed.cdc.table_rows import (
+    ROW_KIND,
+    Piece,
+    assembled,
+    completed,
+    needs_old_values,
+    with_kinds,
+    writable,
+)
+from lakebed.commit.message import CommitMessage
+from lakebed.fileio.base import FileIO
+from lakebed.options import BUCKET, BUCKET_FUNCTION_TYPE
+from lakebed.spark.process import prepare_worker
+from lakebed.spark.tasks import answer_of, made_by
+from lakebed.table.bucket_modes import BucketMode, WritePart, bucket_mode, shared_rules
+from lakebed.table.bucket_state import BucketStates
+from lakebed.table.context import TableContext
+from lakebed.table.write_files import FileMaker
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_BLOCKS: Final = "place int, number int, share int, ordinal bigint, shape int, block binary"
+_BLOCK_SCHEMA: Final = pa.schema(
+    [
+        ("place", pa.int32()),
+        ("number", pa.int32()),
+        ("share", pa.int32()),
+        ("ordinal", pa.int64()),
+        ("shape", pa.int32()),
+        ("block", pa.binary()),
+    ]
+)
+_ANSWER: Final = "number int, answer string"
+_SHAPED: Final = -1
+_CUT: Final = -2
+"""In place of a shape: rows that are shaped already, and a TRUNCATE."""
+
+
+@dataclass(frozen=True)
+class TableTask:
+    """One table of the job: how its rows are shaped, where they go, how its files are made."""
+
+    context: TableContext
+    shapes: tuple[RowShape, ...]
+    states: BucketStates | None
+    job: str
+    user: str
+    is_whole: bool
+    """Whether all rows go to one task, in which they are put together."""
+    ways: int
+    """How many tasks may share the table."""
+    parts: int
+    """How many of them share dynamic buckets; 0 if buckets are not handed out."""
+
+    @classmethod
+    def of(
+        cls,
+        context: TableContext,
+        shapes: tuple[RowShape, ...],
+        states: BucketStates | None,
+        job: str,
+        user: str,
+        is_whole: bool,
+        workers: int,
+    ) -> TableTask:
+        """The table, split into as many ways as its buckets allow."""
+        mode = bucket_mode(context.schema, context.options)
+        parts = shared_rules(context.options, workers).assigners if mode is BucketMode.DYNAMIC and not is_whole else 0
+        ways = parts or 1
+        if mode is BucketMode.FIXED and not is_whole:
+            ways = int(context.options[BUCKET]) * (4 if context.partition_fields else 1)
+        is_alone = is_whole or mode in (BucketMode.CROSS_PARTITION, BucketMode.POSTPONE, BucketMode.UNAWARE)
+        return cls(context, shapes, states, job, user, is_alone, 1 if is_alone else ways, 0 if is_alone else parts)
+
+    def way_of(self, rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        """Which of the ways each row goes."""
+        if self.ways == 1:
+            return np.zeros(rows.num_rows, np.int64)
+        context = self.context
+        if self.parts:
+            keys, count, function = context.key_fields, self.parts, "default"
+        else:
+            keys = tuple(context.schema.fields_of(context.schema.bucket_keys))
+            count, function = int(context.options[BUCKET]), str(context.options[BUCKET_FUNCTION_TYPE])
+        buckets = assign_buckets(
+            [rows.column(key.name) for key in keys], [key.type for key in keys], count, function
+        ).astype(np.int64)
+        if context.partition_fields and not self.parts:
+            columns = [rows.column(field.name) for field in context.partition_fields]
+            buckets = buckets + hash_rows(columns, context.partition_types).astype(np.int64)
+        return np.mod(buckets, self.ways)
+
+
+@dataclass(frozen=True)
+class BatchJob:
+    """The job: its tables, which of them each chunk belongs to, and how many tasks write."""
+
+    tables: tuple[TableTask, ...]
+    chunk_of: Mapping[int, tuple[int, int]]
+    """Table and shape of a chunk, by its ordinal. Chunks that are not listed are nobody's."""
+    places: int
+
+    def run(self, envelopes: DataFrame) -> dict[int, list[CommitMessage]]:
+        """What was made, by the number of the table."""
+        from pyspark.sql import functions as sf
+
+        blocks = envelopes.select("ordinal", "kind", "payload").mapInArrow(self.split, _BLOCKS)
+        placed = blocks.repartitionById(self.places, sf.col("place"))
+        ordered = placed.sortWithinPartitions("number", "share", "ordinal")
+        made: dict[int, list[CommitMessage]] = {}
+        rows = ordered.mapInArrow(self.write, _ANSWER).collect()
+        for row in rows:
+            made.setdefault(row[0], []).extend(made_by([row[1]]))
+        return made
+
+    def split(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Blocks of rows with the places they go to."""
+        prepare_worker()
+        for batch in batches:
+            ordinals, kinds, payloads = batch.columns
+            for ordinal, kind, payload in zip(ordinals.to_pylist(), kinds.to_pylist(), payloads, strict=True):
+                found = self.chunk_of.get(ordinal)
+                if found is not None:
+                    yield from self._blocks(*found, ordinal, kind, payload)
+
+    def _blocks(self, number: int, shape: int, ordinal: int, kind: str, payload: pa.Scalar) -> Iterator[pa.RecordBatch]:
+        table = self.tables[number]
+        first = sum(each.ways for each in self.tables[:number])
+        if kind == TRUNCATE:
+            yield _block(first % self.places, number, 0, ordinal, _CUT, None)
+            return
+        if table.is_whole:
+            yield _block(first % self.places, number, 0, ordinal, shape, payload.as_py())
+            return
+        shaped = table.shapes[shape].shaped(decode_rows(payload.as_buffer()))
+        rows = with_kinds(shaped) if needs_old_values(table.context) else writable(table.context, shaped)
+        ways = table.way_of(rows)
+        order = np.argsort(ways, kind="stable")
+        found, starts = np.unique(ways[order], return_index=True)
+        for way, mine in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
+            block = encode_rows(rows.take(pa.array(mine)))
+            share = way if table.parts else 0
+            yield _block((first + way) % self.places, number, share, ordinal, _SHAPED, block)
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Files of all blocks of this place, table by table."""
+        prepare_worker()
+        rows = (
+            row
+            for batch in batches
+            for row in zip(*(batch.column(i) for i in range(1, batch.num_columns)), strict=True)
+        )
+        for (number, share), blocks in itertools.groupby(rows, lambda row: (row[0].as_py(), row[1].as_py())):
+            answer = self._answer(self.tables[number], share, blocks)
+            numbers = pa.array([number], pa.int32())
+            yield pa.record_batch({"number": numbers, "answer": pa.array([json.dumps(answer)], pa.string())})
+
+    def _answer(self, table: TableTask, share: int, blocks: Iterator[tuple[Any, ...]]) -> dict[str, object]:
+        def work(context: TableContext, fileio: FileIO) -> list[CommitMessage]:
+            maker = FileMaker(
+                context,
+                row_kind=ROW_KIND,
+                overwrite=None,
+                states=lambda: table.states or BucketStates(),
+                fileio=fileio,
+                part=WritePart(share, table.parts) if table.parts else None,
+                commit_user=table.user,
+            )
+            try:
+                for rows in _rows(table, context, blocks):
+                    maker.write(rows, lambda: None)
+                return maker.finish()
+            except BaseException:
+                maker.abort()
+                raise
+
+        return answer_of(table.context, table.job, work)
+
+
+def _rows(table: TableTask, context: TableContext, blocks: Iterator[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
+    if not table.is_whole:
+        decoded = (decode_rows(block.as_buffer()) for _, _, _, _, block in blocks)
+        if needs_old_values(context):
+            yield completed(context, list(decoded))
+        else:
+            yield from decoded
+        return
+    pieces: list[Piece] = []
+    for _, _, _, shape, block in blocks:
+        number = shape.as_py()
+        pieces.append(None if number == _CUT else table.shapes[number].shaped(decode_rows(block.as_buffer())))
+    rows = assembled(context, pieces)
+    if rows is not None:
+        yield rows
+
+
+def _block(place: int, number: int, share: int, ordinal: int, shape: int, block: bytes | None) -> pa.RecordBatch:
+    values = [[place], [number], [share], [ordinal], [shape], [block]]
+    arrays = [pa.array(value, field.type) for value, field in zip(values, _BLOCK_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_BLOCK_SCHEMA)
+
+
+__all__ = ["BatchJob", "TableTask"]

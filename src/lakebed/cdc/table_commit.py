@@ -1,0 +1,117 @@
+"""One table's part of a batch: its files, made here or by tasks of a Spark job, and the one commit that shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lakebed.cdc.table_rows import ROW_KIND
+from lakebed.commit.message import CommitMessage
+from lakebed.commit.written_files import WrittenFiles
+from lakebed.metadata.snapshot import Snapshot
+from lakebed.spark.compact import spark_plans
+from lakebed.spark.leftovers import message_paths, remove_leftovers
+from lakebed.spark.tasks import run_pieces
+from lakebed.table.bucket_modes import BucketMode, bucket_mode
+from lakebed.table.bucket_state import BucketStates
+from lakebed.table.write_commit import WriteCommit
+from lakebed.table.write_files import FileMaker
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lakebed.table.table import Table
+
+
+class TableCommit:
+    """The commit of one table in one batch. Nothing is visible before `run`, and nothing is left if that fails."""
+
+    def __init__(self, table: Table, user: str, identifier: int, properties: Mapping[str, str]) -> None:
+        self.context, identity = table.plan_write(user, identifier)
+        self.job = self.context.ids.new_id()
+        self.user = user
+        self._fileio, self._written = WrittenFiles.watch_together(self.context.fileio)
+        self._commit = WriteCommit(
+            self.context, overwrite=None, identity=identity, fileio=self._fileio, written=self._written
+        )
+        self._commit.properties = dict(properties)
+        self._maker: FileMaker | None = None
+        self._messages: list[CommitMessage] = []
+        self._is_from_tasks = False
+
+    def states(self) -> BucketStates | None:
+        """Where sequence numbers stand, for tasks; None if the table has no need of them."""
+        if bucket_mode(self.context.schema, self.context.options) is BucketMode.UNAWARE:
+            return None
+        return self._commit.states().without_runs()
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Writes rows here."""
+        if self._maker is None:
+            self._maker = FileMaker(
+                self.context,
+                row_kind=ROW_KIND,
+                overwrite=None,
+                states=self._commit.states,
+                fileio=self._fileio,
+                commit_user=self.user,
+            )
+        self._maker.write(rows, lambda: None)
+
+    def take(self, messages: list[CommitMessage]) -> None:
+        """Adds what tasks have made under the name of `job`."""
+        self._messages += messages
+        self._is_from_tasks = True
+        self._written.note(message_paths(self.context, messages))
+
+    def run(self) -> Snapshot | None:
+        """Commits; None if there was nothing, or if the batch is in the table already."""
+        try:
+            if self._maker is not None:
+                self._messages += self._maker.finish()
+            snapshot = self._commit.run(self._messages)
+        except BaseException:
+            self.abort()
+            raise
+        if snapshot is not None:
+            if self._maker is not None:
+                self._maker.remember(snapshot)
+            if self._is_from_tasks:
+                remove_leftovers(self.context, self.job, self._messages)
+        return snapshot
+
+    @property
+    def is_follow_up_awaited(self) -> bool:
+        """Whether the next batch must not begin before what this commit makes due is done."""
+        return self._commit.is_compaction_awaited
+
+    def follow_up(self, spark: SparkSession | None) -> Callable[[], None]:
+        """What this commit makes due."""
+        if spark is None:
+            return lambda: self._commit.follow_up(self._messages)
+        return lambda: self._commit.follow_up(self._messages, spark_plans(lambda: spark), run_pieces(lambda: spark))
+
+    def abort(self) -> None:
+        """Gives everything up, unless it may be visible already."""
+        if self._maker is not None:
+            self._maker.abort()
+        if not self._commit.may_be_visible:
+            self._written.take_back()
+            if self._is_from_tasks:
+                remove_leftovers(self.context, self.job)
+
+
+def is_committed(table: Table, user: str, identifier: int) -> bool:
+    """Whether the table has this batch, or a later one of the same sync. What it makes due is made up for."""
+    context, identity = table.plan_write(user, identifier)
+    fileio, written = WrittenFiles.watch_together(context.fileio)
+    commit = WriteCommit(context, overwrite=None, identity=identity, fileio=fileio, written=written)
+    if not commit.is_committed():
+        return False
+    commit.catch_up()
+    return True
+
+
+__all__ = ["TableCommit", "is_committed"]
