@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakebed.cli.command import FOUND_SOMETHING, OK, Command, Parser, whole_number
+from lakebed.cli.follow import follow_tables, table_names
 from lakebed.cli.lakes import open_lake
 from lakebed.cli.output import Output, Show
 from lakebed.cli.progress import compaction_progress
@@ -61,7 +62,7 @@ FILES = Command(_files_arguments, _files)
 
 
 def _compact_arguments(parser: Parser) -> None:
-    parser.add_argument("tables", nargs="+", metavar="table", help="names such as db.t")
+    parser.add_argument("tables", nargs="+", metavar="table", help="names such as db.t, or db.* for all of a database")
     parser.add_argument("--full", action="store_true", help="merge all files of each bucket, not only what is due")
     parser.add_argument(
         "--where",
@@ -70,11 +71,20 @@ def _compact_arguments(parser: Parser) -> None:
         metavar="COLUMN=VALUE",
         help="only partitions with this value; may be given several times",
     )
+    parser.add_argument("--follow", action="store_true", help="go on: compact whenever somebody has committed")
+    parser.add_argument("--interval", default="1 s", metavar="TIME", help="how often --follow looks; default: '1 s'")
 
 
 def _compact(given: argparse.Namespace, out: Output) -> int:
     lake = open_lake(given)
-    done = [_compacted(lake.table(name), given, out) for name in given.tables]
+    if given.follow:
+        if given.full:
+            raise InvalidArgument(
+                "--follow compacts what is due, not everything",
+                hint="leave out --full, or run it once without --follow",
+            )
+        return follow_tables(lake, given, out, lambda table: _partition_filter(table, given.where))
+    done = [_compacted(lake.table(name), given, out) for name in table_names(lake, given.tables)]
     out.records(done, [_told(members) for members in done])
     return OK
 

@@ -1,0 +1,181 @@
+"""`lakebed cdc`: follows a database, or a log of change messages, into the lake, and shows how far it is."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from lakebed.cli.cdc_progress import shown_progress, summary
+from lakebed.cli.command import OK, Command, Parser, names
+from lakebed.cli.output import Output
+from lakebed.cli.values import to_json
+from lakebed.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from lakebed.cdc.start import SyncRun
+
+_PLACES = {"postgres": "url", "mysql": "url", "kafka": "bootstrap_servers", "files": "path"}
+"""What the second argument is to each source."""
+_LISTS = frozenset({"topics"})
+_LOOK_S = 0.5
+_TELL_S = 2.0
+
+
+def _arguments(parser: Parser) -> None:
+    parser.add_argument("source", choices=_PLACES, help="what is followed")
+    parser.add_argument("place", help="postgresql://user@host/db, mysql://user@host/db, host:9092, or a directory")
+    parser.add_argument("--checkpoint", metavar="PATH", help="where progress is kept; default: below the warehouse")
+    parser.add_argument("--once", action="store_true", help="end when everything so far is in the lake")
+    parser.add_argument("--interval", default="1 second", metavar="TIME", help="how often to commit; default: 1 second")
+    _add_source(parser)
+    _add_tables(parser)
+    _add_columns(parser)
+    _add_policies(parser)
+
+
+def _add_source(parser: Parser) -> None:
+    group = parser.add_argument_group("source")
+    group.add_argument("--password-env", metavar="NAME", help="environment variable that holds the password")
+    text = "setting of the source, such as slot=shop, format=maxwell-json or topics=a,b; may be repeated"
+    group.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help=text)
+
+
+def _add_tables(parser: Parser) -> None:
+    group = parser.add_argument_group("tables")
+    group.add_argument("--database", default="default", metavar="NAME", help="database of the lake")
+    group.add_argument("--table", metavar="NAME", help="one table for everything; default: one for each")
+    group.add_argument("--including", default=".*", metavar="PATTERN", help="follow tables that match")
+    group.add_argument("--excluding", metavar="PATTERN", help="but not these")
+    group.add_argument("--prefix", default="", help="how names of tables begin in the lake")
+    group.add_argument("--suffix", default="", help="how they end")
+    group.add_argument("--map", action="append", default=[], metavar="SOURCE=NAME", help="another name for a table")
+    group.add_argument("--case", default="keep", choices=("keep", "lower"), help="of names of tables and columns")
+    shards = group.add_mutually_exclusive_group()
+    together = "tables of one name share one table"
+    shards.add_argument("--merge-shards", dest="merge_shards", action="store_true", default=None, help=together)
+    apart = "their names begin with that of their schema or database"
+    shards.add_argument("--no-merge-shards", dest="merge_shards", action="store_false", default=None, help=apart)
+    conf = "option of the tables, or of those that a pattern matches; may be repeated"
+    group.add_argument("--table-conf", action="append", default=[], metavar="[PATTERN:]KEY=VALUE", help=conf)
+
+
+def _add_columns(parser: Parser) -> None:
+    group = parser.add_argument_group("columns")
+    group.add_argument("--primary-key", type=names, default=[], metavar="A,B,…", help="default: that of the source")
+    group.add_argument("--partition-by", type=names, default=[], metavar="A,B,…", help="partition columns")
+    computed = "a column that is computed, such as 'dt=date_format(created, yyyy-MM-dd)'; may be repeated"
+    group.add_argument("--computed", action="append", default=[], metavar="NAME=FUNCTION", help=computed)
+    metadata = "database_name, schema_name, table_name, op_ts"
+    group.add_argument("--metadata", type=names, default=[], metavar="A,B,…", help=metadata)
+    group.add_argument("--metadata-prefix", default="", metavar="TEXT", help="how their names begin")
+    group.add_argument("--type-mapping", type=names, default=[], metavar="A,B,…", help="such as to-nullable")
+
+
+def _add_policies(parser: Parser) -> None:
+    group = parser.add_argument_group("when the source changes")
+    for name, help_text in (("rename", "columns get another name"), ("drop", "columns go")):
+        group.add_argument(f"--{name}", default="keep", choices=("keep", "follow", "fail"), help=help_text)
+    types = "types become something that nothing holds together with the old one"
+    group.add_argument("--incompatible", default="fail", choices=("fail", "ignore", "string"), help=types)
+    group.add_argument("--ignore-incompatible", action="store_true", help="leave such tables out and go on")
+    group.add_argument("--truncate", default="delete", choices=("delete", "ignore", "fail"), help="all rows go")
+
+
+def _run(given: argparse.Namespace, out: Output) -> int:
+    import lakebed.cdc  # loads Spark
+
+    lake = lakebed.connect(given.warehouse)
+    checkpoint = given.checkpoint or f"{given.warehouse.rstrip('/')}/_cdc/{given.source}-{given.database}"
+    run = lakebed.cdc.sync(
+        lake,
+        given.source,
+        given.database,
+        given.table,
+        checkpoint=checkpoint,
+        trigger={"availableNow": True} if given.once else given.interval,
+        source_options=_source_options(given),
+        including=given.including,
+        excluding=given.excluding,
+        prefix=given.prefix,
+        suffix=given.suffix,
+        mapping=_pairs(given.map, "--map"),
+        merge_shards=given.merge_shards,
+        case=given.case,
+        primary_keys=given.primary_key,
+        partition_keys=given.partition_by,
+        computed_columns=given.computed,
+        metadata_columns=given.metadata,
+        metadata_column_prefix=given.metadata_prefix,
+        type_mapping=given.type_mapping,
+        table_conf=_table_conf(given.table_conf),
+        rename=given.rename,
+        drop=given.drop,
+        incompatible=given.incompatible,
+        ignore_incompatible=given.ignore_incompatible,
+        truncate=given.truncate,
+        query_name="lakebed cdc",
+    )
+    return _watch(run, out)
+
+
+def _watch(run: SyncRun, out: Output) -> int:
+    """Shows progress until the sync ends, or somebody has seen enough."""
+    told = 0.0
+    try:
+        with shown_progress(is_shown=out.is_terminal and sys.stderr.isatty()) as show:
+            while not run.wait(_LOOK_S):
+                if out.form == "json" and time.monotonic() - told >= _TELL_S:
+                    out.line(to_json(run.progress.to_json()))
+                    told = time.monotonic()
+                if show is not None:
+                    show(run.progress)
+    except KeyboardInterrupt:  # the usual end
+        run.stop()
+    progress = run.progress
+    out.record(progress.to_json(), summary(progress))
+    return OK
+
+
+def _source_options(given: argparse.Namespace) -> dict[str, Any]:
+    options: dict[str, Any] = {_PLACES[given.source]: given.place}
+    for key, value in _pairs(given.option, "--option").items():
+        name = key.replace("-", "_")
+        options[name] = names(value) if name in _LISTS else _value(value)
+    if given.password_env is not None:
+        options["password_env"] = given.password_env
+    return options
+
+
+def _value(text: str) -> Any:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    return int(text) if text.isdigit() else text
+
+
+def _pairs(given: list[str], what: str) -> dict[str, str]:
+    pairs = {}
+    for text in given:
+        key, sign, value = text.partition("=")
+        if not sign or not key.strip():
+            # Not repeated: it may be a secret that was typed in the wrong place.
+            raise InvalidArgument(f"{what} is not understood", hint=f"write it as {what} key=value")
+        pairs[key.strip()] = value
+    return pairs
+
+
+def _table_conf(given: list[str]) -> dict[str, Any]:
+    conf: dict[str, Any] = {}
+    for key, value in _pairs(given, "--table-conf").items():
+        pattern, sign, name = key.rpartition(":")
+        if sign:
+            conf.setdefault(pattern, {})[name] = value
+        else:
+            conf[key] = value
+    return conf
+
+
+CDC = Command(_arguments, _run)
+
+__all__ = ["CDC"]

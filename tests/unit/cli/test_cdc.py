@@ -1,0 +1,96 @@
+"""`lakebed cdc`: arguments, and what it shows."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakebed.cdc.progress import SyncProgress, TableProgress
+from lakebed.cli import cdc
+from lakebed.cli.cdc_progress import drawn, headline, summary
+from lakebed.cli.command import Parser
+
+from .conftest import Run
+
+
+def parsed(*arguments: str) -> argparse.Namespace:
+    parser = Parser("lakebed cdc", "")
+    cdc.CDC.arguments(parser)
+    return parser.parse_args(arguments)
+
+
+def test_settings_of_the_source_come_from_pairs() -> None:
+    """Numbers, truth values and lists are read as such; names may be written with hyphens."""
+    given = parsed("kafka", "h:9", "--option", "topics=a,b", "--option", "messages-per-batch=5", "--option", "x=true")
+    assert cdc._source_options(given) == {
+        "bootstrap_servers": "h:9",
+        "topics": ["a", "b"],
+        "messages_per_batch": 5,
+        "x": True,
+    }
+    given = parsed("postgres", "postgresql://u@h/d", "--password-env", "PW")
+    assert cdc._source_options(given) == {"url": "postgresql://u@h/d", "password_env": "PW"}
+
+
+def test_options_of_tables_may_have_a_pattern() -> None:
+    """Options for all tables, and for some."""
+    assert cdc._table_conf(["bucket=4", "orders|lines:bucket=8"]) == {"bucket": "4", "orders|lines": {"bucket": "8"}}
+
+
+def test_what_is_no_pair_is_not_repeated(run: Run, tmp_path: Path) -> None:
+    """A secret that was typed in the wrong place does not show."""
+    ran = run("cdc", "files", str(tmp_path), "--option", "hunter2")
+    assert ran.status == 2
+    assert "--option" in ran.err
+    assert "hunter2" not in ran.err + ran.out
+
+
+def test_a_source_that_is_not_there_ends_with_a_sentence(run: Run, tmp_path: Path) -> None:
+    """Nothing is made, and nothing of Spark is started."""
+    pytest.importorskip("pyspark")
+    ran = run("cdc", "files", str(tmp_path / "nothing"), "--once")
+    assert ran.status == 2
+    assert "does not exist" in ran.err
+
+
+@pytest.mark.parametrize("wrong", [("--rename", "often"), ("--case", "upper"), ("--truncate", "x")])
+def test_wrong_choices_are_refused(run: Run, wrong: tuple[str, str]) -> None:
+    """Choices are checked before anything is opened."""
+    assert run("cdc", "files", "/tmp", *wrong).status == 2
+
+
+def test_progress_is_drawn_with_rates_and_lags() -> None:
+    """The busiest table comes first, the whole stands above."""
+    from rich.console import Console
+
+    tables = (TableProgress("lk.a", 5, 1, "copy"), TableProgress("lk.b", 5000, 2, "stream", 1, 1.25))
+    progress = SyncProgress("stream", 3, 5005, 100.4, 2048, 1.25, None, tables, {"lk.x": "no key"})
+    assert headline(progress) == "stream · 5,005 changes · 100/s · 2.0 KB behind · 1.2 s behind"
+    out = io.StringIO()
+    Console(file=out, width=100).print(drawn(progress))
+    lines = [line.split() for line in out.getvalue().splitlines() if "lk." in line]
+    assert [line[0] for line in lines] == ["lk.b", "lk.a"]
+    assert summary(progress).splitlines()[1] == "not followed: lk.x: no key"
+
+
+def test_metrics_are_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --format json each look is a line, and so is the end."""
+    from lakebed.cli.output import Output
+
+    class Ended:
+        progress = SyncProgress("stream", 1, 2)
+        looks = 0
+
+        def wait(self, timeout_seconds: float) -> bool:
+            self.looks += 1
+            return self.looks > 1
+
+    run: Any = Ended()
+    assert cdc._watch(run, Output("json")) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert all('"rows": 2' in line for line in lines)
