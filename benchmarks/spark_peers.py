@@ -23,7 +23,7 @@ from tests.compat.judges.environments import JudgeUnavailable, is_at_hand, prepa
 
 from benchmarks.peers import peer_python
 
-WORKER = Path(__file__).with_name("spark_worker.py")
+WORKER = "spark_worker.py"
 TICKS = os.sysconf("SC_CLK_TCK")
 SCHEMA = pa.schema(
     [
@@ -88,12 +88,15 @@ def _jars(peer: str) -> list[str]:
 class Worker:
     """An engine at work. Every step is measured: wall seconds, and CPU seconds of all its processes together."""
 
-    def __init__(self, name: str, warehouse: Path, settings: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, name: str, warehouse: Path, settings: dict[str, str] | None = None, script: str = WORKER
+    ) -> None:
         self.name = name
+        program = str(Path(__file__).with_name(script))
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the worker runs)
         environment = {key: value for key, value in os.environ.items() if key not in ("JAVA_HOME", "SPARK_HOME")}
         self._child = subprocess.Popen(
-            [sys.executable if name == "lakebed" else peer_python("spark"), "-P", str(WORKER), name, str(warehouse)],
+            [sys.executable if name == "lakebed" else peer_python("spark"), "-P", program, name, str(warehouse)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
