@@ -7,10 +7,10 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench nightly docs lock clean
+.PHONY: help setup demo tour test test-connect check format bench nightly docs lock clean
 
 help: ## list these commands
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(READY) ## make .venv with everything pinned in requirements.lock
 
@@ -22,12 +22,18 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(READY) ## a tour in one minute: write, upsert, travel in time, evolve, SQL on Spark
+demo: $(READY) ## the main job: a live PostgreSQL into the lake, streams behind it, compared row by row at the end
+	@$(BIN)/python examples/shop.py
+
+tour: $(READY) ## the tables alone in a minute: write, upsert, travel in time, evolve, SQL on Spark
 	@$(BIN)/python examples/tour.py
 
 test: $(READY) ## all tests but the nightly ones
 	@$(BIN)/python -m tests.compat.judges
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-connect: $(READY) ## the tests on Spark once more, on a local Spark Connect server
+	@LAKEBED_TEST_CONNECT=1 $(BIN)/python -m pytest tests/spark
 
 check: $(READY) ## formatter, linter, types
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy --no-error-summary && echo "check: all good"
@@ -36,7 +42,7 @@ format: $(READY) ## let the formatter and the linter mend what they can
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
 bench: $(READY) ## benchmarks against the peers (minutes)
-	@for b in append_table bucket_hash keyed_write merge_read compaction lookup_changelog memory spark_read spark_upsert; do echo "== $$b"; $(BIN)/python -m benchmarks.$$b || exit 1; done
+	@for b in append_table bucket_hash keyed_write merge_read compaction lookup_changelog memory spark_read spark_upsert stream_latency stream_thousand; do echo "== $$b"; $(BIN)/python -m benchmarks.$$b || exit 1; done
 
 nightly: $(READY) ## the long random runs
 	@$(BIN)/python -m pytest -n 2 -m nightly

@@ -99,8 +99,10 @@ def test_links_in_documents_lead_somewhere() -> None:
 
 
 def test_examples_run(tmp_path: Path) -> None:
-    """Every example ends with its own assertions passed."""
+    """Every example ends with its own assertions passed; the shop needs servers and has a test of its own."""
     for example in sorted((ROOT / "examples").glob("*.py")):
+        if example.stem.startswith("shop"):
+            continue
         done = subprocess.run(
             [sys.executable, str(example), str(tmp_path / example.stem)], capture_output=True, text=True, check=False
         )
