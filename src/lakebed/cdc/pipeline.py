@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from lakebed.cdc.backfill import fill_waiting
 from lakebed.cdc.batches import Batch, Counts, SparkBatch
 from lakebed.cdc.envelope import COPY, ROWS, STREAM, TRUNCATE, Chunk, Description, SourceName, SourceTable
-from lakebed.cdc.position import POSITION, SOURCE, position_of, query_id_of
+from lakebed.cdc.position import POSITION, SOURCE, position_of
 from lakebed.cdc.progress import ProgressBoard
 from lakebed.cdc.routing import Target
 from lakebed.cdc.rows import ShapedRows
@@ -32,6 +32,7 @@ from lakebed.cdc.target_tables import target_table
 from lakebed.clock import SystemClock
 from lakebed.errors import InvalidArgument, InvalidData, InvalidSchema, LakebedError
 from lakebed.spark.follow_ups import FollowUps
+from lakebed.spark.stream_query import query_id_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

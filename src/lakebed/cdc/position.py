@@ -5,7 +5,6 @@ The text is kept in the snapshots that the batch makes, so that data and positio
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -25,11 +24,6 @@ def position_of(spark: SparkSession, checkpoint: str, batch_id: int) -> str | No
     return lines[-1] if len(lines) > 2 else None
 
 
-def query_id_of(spark: SparkSession, checkpoint: str) -> str:
-    """The id of the query that a checkpoint belongs to: the same after every restart."""
-    return str(json.loads("\n".join(_lines(spark, f"{checkpoint.rstrip('/')}/metadata")) or "{}")["id"])
-
-
 def _lines(spark: SparkSession, path: str) -> list[str]:
     local = Path(path.removeprefix("file://").removeprefix("file:"))
     if local.exists():
@@ -39,4 +33,4 @@ def _lines(spark: SparkSession, path: str) -> list[str]:
     return [row[0] for row in spark.read.text(path).collect()]
 
 
-__all__ = ["POSITION", "SOURCE", "position_of", "query_id_of"]
+__all__ = ["POSITION", "SOURCE", "position_of"]

@@ -18,7 +18,6 @@ from lakebed.cdc.computed_columns import ComputedColumn
 from lakebed.cdc.failures import cause_of
 from lakebed.cdc.metadata_columns import metadata_columns
 from lakebed.cdc.pipeline import Pipeline
-from lakebed.cdc.position import query_id_of
 from lakebed.cdc.progress import ProgressBoard, SyncProgress
 from lakebed.cdc.routing import KEEP_CASE, PatternValue, Routing
 from lakebed.cdc.rules import DELETE_ROWS, SyncRules, type_modes, type_rules
@@ -26,6 +25,7 @@ from lakebed.cdc.schema_sync import FAIL, KEEP, Policies
 from lakebed.cdc.sources import ChangeSource, open_source
 from lakebed.errors import InvalidArgument, LakebedError
 from lakebed.options import check_options
+from lakebed.spark.stream_query import query_id_of, trigger_of
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 _STOP_S = 60.0
 _LOOK_S = 0.05
-_TRIGGERS = ("processingTime", "availableNow", "once")
 
 
 class SyncRun:
@@ -157,7 +156,7 @@ def sync(
     """
     if lake is None or not hasattr(lake, "create_table"):
         raise InvalidArgument("the first argument is no lake", hint="pass what lakebed.connect(...) returns")
-    how_often = None if trigger is None else _trigger(trigger)
+    how_often = None if trigger is None else trigger_of(trigger)
     modes = type_modes(type_mapping)
     opened = _opened(source, source_options, including, excluding, type_mapping, table)
     rules = SyncRules(
@@ -255,17 +254,6 @@ def _start(
         writer = writer.trigger(**trigger)
     query: StreamingQuery = writer.start()
     return query
-
-
-def _trigger(given: str | Mapping[str, Any]) -> dict[str, Any]:
-    if isinstance(given, str):
-        return {"availableNow": True} if given.lower() == "availablenow" else {"processingTime": given}
-    if len(given) != 1 or any(name not in _TRIGGERS for name in given):
-        raise InvalidArgument(
-            f"trigger {dict(given)} is not understood",
-            hint='pass an interval such as "10 seconds", or {"availableNow": True}',
-        )
-    return dict(given)
 
 
 def _names(given: Sequence[str], what: str) -> tuple[str, ...]:

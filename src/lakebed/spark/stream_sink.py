@@ -7,14 +7,13 @@ How a batch is written is told in `stream_write`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakebed.errors import InvalidArgument, InvalidOption, LakebedError, did_you_mean
 from lakebed.options import SINK_ROLLING_POLICY_ROLLOVER_INTERVAL, WRITE_MERGE_SCHEMA, WRITE_MODE, Options
 from lakebed.spark.event_time import EventTime
+from lakebed.spark.stream_query import query_id_of, trigger_of
 from lakebed.spark.stream_write import BatchWriter
 from lakebed.spark.types import empty_rows
 from lakebed.spark.write import check_columns
@@ -22,11 +21,10 @@ from lakebed.table.table import Table
 from lakebed.units import parse_duration
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
 _MODES = ("append", "update", "complete")
-_TRIGGERS = ("processingTime", "availableNow", "once")
 _LONGEST_TEXT = 1000
 _ROW_KIND = "rowkind"
 """A column of this name that the table has not holds row kinds, as streams of changes have it."""
@@ -55,7 +53,7 @@ def start_sink(
     writer = frame.writeStream.outputMode(output_mode).option("checkpointLocation", checkpoint)
     if query_name is not None:
         writer = writer.queryName(query_name)
-    chosen = chosen_trigger(_trigger(trigger), context.options)
+    chosen = chosen_trigger(trigger_of(trigger), context.options)
     if chosen:
         writer = writer.trigger(**chosen)
     overwrite: dict[str, Any] | None = {} if output_mode == "complete" else None
@@ -97,17 +95,6 @@ def _shortened(error: Exception, batch_id: int) -> LakebedError:
     )
 
 
-def query_id_of(spark: SparkSession, checkpoint: str) -> str:
-    """The id of the query that a checkpoint belongs to: the same after every restart."""
-    local = Path(checkpoint.removeprefix("file://").removeprefix("file:")) / "metadata"
-    if local.exists():
-        text = local.read_text()
-    else:
-        row = spark.read.text(f"{checkpoint.rstrip('/')}/metadata").first()
-        text = row[0] if row is not None else "{}"
-    return str(json.loads(text)["id"])
-
-
 def chosen_trigger(given: dict[str, Any], options: Options) -> dict[str, Any]:
     """When micro-batches begin, by what the caller asks for and what the options of the sink allow.
 
@@ -127,17 +114,3 @@ def chosen_trigger(given: dict[str, Any], options: Options) -> dict[str, Any]:
     if given and parse_duration(str(given["processingTime"])) <= longest_ms:
         return given
     return {"processingTime": f"{longest_ms} milliseconds"}
-
-
-def _trigger(given: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    if given is None:
-        return {}
-    if isinstance(given, str):
-        return {"availableNow": True} if given.lower() == "availablenow" else {"processingTime": given}
-    unknown = [name for name in given if name not in _TRIGGERS]
-    if unknown or len(given) != 1:
-        raise InvalidArgument(
-            f"trigger {dict(given)} is not understood",
-            hint='pass an interval such as "10 seconds", or {"availableNow": True}',
-        )
-    return dict(given)
