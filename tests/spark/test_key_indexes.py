@@ -9,7 +9,7 @@ import pytest
 
 import lakebed
 from lakebed.spark import write
-from lakebed.table.cross_partition import CrossPartition
+from lakebed.table.table_keys import TableKeys
 
 COLUMNS = {"id": "BIGINT NOT NULL", "p": "INT NOT NULL", "v": "INT"}
 SMALL = {"dynamic-bucket.target-row-num": "20"}
@@ -22,10 +22,10 @@ def frame(spark: Any, start: int, stop: int, partition: str, value: int) -> Any:
 
 def places(table: lakebed.Table) -> dict[int, set[tuple[bytes, int]]]:
     """Where each key is, whatever reads show of it."""
-    crossing = CrossPartition(table.plan_write()[0], None)
+    keys = TableKeys(table.plan_write()[0])
     found: dict[int, set[tuple[bytes, int]]] = {}
-    for split in crossing.splits(table.latest_snapshot()):
-        for known in crossing.keys_in(split):
+    for split in keys.splits(table.latest_snapshot()):
+        for known in keys.in_split(split):
             for key in known.keys.to_pylist():
                 found.setdefault(key, set()).add((split.partition, split.bucket))
     return found

@@ -13,6 +13,7 @@ import pytest
 
 import lakebed
 from lakebed.errors import CommitConflict
+from lakebed.spark import stream_write
 
 Rows = list[tuple[int, int, int | None]]
 ENGINES: dict[str, dict[str, str]] = {
@@ -42,9 +43,9 @@ class Model:
                 self.rows[key] = (home, old if value is None else value + (old or 0))
 
 
-def _drawn(chance: random.Random) -> Rows:
+def _drawn(chance: random.Random, count: int = 15) -> Rows:
     """Rows of keys that are each there once: within a batch Spark keeps no order."""
-    keys = chance.sample(range(40), 15)
+    keys = chance.sample(range(40), count)
     return [(chance.randrange(4), key, chance.choice([None, *range(1, 9)])) for key in keys]
 
 
@@ -62,6 +63,33 @@ def _compact(table: lakebed.Table) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_stream_that_is_restarted_midway(engine: str, spark: Any, lake: lakebed.Lake, tmp_path: Path) -> None:
     """Batches, restarts, a batch that comes twice, other writers in between: the table agrees with the model."""
+    _run_a_stream(engine, spark, lake, tmp_path, [15])
+
+
+@pytest.mark.parametrize(
+    "engine",
+    ["deduplicate", *(pytest.param(name, marks=pytest.mark.nightly) for name in ENGINES if name != "deduplicate")],
+)
+def test_large_batches_among_small_ones(
+    engine: str, spark: Any, lake: lakebed.Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same where some batches are shared by key among tasks, which keep the keys on their disks."""
+    monkeypatch.setattr(stream_write, "_GATHERED_BYTES", 200)
+    ways: list[tuple[int, bool]] = []
+    told = stream_write.BatchWriter._told
+
+    def noted(self: Any, batch: Any, placed: Any, *more: Any) -> Any:
+        ways.append((placed.parts, placed.is_taught))
+        return told(self, batch, placed, *more)
+
+    monkeypatch.setattr(stream_write.BatchWriter, "_told", noted)
+    _run_a_stream(engine, spark, lake, tmp_path, [30, 20, 3, 4, 25, 30])
+    shared = [is_taught for parts, is_taught in ways if parts > 1]
+    assert any(parts == 0 for parts, _ in ways)
+    assert {True, False} == set(shared)
+
+
+def _run_a_stream(engine: str, spark: Any, lake: lakebed.Lake, tmp_path: Path, sizes: list[int]) -> None:
     table = lake.create_table(
         "t",
         {"p": "INT", "k": "INT NOT NULL", "v": "INT"},
@@ -76,7 +104,7 @@ def test_a_stream_that_is_restarted_midway(engine: str, spark: Any, lake: lakebe
     def deliver(count: int) -> None:
         nonlocal batches
         for _ in range(count):
-            rows = _drawn(chance)
+            rows = _drawn(chance, sizes[batches % len(sizes)])
             text = "\n".join(json.dumps({"p": part, "k": key, "v": value}) for part, key, value in rows)
             file = source / f"b{batches:03}.json"
             file.write_text(text)
@@ -95,7 +123,7 @@ def test_a_stream_that_is_restarted_midway(engine: str, spark: Any, lake: lakebe
         wanted = [{"p": model.rows[key][0], "k": key, "v": model.rows[key][1]} for key in sorted(model.rows)]
         assert shown == wanted
 
-    deliver(3)
+    deliver(max(3, len(sizes)))
     drain()
     check()
     # Spark forgets that it delivered the last batch, and delivers it again: the query ended between the two logs.

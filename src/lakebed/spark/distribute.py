@@ -53,12 +53,13 @@ def distributed(
     *,
     base: Snapshot | None = None,
     shares_keys: bool = False,
+    teaches: bool = True,
 ) -> Distribution:
     """The frame with all rows of a bucket in one partition, where the table wants that.
 
     With `shares_keys` rows that wait for their buckets are shared by key, and so is an index of all keys: tasks are
-    brought those of `base`, the snapshot that the rows are written on top of. Else one task gets all such rows, and
-    has the index, or whoever it hands them to.
+    brought those of `base`, the snapshot that the rows are written on top of, unless they know them (`teaches`). Else
+    one task gets all such rows, and has the index, or whoever it hands them to.
     """
     mode = bucket_mode(context.schema, context.options)
     if mode is BucketMode.UNAWARE:
@@ -74,7 +75,8 @@ def distributed(
         return Distribution(_by_share(frame, context.key_fields, parts), parts)
     primary_key = tuple(context.schema.fields_of(context.schema.primary_keys))
     if mode is BucketMode.CROSS_PARTITION and shares_keys:
-        return _by_primary_key(context, frame, primary_key, shared_rules(context.options, parallelism).assigners, base)
+        parts = shared_rules(context.options, parallelism).assigners
+        return _by_primary_key(context, frame, primary_key, parts, base if teaches else None)
     if lets_rows_wait(context) and shares_keys:
         # Rows of one key wait in one file, so that they stay in their order.
         return Distribution(_by_share(frame, primary_key, parallelism))

@@ -18,8 +18,8 @@ from lakebed.metadata.snapshot import Snapshot
 from lakebed.spark.process import prepare_worker
 from lakebed.spark.read import packed
 from lakebed.table.context import TableContext
-from lakebed.table.cross_partition import CrossPartition, KnownKeys, shares_of
 from lakebed.table.splits import Split
+from lakebed.table.table_keys import KnownKeys, TableKeys, shares_of
 from lakebed.table.write_files import FileMaker
 
 if TYPE_CHECKING:
@@ -34,9 +34,10 @@ _TYPE = pa.struct(
         ("partition", pa.binary()),
         ("bucket", pa.int32()),
         ("rows", pa.int64()),
+        ("written_ms", pa.int64()),
     ]
 )
-_SPARK_TYPE = "struct<key: binary, hash: int, partition: binary, bucket: int, rows: bigint>"
+_SPARK_TYPE = "struct<key: binary, hash: int, partition: binary, bucket: int, rows: bigint, written_ms: bigint>"
 
 
 def with_known_keys(
@@ -46,7 +47,7 @@ def with_known_keys(
 
     None if the snapshot has no keys.
     """
-    splits = CrossPartition(context, None).splits(base)
+    splits = TableKeys(context).splits(base)
     if not splits:
         return None
     known = _known(frame.sparkSession, context, packed(splits, parts), share, parts)
@@ -72,12 +73,12 @@ def _known(
 ) -> DataFrame:
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
-        reader = CrossPartition(context, None)
+        reader = TableKeys(context)
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for split in groups[number]:
                     row_count = 0
-                    for found in reader.keys_in(split):
+                    for found in reader.in_split(split):
                         row_count += len(found.keys)
                         yield _batch(share, shares_of(found.hashes, parts), found, 0)
                     counted = KnownKeys(split.partition, split.bucket, np.zeros(1, np.int32), pa.nulls(1, pa.binary()))
@@ -94,6 +95,7 @@ def _batch(share: str, shares: np.ndarray, known: KnownKeys, row_count: int) -> 
         pa.repeat(pa.scalar(known.partition, pa.binary()), count),
         pa.repeat(pa.scalar(known.bucket, pa.int32()), count),
         pa.repeat(pa.scalar(row_count, pa.int64()), count),
+        pa.repeat(pa.scalar(known.written_ms, pa.int64()), count),
     ]
     struct = pa.StructArray.from_arrays(columns, fields=list(_TYPE))
     return pa.record_batch({share: pa.array(shares.astype(np.int32)), _KNOWN: struct})
@@ -112,7 +114,8 @@ def _groups(known: pa.StructArray) -> Iterator[tuple[KnownKeys, int]]:
         row_count = int(np.asarray(members.field("rows")).sum())
         hashes = np.asarray(keys.field("hash")).astype(np.int32)
         partition = partitions.dictionary[partitions.indices[first].as_py()].as_py()
-        yield KnownKeys(partition, int(buckets[first]), hashes, keys.field("key")), row_count
+        written_ms = int(np.asarray(members.field("written_ms")).max())
+        yield KnownKeys(partition, int(buckets[first]), hashes, keys.field("key"), written_ms), row_count
 
 
 __all__ = ["learn", "with_known_keys"]

@@ -3,19 +3,23 @@
 Most micro-batches are small, and a shuffle for a thousand rows takes longer than writing them. So the rows are not
 moved between tasks: a task with few rows hands them to the driver, which writes those of all tasks together and keeps
 what it knows of the table from batch to batch; a task with many writes them itself. Only if a batch was large are the
-rows of the next brought together by bucket first, as `spark/write` does. Nothing of a batch is computed twice.
+rows of the next brought together by bucket first, as `spark/write` does. Nothing of a batch is computed twice, but for
+tables whose keys may be in any partition: there one task looks at the first rows, and a batch with more of them than
+the driver takes begins anew, shared by key among tasks which keep what they know of the keys on their disks.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakebed.clock import RandomIds
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.written_files import WrittenFiles
 from lakebed.fileio.base import FileIO
@@ -29,10 +33,12 @@ from lakebed.spark.process import prepare_worker
 from lakebed.spark.tasks import made_by, run_pieces
 from lakebed.spark.types import to_precision
 from lakebed.spark.write import TASK_NUMBERS_BITS, WriteTask, check_columns, check_place, parallelism
-from lakebed.table.bucket_modes import BucketMode, bucket_mode
+from lakebed.table.bucket_modes import BucketMode, bucket_mode, shared_rules
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.context import TableContext
+from lakebed.table.kept_keys import KeptPlace, can_keep
 from lakebed.table.overwrite import Overwrite
+from lakebed.table.table_keys import appended_since
 from lakebed.table.write_commit import WriteCommit
 from lakebed.table.write_files import FileMaker
 
@@ -63,6 +69,8 @@ class BatchTask:
     write: WriteTask
     event_time: EventTime
     gathered_bytes: int
+    gives_up: bool = False
+    """Whether it does neither with more rows."""
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One row that says what became of the rows; none if there were none."""
@@ -72,6 +80,9 @@ class BatchTask:
         for batch in arriving:
             held.append(batch)
             if seen.size_bytes > self.gathered_bytes:
+                if self.gives_up:
+                    yield _answer_row(None, None, seen)
+                    return
                 answer = json.dumps(self.write.run(itertools.chain(held, arriving)))
                 yield _answer_row(answer, None, seen)
                 return
@@ -87,6 +98,8 @@ class Answers:
     rows: list[pa.Table]
     size_bytes: int
     watermark_ms: int | None
+    is_given_up: bool = False
+    """Whether there were too many rows for that: nothing became of them."""
 
     @staticmethod
     def of(told: pa.Table) -> Answers:
@@ -97,6 +110,10 @@ class Answers:
             [pa.ipc.open_stream(rows.as_buffer()).read_all() for rows in told["rows"] if rows.is_valid],
             sum(told["size_bytes"].to_pylist()),
             max(watermarks, default=None),
+            any(
+                not answer.is_valid and not rows.is_valid
+                for answer, rows in zip(told["answer"], told["rows"], strict=True)
+            ),
         )
 
 
@@ -117,7 +134,8 @@ class BatchWriter:
         self._overwrite = overwrite
         self._event_time = event_time
         self._is_large: bool | None = None
-        self._follow_ups = FollowUps()
+        self._shares = KeyShares()
+        self._follow_ups = FollowUps(table.location)
 
     def write(self, frame: DataFrame, query_id: str, batch_id: int) -> Snapshot | None:
         """Commits the rows of a batch; None if it had none, or was committed before."""
@@ -147,15 +165,24 @@ class BatchWriter:
                 written.take_back()
                 remove_leftovers(context, job)
             raise
-        self._is_large = answers.size_bytes > _LARGE_BYTES
+        self._is_large = answers.size_bytes > (_GATHERED_BYTES if batch.is_crossing else _LARGE_BYTES)
         if snapshot is not None:
             batch.remember(snapshot)
             self._follow_up(frame.sparkSession, commit, messages, lambda: _remove_leftovers(context, job, answers))
         return snapshot
 
     def _answers(self, batch: _Batch, frame: DataFrame, job: str) -> Answers:
-        placed = _placed(batch.context, frame, self._is_large)
-        task = BatchTask(batch.task(job, placed), self._event_time, placed.gathered_bytes)
+        if not (batch.is_crossing and self._is_large):
+            answers = self._told(batch, _placed(batch.context, frame, self._is_large), job)
+            if not answers.is_given_up:
+                return answers
+        placed, kept = self._shares.placed(batch, frame)
+        answers = self._told(batch, placed, job, kept)
+        self._shares.note(batch, placed, kept)
+        return answers
+
+    def _told(self, batch: _Batch, placed: _Placed, job: str, kept: KeptPlace | None = None) -> Answers:
+        task = BatchTask(batch.task(job, placed, kept), self._event_time, placed.gathered_bytes, placed.is_first_look)
         return Answers.of(placed.frame.mapInArrow(task.run, _ANSWER_TYPES).toArrow())
 
     def _follow_up(
@@ -179,6 +206,10 @@ class _Placed:
     parts: int
     gathered_bytes: int
     is_shared: bool
+    is_taught: bool = False
+    """Whether the table's keys come with the rows."""
+    is_first_look: bool = False
+    """Whether the rows come to the driver or have to be placed in another way."""
 
 
 def _placed(context: TableContext, frame: DataFrame, is_large: bool | None) -> _Placed:
@@ -190,7 +221,40 @@ def _placed(context: TableContext, frame: DataFrame, is_large: bool | None) -> _
     if has_own_buckets:
         return _Placed(placed.frame, placed.parts, 0 if is_large else _FIRST_GATHERED_BYTES, is_shared=False)
     # Who else gives keys their buckets must not do it at the same time: either the one task writes, or the driver.
-    return _Placed(placed.frame, placed.parts, _GATHERED_BYTES if placed.parts <= 1 else -1, is_shared=False)
+    gathered_bytes = _GATHERED_BYTES if placed.parts <= 1 else -1
+    is_crossing = mode is BucketMode.CROSS_PARTITION
+    return _Placed(placed.frame, placed.parts, gathered_bytes, is_shared=False, is_first_look=is_crossing)
+
+
+class KeyShares:
+    """Large batches of tables whose keys may be in any partition: each task gets a share of the keys.
+
+    The first such batch brings the tasks all keys that there are, which they keep (`kept_keys`). Later ones need not,
+    unless somebody has done to the table what kept keys can not follow.
+    """
+
+    def __init__(self) -> None:
+        # Not the query's name: what one run of it removes at its end must not be what the next one has begun to keep.
+        self._place = KeptPlace(RandomIds().new_id())
+        self._parts = 0
+        self._known_at: Snapshot | None = None
+        self._remove: weakref.finalize[..., KeyShares] | None = None
+
+    def placed(self, batch: _Batch, frame: DataFrame) -> tuple[_Placed, KeptPlace | None]:
+        """The rows in tasks by the shares of their keys, and where the tasks keep those."""
+        context, base, workers = batch.context, batch.base(), parallelism(frame.sparkSession)
+        kept = self._place if can_keep() and not batch.replaces else None
+        is_same = self._parts == shared_rules(context.options, workers).assigners
+        is_known = is_same and appended_since(context.stores, self._known_at, base) is not None
+        shared = distributed(context, frame, workers, base=base, shares_keys=True, teaches=not is_known)
+        return _Placed(shared.frame, shared.parts, -1, is_shared=False, is_taught=shared.is_taught), kept
+
+    def note(self, batch: _Batch, placed: _Placed, kept: KeptPlace | None) -> None:
+        """To be called when tasks have done their work: they know the keys of the snapshot that they began with."""
+        self._parts, self._known_at = placed.parts if kept is not None else 0, batch.base()
+        if kept is not None and self._remove is None:
+            # Where tasks run on the driver's machine; elsewhere what they keep goes when nobody has used it for long.
+            self._remove = weakref.finalize(self, kept.remove, batch.context)
 
 
 class _Batch:
@@ -206,14 +270,20 @@ class _Batch:
         fileio: FileIO,
     ) -> None:
         self.context = context
+        self.user = user
+        self.is_crossing = bucket_mode(context.schema, context.options) is BucketMode.CROSS_PARTITION
+        self.replaces = overwrite is not None
         self._commit = commit
         self._row_kind = row_kind
         self._overwrite = overwrite
-        self._user = user
         self._fileio = fileio
         self._maker: FileMaker | None = None
 
-    def task(self, job: str, placed: _Placed) -> WriteTask:
+    def base(self) -> Snapshot | None:
+        """The snapshot that rows are written on top of; None if they replace it."""
+        return None if self.replaces else self._commit.states().snapshot
+
+    def task(self, job: str, placed: _Placed, kept: KeptPlace | None = None) -> WriteTask:
         """What a task does that writes its rows itself."""
         needs_states = bucket_mode(self.context.schema, self.context.options) is not BucketMode.UNAWARE
         return WriteTask(
@@ -224,7 +294,9 @@ class _Batch:
             job,
             placed.parts,
             numbers_apart=placed.is_shared,
-            commit_user=self._user,
+            commit_user=self.user,
+            is_taught=placed.is_taught,
+            kept_keys=kept,
         )
 
     def written_here(self, answers: Answers) -> list[CommitMessage]:
@@ -238,7 +310,7 @@ class _Batch:
             overwrite=None if self._overwrite is None else Overwrite.parse(self.context, self._overwrite),
             states=lambda: self._states(left_out),
             fileio=self._fileio,
-            commit_user=self._user,
+            commit_user=self.user,
         )
         rows = pa.concat_tables(answers.rows).combine_chunks()
         self._maker.write(to_precision(rows, self.context.schema.fields), lambda: None)

@@ -30,6 +30,7 @@ from lakebed.table.bucket_modes import BucketMode, WritePart, bucket_mode
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.conform import Conformer
 from lakebed.table.context import TableContext
+from lakebed.table.kept_keys import KeptPlace
 from lakebed.table.overwrite import Overwrite
 from lakebed.table.read_state import ReadState
 from lakebed.table.write_commit import WriteCommit
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 _PIECE_ROWS = 1 << 17
 _PIECE_BYTES = 64 << 20
 """Batches from Spark are small; so many rows or bytes are handed on together."""
+_KEPT_PIECE_ROWS = 1 << 20
+"""The same where keys are looked for on disk: all that are kept are gone through for each piece."""
 
 TASK_NUMBERS_BITS = 28
 """Sequence numbers that one task has for itself: enough for its rows, and for a commit a second for years."""
@@ -196,6 +199,8 @@ class WriteTask:
     commit_user: str | None = None
     is_taught: bool = False
     """Whether the table's keys come with the rows."""
+    kept_keys: KeptPlace | None = None
+    """Where keys are kept on the disks of workers, if others like this one will follow."""
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
         """Makes the files of these rows, and says what it made, or what is wrong with the rows."""
@@ -203,7 +208,8 @@ class WriteTask:
         def work(context: TableContext, fileio: FileIO) -> list[CommitMessage]:
             maker = self._maker(context, fileio)
             try:
-                for piece in _pieces(batches):
+                looks_on_disk = self.kept_keys is not None and not self.is_taught
+                for piece in _pieces(batches, _KEPT_PIECE_ROWS if looks_on_disk else _PIECE_ROWS):
                     rows = learn(maker, piece) if self.is_taught else piece
                     maker.write(to_precision(rows, context.schema.fields), lambda: None)
                 return maker.finish()
@@ -231,6 +237,7 @@ class WriteTask:
             carries_ids=self.carries_ids,
             commit_user=self.commit_user,
             is_taught=self.is_taught,
+            kept_keys=self.kept_keys,
         )
 
 
@@ -239,14 +246,14 @@ def parallelism(spark: SparkSession) -> int:
     return max(1, min(int(spark.conf.get("spark.sql.shuffle.partitions") or 1), _MOST_ASSIGNERS))
 
 
-def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def _pieces(batches: Iterable[pa.RecordBatch], most_rows: int = _PIECE_ROWS) -> Iterator[pa.Table]:
     waiting: list[pa.RecordBatch] = []
     rows = size_bytes = 0
     for batch in batches:
         waiting.append(batch)
         rows += batch.num_rows
         size_bytes += batch.nbytes
-        if rows >= _PIECE_ROWS or size_bytes >= _PIECE_BYTES:
+        if rows >= most_rows or size_bytes >= _PIECE_BYTES:
             yield pa.Table.from_batches(waiting).combine_chunks()
             waiting, rows, size_bytes = [], 0, 0
     if rows:

@@ -18,6 +18,7 @@ from lakebed.merge import MERGE_ENGINES, MergeEngine
 from lakebed.merge.base import MergeOrder, MergeSetup
 from lakebed.merge.first_row import FirstRow
 from lakebed.merge.folding import seeing_everything
+from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.deletion_vector import DeletionVectorStore
 from lakebed.metadata.manifest_cache import ManifestCache
 from lakebed.metadata.paths import TablePaths, partition_path
@@ -34,6 +35,7 @@ from lakebed.options import (
     PARTITION_DEFAULT_NAME,
     PARTITION_LEGACY_NAME,
     ROW_TRACKING_ENABLED,
+    ROWKIND_FIELD,
     SEQUENCE_FIELD,
     SEQUENCE_FIELD_SORT_ORDER,
     SEQUENCE_SNAPSHOT_ORDERING,
@@ -53,7 +55,7 @@ from lakebed.types.binary_row import decode_row
 from lakebed.types.logical import DataField, DataType
 
 if TYPE_CHECKING:
-    from lakebed.table.cross_partition import KeyIndexState
+    from lakebed.table.key_index_state import KeyIndexState
 
 
 @dataclass(slots=True)
@@ -68,6 +70,8 @@ class TableMemory:
     manifests: ManifestCache = field(default_factory=ManifestCache)
     checked_ms: dict[str, int] = field(default_factory=dict)
     """When something that is looked at now and then was looked at last."""
+    second_snapshot_ms: int | None = None
+    """When the second-oldest snapshot was committed: the oldest stays until that is long ago."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -184,6 +188,13 @@ class TableContext:
     def is_first_row(self) -> bool:
         """Whether the first row of a key stays. Above level 0 every key is there once, so nothing is merged there."""
         return self.has_key and self.options[MERGE_ENGINE] == FirstRow.name
+
+    def may_miscount_retracts(self, file: DataFile) -> bool:
+        """Whether a file may hold retracts although its manifest says that it has none.
+
+        pypaimon takes kinds from a column, but does not count what it writes; compactions do.
+        """
+        return file.level == 0 and self.options[ROWKIND_FIELD] is not None
 
     @property
     def tracks_rows(self) -> bool:

@@ -1,9 +1,10 @@
 """Upserts across partitions: the key does not hold all partition columns, so a row may move its key to another one.
 
 An index of all keys says where each lies; it is read from the table's files when the first row comes, and handed on
-from one write of a handle to the next as long as nobody else wrote. Where writers share the work, each knows the keys
-of its share: it reads them all and keeps its own, or others read them (`KnownKeys`) and bring it those (`learn`). What
-happens to a row whose key lies in another partition depends on the merge engine:
+from one write of a handle to the next, which reads what others wrote meanwhile. Where writers share the work, each
+knows the keys of its share: it reads them all and keeps its own, others read them (`KnownKeys`) and bring it those
+(`learn`), or they are on its disk from the last time (`kept_keys`). What happens to a row whose key lies in another
+partition depends on the merge engine:
 
     deduplicate                  the old row is deleted where it is, the new one goes to its own partition
     partial-update, aggregation  the row goes to the partition where its key is
@@ -12,44 +13,41 @@ happens to a row whose key lies in another partition depends on the merge engine
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from lakebed.bucket.dynamic import BucketFiller
-from lakebed.bucket.hashing import Hashes, hash_rows
-from lakebed.bucket.key_places import UNKNOWN, KeyPlaces
+from lakebed.bucket.hashing import Hashes
+from lakebed.bucket.key_places import UNKNOWN
 from lakebed.commit.message import CommitMessage
-from lakebed.errors import CommitConflict, InvalidData, NotFound
+from lakebed.errors import CommitConflict, InvalidData, LakebedError, NotFound
 from lakebed.merge.deduplicate import Deduplicate
 from lakebed.merge.first_row import FirstRow
-from lakebed.metadata.data_file import creation_time_to_epoch
-from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import ManifestEntry
-from lakebed.metadata.snapshot import CommitKind, Snapshot
-from lakebed.metadata.stores import MetadataStores
-from lakebed.options import (
-    CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM,
-    CROSS_PARTITION_UPSERT_INDEX_TTL,
-    MERGE_ENGINE,
-)
+from lakebed.metadata.snapshot import Snapshot
+from lakebed.options import CROSS_PARTITION_UPSERT_INDEX_TTL, MERGE_ENGINE
 from lakebed.table.bucket_modes import WritePart, assigner_rules
 from lakebed.table.context import TableContext
+from lakebed.table.kept_keys import KeptKeys, KeptPlace
+from lakebed.table.key_index_state import KeyIndexState
 from lakebed.table.overwrite import Overwrite
-from lakebed.table.read import SplitReader
 from lakebed.table.routing import partitions_of
-from lakebed.table.scan import FileSieve, splits_of
-from lakebed.table.splits import Split
-from lakebed.table.vectors import vectors_at
-from lakebed.types.binary_row import decode_rows, encode_rows
+from lakebed.table.table_keys import (
+    EVERYTHING,
+    KnownKeys,
+    TableKeys,
+    appended_since,
+    is_worth_following,
+    only_compacted_since,
+)
+from lakebed.types.binary_row import decode_rows
 from lakebed.types.row_kind import RowKind
 
 Numbers = npt.NDArray[np.int64]
-KeepEntries = Callable[[list[ManifestEntry]], list[ManifestEntry]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,51 +57,6 @@ class PlacedRows:
     rows: pa.RecordBatch
     kinds: pa.Array
     buckets: Numbers
-
-
-@dataclass(frozen=True, slots=True)
-class KnownKeys:
-    """Keys of one partition and bucket, as bytes and with their hashes."""
-
-    partition: bytes
-    bucket: int
-    hashes: Hashes
-    keys: pa.Array
-
-    def chosen(self, mask: npt.NDArray[np.bool_]) -> KnownKeys:
-        """Some of them."""
-        return replace(self, hashes=self.hashes[mask], keys=self.keys.filter(pa.array(mask)))
-
-
-@dataclass(slots=True)
-class KeyIndexState:
-    """All keys of a table and where they are; partitions have numbers in the order of their appearance."""
-
-    snapshot: Snapshot | None = None
-    places: KeyPlaces = field(default_factory=KeyPlaces)
-    partitions: list[bytes] = field(default_factory=list)
-    numbers: dict[bytes, int] = field(default_factory=dict)
-    counts: dict[int, dict[int, int]] = field(default_factory=dict)
-    """Rows in each bucket of a partition when the index was read."""
-    fillers: dict[int, BucketFiller] = field(default_factory=dict)
-
-    def learn(self, known: KnownKeys, row_count: int) -> None:
-        """Takes note of where keys lie, and of how many rows their bucket has. Where a key is known to be stays."""
-        number = self.number(known.partition)
-        in_bucket = self.counts.setdefault(number, {})
-        in_bucket[known.bucket] = in_bucket.get(known.bucket, 0) + row_count
-        is_new = _first_of_each(known.keys) & (self.places.find(known.hashes, known.keys) == UNKNOWN)
-        new = known.chosen(is_new)
-        count = len(new.keys)
-        where = np.full(count, number, np.int64), np.full(count, known.bucket, np.int64)
-        self.places.add(new.hashes, new.keys, *where)
-
-    def number(self, partition: bytes) -> int:
-        """The number of a partition."""
-        if partition not in self.numbers:
-            self.numbers[partition] = len(self.partitions)
-            self.partitions.append(partition)
-        return self.numbers[partition]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +76,8 @@ class CrossPartition:
 
     `base` is asked for the snapshot to start from; None for a write that replaces what it writes to. `part` is set
     where several writers share the work: each gets the keys of its share, and hands out buckets of its own. With
-    `is_taught` the keys of the snapshot are brought (`learn`) instead of being read.
+    `is_taught` the keys of the snapshot are brought (`learn`) instead of being read. With `kept` they stay on this
+    machine's disk, and only those that rows ask for come into memory.
     """
 
     def __init__(
@@ -133,16 +87,18 @@ class CrossPartition:
         part: WritePart | None = None,
         *,
         is_taught: bool = False,
+        kept: KeptPlace | None = None,
     ) -> None:
         self._context = context
         self._base = base
         self._is_taught = is_taught
-        self._part = part or WritePart(0, 1)
+        self._part = part or EVERYTHING
         self._opened: KeyIndexState | None = None
+        self._kept_place = kept
+        self._kept: KeptKeys | None = None
+        self._keys = TableKeys(context)
         # As many assigners as there are writers, whatever the options say of them.
         self._rules = replace(assigner_rules(context.options), channels=1, assigners=self._part.count)
-        self._key_fields = context.schema.fields_of(context.schema.primary_keys)
-        self._key_types = [column.type for column in self._key_fields]
 
     def place(self, rows: pa.RecordBatch, kinds: pa.Array) -> PlacedRows:
         """The rows as they are to be written, in their order."""
@@ -161,7 +117,23 @@ class CrossPartition:
 
     def learn(self, known: KnownKeys, row_count: int) -> None:
         """Takes note of where keys lie, and of how many rows their bucket has. Where a key is known to be stays."""
-        self._state.learn(known, row_count)
+        state = self._state
+        if self._kept is None:
+            state.learn(known, row_count)
+        else:
+            self._kept.learn(known, row_count)
+
+    def finish(self) -> None:
+        """To be called after the last row."""
+        if self._kept_place is not None and self._is_taught:
+            _ = self._state  # also a share without keys is known from now on
+        if self._kept is not None:
+            self._kept.finish()
+
+    def abort(self) -> None:
+        """To be called instead if the rows are given up."""
+        if self._kept is not None:
+            self._kept.close()
 
     def check_replaced(self, overwrite: Overwrite, latest: Snapshot | None) -> None:
         """Refuses an overwrite that leaves a partition in which one of its keys is: the key would be there twice."""
@@ -174,7 +146,7 @@ class CrossPartition:
             gone = {entry.partition for entry in overwrite.replaced(entries, written)}
             return [entry for entry in entries if entry.partition not in gone]
 
-        for known in self._stored_keys(latest, keep):
+        for known in self._keys.stored(latest, keep):
             if np.any(self._opened.places.find(known.hashes, known.keys) != UNKNOWN):
                 raise InvalidData(
                     f"table `{self._context.name}`: a row of this overwrite has a key that is also in partition "
@@ -193,11 +165,11 @@ class CrossPartition:
     def _keyed(self, rows: pa.RecordBatch) -> _Batch:
         numbers, partitions = partitions_of(self._context, rows)
         global_numbers = np.array([self._state.number(partition) for partition in partitions], np.int64)
-        hashes, keys = self._hashed(rows)
+        hashes, keys = self._keys.hashed(rows)
         encoded = keys.dictionary_encode()
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         _, first_rows = np.unique(codes, return_index=True)
-        entries = self._state.places.find(hashes[first_rows], encoded.dictionary)
+        entries = self._entries(hashes[first_rows], encoded.dictionary)
         return _Batch(global_numbers[numbers], hashes, codes, first_rows, encoded.dictionary, entries)
 
     def _kept_places(self, batch: _Batch) -> tuple[Numbers, Numbers]:
@@ -313,6 +285,25 @@ class CrossPartition:
 
     # --- the index -----------------------------------------------------------------------------------------------
 
+    def _entries(self, hashes: Hashes, keys: pa.Array) -> Numbers:
+        """The entries of keys, which come into memory if they are known on disk only."""
+        state = self._state
+        entries = state.places.find(hashes, keys)
+        asked = np.flatnonzero(entries == UNKNOWN)
+        if self._kept is None or not len(asked):
+            return entries
+        found = self._kept.find(keys.take(pa.array(asked)))
+        if not state.counts and not state.fillers:
+            for (number, bucket), count in self._kept.counts().items():
+                of_partition = state.counts.setdefault(state.number(self._kept.partitions[number]), {})
+                of_partition[bucket] = count
+        numbers = np.array([state.number(partition) for partition in self._kept.partitions], np.int64)
+        rows = asked[found.rows]
+        entries[rows] = np.arange(len(state.places), len(state.places) + len(rows))
+        partitions = numbers[found.partitions] if len(rows) else found.partitions
+        state.places.add(hashes[rows], keys.take(pa.array(rows)), partitions, found.buckets)
+        return entries
+
     @property
     def _state(self) -> KeyIndexState:
         if self._opened is None:
@@ -321,65 +312,40 @@ class CrossPartition:
 
     def _state_at(self, snapshot: Snapshot | None) -> KeyIndexState:
         memory = self._context.memory
-        if self._is_taught:
+        if self._kept_place is not None:
+            place, part = self._kept_place, self._part
+            self._kept = KeptKeys(self._context, place, part, snapshot, is_taught=self._is_taught)
+        if self._is_taught or self._kept_place is not None:
             return KeyIndexState(snapshot)
         if self._part.count == 1:
             remembered, memory.key_index = memory.key_index, None
-            if remembered is not None and only_compacted_since(self._context.stores, remembered.snapshot, snapshot):
+            if remembered is not None and self._has_followed(remembered, snapshot):
                 return remembered
         return self._loaded(snapshot)
 
-    def _loaded(self, snapshot: Snapshot | None) -> KeyIndexState:
-        state, part = KeyIndexState(snapshot), self._part
-        for known in self._stored_keys(snapshot):
-            mine = known if part.count == 1 else known.chosen(shares_of(known.hashes, part.count) == part.number)
-            state.learn(mine, len(known.keys))
-        return state
-
-    def _stored_keys(self, snapshot: Snapshot | None, keep: KeepEntries | None = None) -> Iterator[KnownKeys]:
-        """Keys of all rows that there are, also of those that reads do not show yet."""
-        splits = self.splits(snapshot, keep)
-        threads = min(self._context.options[CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM], max(len(splits), 1))
-        with ThreadPoolExecutor(threads, thread_name_prefix="lakebed-keys") as pool:
-            for begin in range(0, len(splits), threads):
-                for found in pool.map(lambda split: list(self.keys_in(split)), splits[begin : begin + threads]):
-                    yield from found
-
-    def splits(self, snapshot: Snapshot | None, keep: KeepEntries | None = None) -> list[Split]:
-        """What has to be read to know all keys of a snapshot, or of those of its files that `keep` keeps."""
-        context = self._context
-        sieve = FileSieve(context, None)
-        entries = live_files(context.stores, snapshot, keep_entries=sieve.keep_entries)
-        entries = entries if keep is None else keep(entries)
-        return self._young(splits_of(context, entries, sieve, vectors_at(context, snapshot)))
-
-    def keys_in(self, split: Split) -> Iterator[KnownKeys]:
-        """The keys of a split. May run in a task."""
-        reader = SplitReader(self._context, tuple(self._key_fields), use_threads=False)
-        for batch in reader.read(split):
-            yield KnownKeys(split.partition, split.bucket, *self._hashed(batch))
-
-    def _young(self, splits: Iterable[Split]) -> list[Split]:
-        """Without those whose keys have been forgotten, if the table forgets them."""
+    def _has_followed(self, state: KeyIndexState, snapshot: Snapshot | None) -> bool:
+        """Brings an index to a later snapshot; whether that could be done."""
         ttl_ms = self._context.options[CROSS_PARTITION_UPSERT_INDEX_TTL]
-        if ttl_ms is None:
-            return list(splits)
-        limit_ms = self._context.clock.now_ms() - ttl_ms
-        return [
-            split
-            for split in splits
-            if any(creation_time_to_epoch(file.creation_time_ms or 0) >= limit_ms for file in split.files)
-        ]
+        if ttl_ms is not None and self._context.clock.now_ms() - state.read_ms > ttl_ms:
+            return False  # keys are forgotten by reading anew
+        appends = appended_since(self._context.stores, state.snapshot, snapshot)
+        if appends is None or (appends and not is_worth_following(appends, snapshot)):
+            return False
+        moves = self._context.options[MERGE_ENGINE] == Deduplicate.name
+        try:
+            for written in self._keys.written(appends):
+                state.follow(written, moves=moves)
+        except LakebedError:
+            return False  # a file is gone: its snapshot was expired meanwhile
+        if appends:
+            state.count_anew()
+        return True
 
-    def _hashed(self, rows: pa.RecordBatch) -> tuple[Hashes, pa.Array]:
-        columns = [rows.column(column.name) for column in self._key_fields]
-        return hash_rows(columns, self._key_types), encode_rows(columns, self._key_types, arity_prefix=False)
-
-
-def shares_of(hashes: Hashes, count: int) -> Numbers:
-    """Which of so many writers each key belongs to."""
-    shares: Numbers = np.abs(hashes.astype(np.int64)) % count
-    return shares
+    def _loaded(self, snapshot: Snapshot | None) -> KeyIndexState:
+        state = KeyIndexState(snapshot, self._context.clock.now_ms())
+        for known in self._keys.stored(snapshot):
+            state.learn(known.of_part(self._part), len(known.keys))
+        return state
 
 
 def check_only_crossing(context: TableContext, messages: Collection[CommitMessage], latest: Snapshot | None) -> None:
@@ -395,25 +361,3 @@ def check_only_crossing(context: TableContext, messages: Collection[CommitMessag
                 "partition allow one writer at a time",
                 hint="write again; include the partition columns in the primary key for several writers at once",
             )
-
-
-def only_compacted_since(stores: MetadataStores, before: Snapshot | None, after: Snapshot | None) -> bool:
-    """Whether a state has the same rows as an earlier one because nothing but compactions lies in between."""
-    if after is None or before is None:
-        return after is before
-    if after.id < before.id:
-        return False
-    try:
-        if stores.snapshots.get(before.id) != before:
-            return False
-        between = (stores.snapshots.get(number) for number in range(before.id + 1, after.id + 1))
-        return all(snapshot.commit_kind == CommitKind.COMPACT for snapshot in between)
-    except NotFound:
-        return False  # expired, or rolled back
-
-
-def _first_of_each(keys: pa.Array) -> npt.NDArray[np.bool_]:
-    codes = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    is_first = np.zeros(len(keys), np.bool_)
-    is_first[np.unique(codes, return_index=True)[1]] = True
-    return is_first

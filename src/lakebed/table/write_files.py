@@ -36,13 +36,15 @@ from lakebed.table.bucket_state import BucketStates
 from lakebed.table.bucket_writers import Bucket, BucketWriters
 from lakebed.table.conform import Conformer, to_batches
 from lakebed.table.context import TableContext
-from lakebed.table.cross_partition import CrossPartition, KnownKeys
+from lakebed.table.cross_partition import CrossPartition
+from lakebed.table.kept_keys import KeptPlace
 from lakebed.table.key_index import KeyIndex
 from lakebed.table.normalised_input import InputNormaliser
 from lakebed.table.overwrite import Overwrite
 from lakebed.table.postponed import KeptRows, batch_count, lets_rows_wait, waiting_file_prefix
 from lakebed.table.producers import normalises_input
 from lakebed.table.routing import RoutedRows, Router, partitions_of
+from lakebed.table.table_keys import KnownKeys, share_mark
 from lakebed.table.write_rules import changelog_write_rules, waiting_rules, write_rules
 from lakebed.types.row_kind import RowKind, is_retract, kinds_from_text
 
@@ -54,7 +56,8 @@ class FileMaker:
     and changelog files begin. With `carries_ids` rows come with the ids they have, in the columns of row tracking.
     `part` is set where several makers share a commit of a table with dynamic buckets. Where buckets are postponed,
     `commit_user` is part of the names of files whose rows wait, and `bucket_counts` are those of partitions whose rows
-    shall not. With `is_taught` somebody brings the keys that an index of all keys would be read for (`learn`).
+    shall not. With `is_taught` somebody brings the keys that an index of all keys would be read for (`learn`); with
+    `kept_keys` that index stays on this machine's disk.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class FileMaker:
         commit_user: str | None = None,
         bucket_counts: Mapping[bytes, int] | None = None,
         is_taught: bool = False,
+        kept_keys: KeptPlace | None = None,
     ) -> None:
         self._context = context
         self._part = part
@@ -89,7 +93,8 @@ class FileMaker:
         base = self._base_snapshot if overwrite is None else None
         self._crossing = None
         if self._mode is BucketMode.CROSS_PARTITION:
-            self._crossing = CrossPartition(context, base, part, is_taught=is_taught)
+            kept = kept_keys if overwrite is None else None
+            self._crossing = CrossPartition(context, base, part, is_taught=is_taught, kept=kept)
         self._counts = dict(bucket_counts or {})
         self._kept_rows: KeptRows | None = None
         self._router = Router(context, self._index.assign if self._index is not None else None, self._count_of)
@@ -101,6 +106,8 @@ class FileMaker:
         self._buckets = BucketWriters(context, self._new_writer, self._next_sequence_number, self._new_changelog_writer)
         self._counter = itertools.count()
         data, changelog = prefixes or (context.new_data_file_prefix(), context.new_changelog_file_prefix())
+        if self._crossing is not None and part is not None:
+            data = f"{data}-{share_mark(part)}"
         self._prefix, self._changelog_prefix = data, changelog
 
     def write(self, data: Any, on_failure: Callable[[], None]) -> None:
@@ -136,6 +143,8 @@ class FileMaker:
         self._place_kept_rows()
         if self._crossing is not None and self._overwrite is not None:
             self._crossing.check_replaced(self._overwrite, self._context.stores.snapshots.latest())
+        if self._crossing is not None:
+            self._crossing.finish()
         written = self._buckets.finish()
         indexes = self._index.files(written.keys()) if self._index is not None else {}
         normaliser = self._normaliser()
@@ -164,6 +173,8 @@ class FileMaker:
     def abort(self) -> None:
         """Gives up open files. Finished ones are the caller's to remove."""
         self._buckets.abort()
+        if self._crossing is not None:
+            self._crossing.abort()
         if self._kept_rows is not None:
             self._kept_rows.close()
 

@@ -71,6 +71,17 @@ class TestTasks:
         assert sum(file.row_count for message in answers.messages for file in message.new_files) == 5
         assert answers.size_bytes == sum(batch.nbytes for batch in (rows(1, 2), rows(3, 4), rows(5)))
 
+    def test_many_rows_may_be_too_many(self, table: lakebed.Table) -> None:
+        """A task that only looks whether there are few says that there are not, and takes no more of them."""
+        context, _ = table.plan_write("q", 1)
+        task = BatchTask(WriteTask(context, None, None, BucketStates(), "job"), EventTime(), 30, gives_up=True)
+        given = iter([rows(1, 2), rows(3, 4), rows(5)])
+        answers = Answers.of(pa.Table.from_batches(list(task.run(given)), stream_write.ANSWER))
+        assert answers.is_given_up
+        assert (answers.messages, answers.rows, len(list(given))) == ([], [], 1)
+        assert data_files(table) == set()
+        assert not self.answers(table, 30, rows(1, 2), rows(3, 4)).is_given_up
+
     def test_no_rows_are_no_answer(self, table: lakebed.Table) -> None:
         """A task without rows says nothing."""
         assert self.answers(table, 0) == Answers([], [], 0, None)
@@ -168,6 +179,31 @@ class TestFollowUps:
         follow_ups.run(lambda: done[5])  # type: ignore[arg-type, return-value]
         follow_ups.wait()
         follow_ups.wait()
+
+    @pytest.mark.parametrize(("of", "is_waited_for"), [("own", True), (None, True), ("other", False)])
+    def test_compactions_and_cleaning_wait_for_those_of_their_table(
+        self, table: lakebed.Table, of: str | None, is_waited_for: bool
+    ) -> None:
+        """`t.compact()` right after a stream does not meet its last compaction; other tables are not waited for."""
+        follow_ups = FollowUps({"own": table.location, "other": table.location + "2", None: None}[of])
+        for action in (table.compact, table.remove_orphan_files):
+            gate, done = threading.Event(), []
+            follow_ups.run(lambda gate=gate: gate.wait(10) or None)  # type: ignore[misc]
+            asked = threading.Thread(target=lambda action=action, done=done: (action(), done.append(1)))
+            asked.start()
+            asked.join(0.5)
+            assert bool(done) is not is_waited_for
+            gate.set()
+            asked.join(10)
+            assert done == [1]
+            follow_ups.wait()
+
+    def test_what_follows_may_compact_by_itself(self, table: lakebed.Table) -> None:
+        """It does not wait for its own end."""
+        follow_ups = FollowUps(table.location)
+        follow_ups.run(lambda: table.compact() and None)
+        follow_ups.wait()
+        table.compact()
 
     def test_copies_begin_with_nothing(self) -> None:
         """A writer that travels to another process takes no thread with it."""
