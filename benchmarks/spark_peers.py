@@ -108,6 +108,11 @@ class Worker:
         self.settings: dict[str, str]
         self.settings, self.start_s, _ = self.step("start", settings=given)
 
+    @property
+    def pid(self) -> int:
+        """Its process, above Spark's."""
+        return self._child.pid
+
     def __enter__(self) -> Worker:
         return self
 

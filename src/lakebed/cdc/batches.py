@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from lakebed.cdc.envelope import Chunk, chunks_from_arrow
+from lakebed.cdc.envelope import ENVELOPE, ROWS, Chunk, chunks_from_arrow
+from lakebed.cdc.payload_files import INLINE_BYTES
 from lakebed.cdc.payload_marks import MARKS_DDL, payload_marks
+from lakebed.cdc.payload_place import size_at
 from lakebed.commit.message import CommitMessage
 from lakebed.spark.write import parallelism
 
@@ -18,9 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lakebed.cdc.spark_batch import BatchJob
-
-_INLINE_BYTES: Final = 64 << 10
-"""Payloads up to this size come to the driver with what is known of their chunks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +38,18 @@ class Marks:
     latest_ms: dict[int, int | None]
     unchanged: frozenset[int]
     """Chunks in which values are missing."""
+
+    @classmethod
+    def told_by(cls, chunks: Sequence[Chunk]) -> Marks | None:
+        """What the source has told of the payloads of some chunks; None if it has not told all."""
+        with_rows = [chunk for chunk in chunks if chunk.kind == ROWS]
+        if any(chunk.count is None for chunk in with_rows):
+            return None
+        return cls(
+            {chunk.ordinal: chunk.count or 0 for chunk in with_rows},
+            {chunk.ordinal: chunk.latest_ms for chunk in with_rows},
+            frozenset(chunk.ordinal for chunk in with_rows if chunk.lacks_values),
+        )
 
     def counts(self, chunks: Sequence[Chunk]) -> Counts:
         """Of some chunks together."""
@@ -74,6 +85,10 @@ class Batch(Protocol):
         """What a job makes of all chunks, by the number of the table."""
         ...
 
+    def run_apart(self, job: BatchJob) -> dict[int, list[CommitMessage]]:
+        """The same for a job that knows where all payloads lie: nothing goes from task to task."""
+        ...
+
 
 class SparkBatch:
     """A micro-batch that is a DataFrame, which should be kept: it is read more than once."""
@@ -92,11 +107,15 @@ class SparkBatch:
         from pyspark.sql import functions as sf
 
         size = sf.coalesce(sf.length("payload"), sf.lit(0))
-        names = ["ordinal", "database", "schema", "table", "kind", "columns", "phase"]
-        inline = sf.when(size <= _INLINE_BYTES, sf.col("payload")).alias("payload")
-        rows = self._frame.select(*names, inline, size.alias("size")).toArrow().sort_by("ordinal")
-        sizes = dict(zip(rows.column("ordinal").to_pylist(), rows.column("size").to_pylist(), strict=True))
-        return chunks_from_arrow(rows), sizes
+        inline = sf.when(size <= INLINE_BYTES, sf.col("payload")).alias("payload")
+        columns = [inline if name == "payload" else sf.col(name) for name in ENVELOPE.names]
+        rows = self._frame.select(*columns, size.alias("size")).toArrow().sort_by("ordinal")
+        chunks = chunks_from_arrow(rows)
+        sizes = {
+            chunk.ordinal: size_bytes if chunk.place is None else size_at(chunk.place)
+            for chunk, size_bytes in zip(chunks, rows.column("size").to_pylist(), strict=True)
+        }
+        return chunks, sizes
 
     def payloads(self, ordinals: Sequence[int]) -> dict[int, bytes]:
         """Payloads of some chunks."""
@@ -114,6 +133,10 @@ class SparkBatch:
     def run(self, job: BatchJob) -> dict[int, list[CommitMessage]]:
         """What a job makes of all chunks, by the number of the table."""
         return job.run(self._frame)
+
+    def run_apart(self, job: BatchJob) -> dict[int, list[CommitMessage]]:
+        """The same for a job that knows where all payloads lie: nothing goes from task to task."""
+        return job.run_apart(self._frame.sparkSession)
 
 
 def marks_of(rows: Sequence[dict[str, int]]) -> Marks:

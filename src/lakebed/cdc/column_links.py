@@ -75,6 +75,8 @@ class TableLinks:
     user: str = ""
     sources: Mapping[str, Links] = field(default_factory=dict)
     shapes: Mapping[str, LastShape] = field(default_factory=dict)
+    altered: tuple[int, int] | None = None
+    """The last commit that changed the table's columns, and the schema that they had before it."""
     former_user: str = field(default="", compare=False)
     """Who has written the text that these were read from."""
 
@@ -93,7 +95,8 @@ class TableLinks:
             for name, columns in body.get("sources", {}).items()
         }
         shapes = {name: LastShape(*shape) for name, shape in body.get("shapes", {}).items()} if is_ours else {}
-        return cls(user, sources, shapes, str(body.get("user", "")))
+        altered = body.get("altered") if is_ours else None
+        return cls(user, sources, shapes, (altered[0], altered[1]) if altered else None, str(body.get("user", "")))
 
     def to_text(self) -> str:
         """The text of the option."""
@@ -104,7 +107,7 @@ class TableLinks:
             for name, links in self.sources.items()
         }
         shapes = {name: [shape.identifier, shape.now, shape.before] for name, shape in self.shapes.items()}
-        body = {"user": self.user, "sources": sources, "shapes": shapes}
+        body = {"user": self.user, "sources": sources, "shapes": shapes, "altered": self.altered}
         return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
 
     def of(self, source: SourceName) -> Links:
@@ -114,6 +117,10 @@ class TableLinks:
     def with_links(self, source: SourceName, links: Links) -> Self:
         """The same with other links for one source table."""
         return replace(self, sources={**self.sources, str(source): dict(links)})
+
+    def schema_before(self, identifier: int) -> int | None:
+        """The schema that the table had before a commit changed its columns, if the last change was that one's."""
+        return self.altered[1] if self.altered is not None and self.altered[0] == identifier else None
 
     def shape(self, source: SourceName) -> LastShape:
         """The columns that a source table was last known to have."""

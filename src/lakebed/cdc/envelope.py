@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
 
+from lakebed.cdc.payload_place import payload_at
 from lakebed.errors import InvalidData
 from lakebed.types.arrow import as_data_type, to_arrow_type
 from lakebed.types.logical import DataType
@@ -23,7 +24,9 @@ from lakebed.types.row_kind import RowKind
 ROWS: Final = "rows"
 TRUNCATE: Final = "truncate"
 SCHEMA: Final = "schema"
-"""Kinds of envelope rows: changes of rows, all rows of the table deleted, a change of the columns alone."""
+SKIPPED: Final = "skipped"
+"""Kinds of envelope rows: changes of rows, all rows of the table deleted, a change of the columns alone, and messages
+that could not be read and were left out, of which `columns` says how many and why."""
 
 COPY: Final = "copy"
 STREAM: Final = "stream"
@@ -32,7 +35,9 @@ STREAM: Final = "stream"
 KIND: Final = "_kind"
 OP_TS: Final = "_op_ts"
 UNCHANGED: Final = "_unchanged."
-"""Columns of a payload beside those of the table; the last is a prefix."""
+ABOUT: Final = "_about."
+"""Columns of a payload beside those of the table; the last two are prefixes: of marks, and of what is told of a row's
+message."""
 
 OP_TS_TYPE: Final = pa.timestamp("ms", tz="UTC")
 MOST_ROWS: Final = 16_384
@@ -48,11 +53,16 @@ ENVELOPE: Final = pa.schema(
         pa.field("columns", pa.string(), nullable=False),
         pa.field("phase", pa.string(), nullable=False),
         pa.field("payload", pa.binary()),
+        pa.field("count", pa.int64()),
+        pa.field("latest_ms", pa.int64()),
+        pa.field("lacks_values", pa.bool_()),
+        pa.field("place", pa.string()),
     ]
 )
 ENVELOPE_DDL: Final = (
     "ordinal bigint not null, database string not null, schema string not null, table string not null, "
-    "kind string not null, columns string not null, phase string not null, payload binary"
+    "kind string not null, columns string not null, phase string not null, payload binary, count bigint, "
+    "latest_ms bigint, lacks_values boolean, place string"
 )
 
 
@@ -102,16 +112,29 @@ class SourceColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class NameChanges:
+    """What a statement did to columns, by their names: for sources whose columns have nothing else that stays."""
+
+    renamed: tuple[tuple[str, str], ...] = ()
+    """Old and new names, all at once."""
+    dropped: tuple[str, ...] = ()
+    is_new_table: bool = False
+    """Another table has the name now, with these columns."""
+
+
+@dataclass(frozen=True, slots=True)
 class Description:
     """What a source says of a table at one moment: its columns, its primary key, its comment.
 
-    A source that knows no types says so: its columns are texts, and types of the lake's columns are left alone.
+    A source that knows no types says so: its columns are texts, and types of the lake's columns are left alone. One
+    with `changes` tells what a statement did: its columns are those that the statement was about, others stay.
     """
 
     columns: tuple[SourceColumn, ...]
     primary_key: tuple[str, ...] = ()
     comment: str | None = None
     typed: bool = True
+    changes: NameChanges | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,6 +152,8 @@ class Description:
             "primary_key": list(self.primary_key),
             "comment": self.comment,
         } | ({} if self.typed else {"typed": False})
+        if self.changes is not None:
+            body["changes"] = asdict(self.changes)
         return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
@@ -138,7 +163,11 @@ class Description:
             body = json.loads(text)
             columns = tuple(SourceColumn.from_json(column) for column in body["columns"])
             key = tuple(body.get("primary_key") or ())
-            return cls(columns, key, body.get("comment"), body.get("typed", True))
+            changes = body.get("changes")
+            if changes is not None:
+                renamed = tuple((str(old), str(new)) for old, new in changes["renamed"])
+                changes = NameChanges(renamed, tuple(changes["dropped"]), bool(changes["is_new_table"]))
+            return cls(columns, key, body.get("comment"), body.get("typed", True), changes)
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidData(
                 f"the description of a source table is not understood: {text[:200]}",
@@ -162,7 +191,11 @@ class SourceTable:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One envelope row. `columns` is the text of a `Description`: chunks of one table mostly share it."""
+    """One envelope row. `columns` is the text of a `Description`: chunks of one table mostly share it.
+
+    `place` says where the payload lies if it is not here (see `payload_files`). A source may say how many changes there
+    are, when the last was made, and whether values are missing in them; with None in `count` somebody has to look.
+    """
 
     ordinal: int
     name: SourceName
@@ -170,10 +203,14 @@ class Chunk:
     columns: str
     phase: str
     payload: bytes | None = field(default=None, repr=False)
+    count: int | None = None
+    latest_ms: int | None = None
+    lacks_values: bool | None = None
+    place: str | None = None
 
     def rows(self) -> pa.RecordBatch:
         """The changes inside."""
-        return decode_rows(self.payload or b"")
+        return decode_rows(payload_at(self.place) if self.place is not None else self.payload or b"")
 
 
 def payload_rows(
@@ -181,13 +218,15 @@ def payload_rows(
     op_ts: pa.Array | None,
     columns: Mapping[str, pa.Array],
     unchanged: Mapping[str, pa.Array] | None = None,
+    about: Mapping[str, pa.Array] | None = None,
 ) -> pa.RecordBatch:
     """Rows of a payload. Without `op_ts` they are of the copy: their time is the epoch."""
     kinds = pa.array(kinds, pa.int8()) if isinstance(kinds, np.ndarray) else kinds.cast(pa.int8())
     times = pa.array(np.zeros(len(kinds), np.int64)).cast(OP_TS_TYPE) if op_ts is None else op_ts.cast(OP_TS_TYPE)
     marks = {UNCHANGED + name: mark for name, mark in (unchanged or {}).items()}
+    told = {ABOUT + name: values for name, values in (about or {}).items()}
     # By place, not by name: a table may have a column that is called like one of ours.
-    parts = [(KIND, kinds), (OP_TS, times), *columns.items(), *marks.items()]
+    parts = [(KIND, kinds), (OP_TS, times), *columns.items(), *marks.items(), *told.items()]
     return pa.RecordBatch.from_arrays([values for _, values in parts], names=[name for name, _ in parts])
 
 
@@ -210,7 +249,7 @@ def encode_rows(rows: pa.RecordBatch, compression: str | None = None) -> bytes:
     return bytes(sink.getvalue())
 
 
-def decode_rows(payload: bytes) -> pa.RecordBatch:
+def decode_rows(payload: bytes | pa.Buffer) -> pa.RecordBatch:
     """The rows of a payload."""
     try:
         with pa.ipc.open_stream(pa.py_buffer(payload)) as stream:
@@ -237,6 +276,10 @@ def chunks_to_arrow(chunks: Sequence[Chunk]) -> pa.RecordBatch:
         [chunk.columns for chunk in chunks],
         [chunk.phase for chunk in chunks],
         [chunk.payload for chunk in chunks],
+        [chunk.count for chunk in chunks],
+        [chunk.latest_ms for chunk in chunks],
+        [chunk.lacks_values for chunk in chunks],
+        [chunk.place for chunk in chunks],
     ]
     arrays = [pa.array(values, part.type) for values, part in zip(columns, ENVELOPE, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=ENVELOPE)
@@ -244,15 +287,15 @@ def chunks_to_arrow(chunks: Sequence[Chunk]) -> pa.RecordBatch:
 
 def chunks_from_arrow(rows: pa.RecordBatch | pa.Table) -> list[Chunk]:
     """Inverse of `chunks_to_arrow`; one chunk for each row."""
-    names = ENVELOPE.names
-    values = [rows.column(name).to_pylist() for name in names]
+    values = [rows.column(name).to_pylist() for name in ENVELOPE.names]
     return [
-        Chunk(ordinal, SourceName(database, schema, table), kind, columns, phase, payload)
-        for ordinal, database, schema, table, kind, columns, phase, payload in zip(*values, strict=True)
+        Chunk(ordinal, SourceName(database, schema, table), kind, columns, phase, *rest)
+        for ordinal, database, schema, table, kind, columns, phase, *rest in zip(*values, strict=True)
     ]
 
 
 __all__ = [
+    "ABOUT",
     "COPY",
     "ENVELOPE",
     "ENVELOPE_DDL",
@@ -262,11 +305,13 @@ __all__ = [
     "OP_TS_TYPE",
     "ROWS",
     "SCHEMA",
+    "SKIPPED",
     "STREAM",
     "TRUNCATE",
     "UNCHANGED",
     "Chunk",
     "Description",
+    "NameChanges",
     "SourceColumn",
     "SourceName",
     "SourceTable",

@@ -1,17 +1,18 @@
-"""Columns that tell where a row comes from: the names of its database, schema and table, and when it changed."""
+"""Columns that tell where a row comes from: its database, schema and table, when it changed, and its message."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from lakebed.cdc.envelope import SourceName
+from lakebed.cdc.envelope import ABOUT, SourceName
 from lakebed.errors import InvalidArgument, did_you_mean
-from lakebed.types.logical import STRING, DataType, timestamp_ltz, with_nullable
+from lakebed.types.arrow import to_arrow_type
+from lakebed.types.logical import BIGINT, INT, STRING, DataType, timestamp_ltz, with_nullable
 
 _NAMES: Final[dict[str, Callable[[SourceName], str]]] = {
     "database_name": lambda source: source.database,
@@ -21,7 +22,17 @@ _NAMES: Final[dict[str, Callable[[SourceName], str]]] = {
 _TIME: Final = "op_ts"
 """When the change was made, in UTC; the epoch for rows of the first copy."""
 
-METADATA_COLUMNS: Final = (*_NAMES, _TIME)
+MESSAGE_COLUMNS: Final[dict[str, DataType]] = {
+    "topic": with_nullable(STRING, False),
+    "partition": with_nullable(INT, False),
+    "offset": with_nullable(BIGINT, False),
+    "timestamp": timestamp_ltz(3),
+    "timestamp_type": STRING,
+    "key": STRING,
+}
+"""What a message log knows of each message."""
+
+METADATA_COLUMNS: Final = (*_NAMES, _TIME, *MESSAGE_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +44,22 @@ class MetadataColumn:
 
     @property
     def type(self) -> DataType:
-        """All of them have a value in every row."""
+        """Names, times and places have a value in every row."""
+        if self.kind in MESSAGE_COLUMNS:
+            return MESSAGE_COLUMNS[self.kind]
         return with_nullable(timestamp_ltz(3) if self.kind == _TIME else STRING, False)
 
-    def evaluate(self, source: SourceName, op_ts: pa.Array) -> pa.Array:
-        """Values for some rows of a source table."""
+    @property
+    def is_fixed(self) -> bool:
+        """Whether all rows of a source table have the same value."""
+        return self.kind in _NAMES
+
+    def evaluate(self, source: SourceName, op_ts: pa.Array, given: Mapping[str, pa.Array]) -> pa.Array:
+        """Values for some rows of a source table, from their payload."""
         if self.kind == _TIME:
             return op_ts
+        if self.kind in MESSAGE_COLUMNS:
+            return given[ABOUT + self.kind].cast(to_arrow_type(self.type))
         text = pa.array([_NAMES[self.kind](source)], pa.string())
         return text.take(pa.array(np.zeros(len(op_ts), np.int64)))
 
@@ -54,4 +74,4 @@ def metadata_columns(kinds: Sequence[str], prefix: str, offered: Sequence[str]) 
     return tuple(MetadataColumn(kind, prefix + kind) for kind in kinds)
 
 
-__all__ = ["METADATA_COLUMNS", "MetadataColumn", "metadata_columns"]
+__all__ = ["MESSAGE_COLUMNS", "METADATA_COLUMNS", "MetadataColumn", "metadata_columns"]

@@ -23,12 +23,21 @@ def payload_marks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         for ordinal, payload in zip(batch.column(0), batch.column(1), strict=True):
             if payload.is_valid:
                 rows = decode_rows(payload.as_buffer())
-                latest = pc.max(rows.column(1)).cast(pa.int64()).as_py() if rows.num_rows else None
-                marks = any(name.startswith(UNCHANGED) for name in rows.schema.names)
-                found.append((ordinal.as_py(), rows.num_rows, latest or None, marks))
+                found.append((ordinal.as_py(), rows.num_rows, latest_ms(rows), lacks_values(rows)))
         columns = [[row[place] for row in found] for place in range(len(_SCHEMA))]
         arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
 
 
-__all__ = ["MARKS_DDL", "payload_marks"]
+def latest_ms(rows: pa.RecordBatch) -> int | None:
+    """When the last of a payload's changes was made; None if it does not say, as in the copy."""
+    latest = pc.max(rows.column(1)).cast(pa.int64()).as_py() if rows.num_rows else None
+    return latest or None
+
+
+def lacks_values(rows: pa.RecordBatch) -> bool:
+    """Whether values of a payload are missing."""
+    return any(name.startswith(UNCHANGED) for name in rows.schema.names)
+
+
+__all__ = ["MARKS_DDL", "lacks_values", "latest_ms", "payload_marks"]

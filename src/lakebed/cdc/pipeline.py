@@ -8,23 +8,24 @@ changes nothing a second time. Only when every table has its rows does Spark not
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.cdc.backfill import fill_waiting
-from lakebed.cdc.batches import Batch, Counts, SparkBatch
-from lakebed.cdc.envelope import COPY, ROWS, STREAM, TRUNCATE, Chunk, Description, SourceName, SourceTable
+from lakebed.cdc.batches import Batch, Counts, Marks, SparkBatch
+from lakebed.cdc.envelope import COPY, ROWS, SKIPPED, STREAM, TRUNCATE, Chunk, Description, SourceName, SourceTable
 from lakebed.cdc.position import POSITION, SOURCE, position_of
 from lakebed.cdc.progress import ProgressBoard
 from lakebed.cdc.routing import Target
 from lakebed.cdc.rows import ShapedRows
 from lakebed.cdc.rules import FAIL_TRUNCATE, IGNORE_TRUNCATE, SyncRules
-from lakebed.cdc.spark_batch import BatchJob, TableTask
+from lakebed.cdc.spark_batch import BatchJob, ChunkPlace, TableTask
 from lakebed.cdc.table_commit import TableCommit, is_committed
 from lakebed.cdc.table_evolution import EvolvedTable, evolve
 from lakebed.cdc.table_rows import assembled
@@ -46,6 +47,9 @@ _HERE_BYTES: Final = 16 << 20
 """Batches up to this size are written on the driver: a job would take longer to start."""
 _BLOCKS_AT_A_TIME: Final = 16
 """Chunks that Spark hands to a worker together: each may have megabytes."""
+
+_MOST_READERS: Final = 4
+"""As many tasks look through all payloads for the rows of their buckets; with more of them, rows are moved instead."""
 
 Step = Callable[[str], None]
 """Told of each step of a batch before it is made; tests let it fail."""
@@ -155,10 +159,18 @@ class Pipeline:
         """Chunks of each table of the lake, in their order."""
         found: dict[Target, list[Chunk]] = {}
         for chunk in chunks:
+            if chunk.kind == SKIPPED:
+                self._note_skipped(chunk)
+                continue
             target = self._target(chunk.name)
             if target is not None:
                 found.setdefault(target, []).append(chunk)
         return found
+
+    def _note_skipped(self, chunk: Chunk) -> None:
+        body = json.loads(chunk.columns)
+        self._board.records_skipped(int(body["count"]), str(body["why"]))
+        _log.warning("a message was left out: %s", body["why"])
 
     def _target(self, source: SourceName) -> Target | None:
         target = self._rules.routing.target(source)
@@ -188,7 +200,7 @@ class Pipeline:
         """The table's part of the batch, with its columns as the batch needs them; None if there is nothing to do."""
         if str(target) in self._skipped:
             return None
-        table = self._tables.get(target) or self._open(target, _first_descriptions(chunks), user)
+        table = self._tables.get(target) or self._open_for(target, chunks, user)
         if table is None:
             return None
         self._on_step("check")
@@ -214,6 +226,11 @@ class Pipeline:
                 raise
             self._skip(target, error)
             return None
+
+    def _open_for(self, target: Target, chunks: Sequence[Chunk], user: str) -> Table | None:
+        """The table of the lake for some chunks; None if they only tell of a table that is none of ours yet."""
+        sources = _first_descriptions(chunks)
+        return self._open(target, sources, user) if sources else None
 
     def _open(self, target: Target, sources: Sequence[SourceTable], user: str) -> Table | None:
         """The table of the lake; None if it is not to be had, and that is no reason to stop."""
@@ -254,7 +271,10 @@ class Pipeline:
 
     def _write_here(self, batch: Batch, parts: Sequence[_TableBatch]) -> list[Counts]:
         missing = [
-            chunk.ordinal for part in parts for chunk in part.chunks if chunk.kind == ROWS and chunk.payload is None
+            chunk.ordinal
+            for part in parts
+            for chunk in part.chunks
+            if chunk.kind == ROWS and chunk.payload is None and chunk.place is None
         ]
         payloads = batch.payloads(missing) if missing else {}
         counts = []
@@ -265,7 +285,8 @@ class Pipeline:
                 if chunk.kind == TRUNCATE:
                     pieces.append(None)
                 elif chunk.kind == ROWS:
-                    rows = replace(chunk, payload=chunk.payload or payloads.get(chunk.ordinal)).rows()
+                    payload = chunk.payload or payloads.get(chunk.ordinal)
+                    rows = ChunkPlace(chunk.ordinal, chunk.kind, payload, chunk.place).rows()
                     times.append(rows.column(1))
                     pieces.append(part.evolved.shapes[part.evolved.shape_of[chunk.ordinal]].shaped(rows))
             rows_to_write = assembled(part.commit.context, pieces)
@@ -275,7 +296,7 @@ class Pipeline:
         return counts
 
     def _write_in_tasks(self, batch: Batch, parts: Sequence[_TableBatch], user: str) -> list[Counts]:
-        marks = batch.marks()
+        marks = Marks.told_by([chunk for part in parts for chunk in part.chunks]) or batch.marks()
         workers = batch.workers
         tasks = tuple(
             TableTask.of(
@@ -295,10 +316,14 @@ class Pipeline:
             for chunk in part.chunks
             if chunk.kind in (ROWS, TRUNCATE)
         }
-        places = max(1, min(sum(task.ways for task in tasks), 2 * workers))
+        ways = max(1, sum(task.ways for task in tasks))
+        found = _places([chunk for part in parts for chunk in part.chunks if chunk.ordinal in chunk_of])
         for part in parts:
             part.commit.take([])  # whatever tasks leave behind is looked for from now on
-        made = batch.run(BatchJob(tasks, chunk_of, places))
+        if found is not None and workers <= _MOST_READERS:
+            made = batch.run_apart(BatchJob(tasks, chunk_of, min(ways, workers), found))
+        else:
+            made = batch.run(BatchJob(tasks, chunk_of, min(ways, 2 * workers)))
         for number, part in enumerate(parts):
             part.commit.take(made.get(number, []))
         return [marks.counts(part.chunks) for part in parts]
@@ -334,8 +359,20 @@ def _first_descriptions(chunks: Sequence[Chunk]) -> list[SourceTable]:
     found: dict[SourceName, SourceTable] = {}
     for chunk in chunks:
         if chunk.name not in found:
-            found[chunk.name] = SourceTable(chunk.name, Description.from_text(chunk.columns))
+            described = Description.from_text(chunk.columns)
+            if described.changes is None or described.changes.is_new_table:
+                found[chunk.name] = SourceTable(chunk.name, described)
     return list(found.values())
+
+
+def _places(chunks: Sequence[Chunk]) -> tuple[ChunkPlace, ...] | None:
+    """Where tasks find all payloads; None if some are only in Spark's rows, or too many would go along with the job."""
+    if any(chunk.kind == ROWS and chunk.payload is None and chunk.place is None for chunk in chunks):
+        return None
+    if sum(len(chunk.payload or b"") for chunk in chunks) > _HERE_BYTES:
+        return None
+    ordered = sorted(chunks, key=lambda chunk: chunk.ordinal)
+    return tuple(ChunkPlace(chunk.ordinal, chunk.kind, chunk.payload, chunk.place) for chunk in ordered)
 
 
 def _latest_ms(times: Sequence[pa.Array]) -> int | None:

@@ -36,6 +36,10 @@ class SyncProgress:
     tables: tuple[TableProgress, ...] = ()
     skipped: dict[str, str] = field(default_factory=dict)
     """Tables that are not followed, and why."""
+    skipped_records: int = 0
+    """Messages that could not be read and were left out, as the source was told to."""
+    skipped_why: str = ""
+    """What was wrong with the last of them."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -94,6 +98,12 @@ class ProgressBoard:
         """A table is not followed."""
         with self._lock:
             self._now = replace(self._now, skipped={**self._now.skipped, table: why})
+
+    def records_skipped(self, count: int, why: str) -> None:
+        """Messages were left out."""
+        with self._lock:
+            now = self._now
+            self._now = replace(now, skipped_records=now.skipped_records + count, skipped_why=why)
 
     def source_ahead(self, lag_bytes: int | None, phase: str | None) -> None:
         """What the source says of itself."""

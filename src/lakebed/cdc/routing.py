@@ -30,6 +30,26 @@ class Target:
         return f"{self.database}.{self.table}"
 
 
+@dataclass(frozen=True, slots=True)
+class TablePatterns:
+    """Which tables are followed. Sources are told, so that a database need not send what is left out here."""
+
+    including: str = ".*"
+    excluding: str | None = None
+    including_databases: str = ".*"
+    excluding_databases: str | None = None
+
+    def follow(self, source: SourceName) -> bool:
+        """Whether the patterns let the table through."""
+        databases = [source.database, f"{source.database}.{source.schema}"] if source.schema else [source.database]
+        tables = spellings(source)
+        if not matches(self.including_databases, databases) or not matches(self.including, tables):
+            return False
+        if self.excluding_databases is not None and matches(self.excluding_databases, databases):
+            return False
+        return self.excluding is None or not matches(self.excluding, tables)
+
+
 @dataclass(frozen=True)
 class Routing:
     """From tables of a source to tables of a database of the lake.
@@ -66,15 +86,14 @@ class Routing:
         """Whether names of tables and columns are written in lower case."""
         return self.case == LOWER_CASE
 
+    @property
+    def patterns(self) -> TablePatterns:
+        """Which tables are followed."""
+        return TablePatterns(self.including, self.excluding, self.including_databases, self.excluding_databases)
+
     def follows(self, source: SourceName) -> bool:
         """Whether the patterns let the table through."""
-        databases = [source.database, f"{source.database}.{source.schema}"] if source.schema else [source.database]
-        tables = spellings(source)
-        if not matches(self.including_databases, databases) or not matches(self.including, tables):
-            return False
-        if self.excluding_databases is not None and matches(self.excluding_databases, databases):
-            return False
-        return self.excluding is None or not matches(self.excluding, tables)
+        return self.patterns.follow(source)
 
     def target(self, source: SourceName) -> Target | None:
         """The table of the lake; None for a table that is not followed."""
@@ -139,6 +158,7 @@ __all__ = [
     "LOWER_CASE",
     "PatternValue",
     "Routing",
+    "TablePatterns",
     "Target",
     "compiled",
     "matches",

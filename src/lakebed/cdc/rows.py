@@ -106,7 +106,7 @@ class RowShape:
     ) -> pa.Array:
         count, arrow = payload.num_rows, to_arrow_type(wanted.type)
         if wanted.id in self.metadata:
-            return self.metadata[wanted.id].evaluate(self.source, payload.column(1))
+            return self.metadata[wanted.id].evaluate(self.source, payload.column(1), given)
         if wanted.id in self.computed:
             expected = {name: _typed(given[name], types[name]) for name in types if name in given}
             values = self.computed[wanted.id].evaluate(expected, types, count, wanted.type, lower_case=self.lower_case)

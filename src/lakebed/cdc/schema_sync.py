@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from lakebed.cdc.column_links import ColumnLink, Links, link_key
-from lakebed.cdc.envelope import STREAM, Description, SourceColumn
+from lakebed.cdc.envelope import STREAM, Description, NameChanges, SourceColumn
 from lakebed.cdc.type_evolution import TypeRules, evolved
 from lakebed.errors import InvalidArgument, InvalidSchema, did_you_mean
 from lakebed.schema.casts import is_castable
@@ -100,8 +100,10 @@ def plan_step(
     are columns that the source has no part in.
     """
     planner = _Planner(schema, dict(links), policies, table, lower_case, frozenset(reserved))
+    if description.changes is not None:
+        planner.change_names(description.changes, description)
     planner.recognise(description)
-    if phase == STREAM:
+    if phase == STREAM and description.changes is None:
         planner.drop(description, identifier, seen)
         planner.rename(description)
     planner.take(description, identifier if phase == STREAM else None)
@@ -142,8 +144,10 @@ class _Planner:
 
         A column whose id the source does not know any more is known by the name that it has here, or had.
         """
-        by_name = {known.name: key for key, link in self._links.items() if (known := self._field(link)) is not None}
         ids = {link_key(column) for column in description.columns if column.id is not None}
+        if ids and not ids & self._links.keys() and any(key.isdigit() for key in self._links):
+            self._take_over(description)
+        by_name = {known.name: key for key, link in self._links.items() if (known := self._field(link)) is not None}
         names = {self._name(column) for column in description.columns}
         for key, link in self._links.items():
             known = self._field(link)
@@ -157,6 +161,53 @@ class _Planner:
                 self._links[key] = self._links.pop(f"={column.name}")
             self._keys[column.name] = key
 
+    def change_names(self, changes: NameChanges, description: Description) -> None:
+        """What a statement did to columns that are known by their names alone."""
+        if changes.is_new_table:
+            self._take_over(description)
+        for name in changes.dropped:
+            key = self._key_of(name)
+            if key is not None:
+                self._let_go(key, self._links[key])
+        moved: dict[str, ColumnLink] = {}
+        renamed: list[tuple[DataField, str]] = []
+        for old, new in changes.renamed:
+            key = self._key_of(old)
+            known = self._field(self._links[key]) if key is not None else None
+            if key is None or known is None or old == new:
+                continue
+            self._refuse_renaming(known, new)
+            link = self._links.pop(key)
+            if self._policies.rename == FOLLOW:
+                moved[f"={new}"] = link
+                renamed.append((known, self._lowered(new)))
+            else:
+                self._left_behind.add(new)
+        self._links |= moved
+        self._rename_all(renamed)
+
+    def _key_of(self, name: str) -> str | None:
+        """The key of a column's link; servers that know columns by name take any case for the same."""
+        return next((key for key in self._links if key.lower() == f"={name}".lower()), None)
+
+    def _take_over(self, description: Description) -> None:
+        """Another table has the name now. Its columns take the places of those that are called the same.
+
+        One that has nothing in common with its namesake is another column. Those that are left have gone.
+        """
+        names = {known.name: key for key, link in self._links.items() if (known := self._field(link)) is not None}
+        taken: dict[str, ColumnLink] = {}
+        for column in description.columns:
+            key, known = names.get(self._name(column)), self._by_name(self._name(column))
+            if key is None or known is None:
+                continue
+            is_other = evolved(known.type, column.type, self._policies.types) is None
+            if not is_other or self._is_key(known) or self._policies.drop != FOLLOW:
+                taken[link_key(column)] = replace(self._links.pop(key), streamed_in=None, default=None)
+        for key, link in list(self._links.items()):
+            self._let_go(key, link)
+        self._links = taken
+
     def drop(self, description: Description, identifier: int, seen: Collection[str]) -> None:
         """Columns that the log knew and does not know any more.
 
@@ -167,37 +218,37 @@ class _Planner:
         newest = max((column.id for column in description.columns if column.id is not None), default=-1)
         for key, link in list(self._links.items()):
             is_known = key in seen or link.is_streamed_before(identifier) or (key.isdigit() and int(key) < newest)
-            gone = key not in present and is_known
-            column = self._field(link)
-            if not gone or column is None:
-                continue
-            if column.name in (*self._schema.primary_keys, *self._schema.partition_keys):
-                raise self._refusal(
-                    f"key column `{column.name}` is gone from the source",
-                    "its rows can not be told apart any more: sync the table into a new one",
-                )
-            if self._policies.drop == FAIL:
-                raise self._refusal(
-                    f"column `{column.name}` is gone from the source",
-                    "policy `drop` is `fail`; start again with `keep` or `follow`",
-                )
-            if self._policies.drop == FOLLOW:
-                self._apply(DropColumn((column.name,)))
-                del self._links[key]
+            if key not in present and is_known:
+                self._let_go(key, link)
+
+    def _let_go(self, key: str, link: ColumnLink) -> None:
+        """A column is gone from the source."""
+        column = self._field(link)
+        if column is None:
+            return
+        if self._is_key(column):
+            raise self._refusal(
+                f"key column `{column.name}` is gone from the source",
+                "its rows can not be told apart any more: sync the table into a new one",
+            )
+        if self._policies.drop == FAIL:
+            raise self._refusal(
+                f"column `{column.name}` is gone from the source",
+                "policy `drop` is `fail`; start again with `keep` or `follow`",
+            )
+        if self._policies.drop == FOLLOW:
+            self._apply(DropColumn((column.name,)))
+            del self._links[key]
 
     def rename(self, description: Description) -> None:
-        """Columns that the source calls otherwise now, all at once: names may have been exchanged."""
+        """Columns that the source calls otherwise now."""
         renamed: list[tuple[DataField, str]] = []
         for column in description.columns:
             link = self._links.get(self._keys[column.name])
             known = self._field(link) if link is not None else None
             if known is None or known.name == self._name(column):
                 continue
-            if self._policies.rename == FAIL:
-                raise self._refusal(
-                    f"column `{known.name}` is called `{column.name}` in the source now",
-                    "policy `rename` is `fail`; start again with `keep` or `follow`",
-                )
+            self._refuse_renaming(known, column.name)
             if self._policies.rename == FOLLOW:
                 renamed.append((known, self._name(column)))
                 assert link is not None
@@ -206,6 +257,17 @@ class _Planner:
             else:
                 del self._links[self._keys[column.name]]
                 self._left_behind.add(column.name)
+        self._rename_all(renamed)
+
+    def _refuse_renaming(self, known: DataField, name: str) -> None:
+        if self._policies.rename == FAIL:
+            raise self._refusal(
+                f"column `{known.name}` is called `{name}` in the source now",
+                "policy `rename` is `fail`; start again with `keep` or `follow`",
+            )
+
+    def _rename_all(self, renamed: list[tuple[DataField, str]]) -> None:
+        """Gives columns their new names, all at once: names may have been exchanged."""
         wanted = {name for _, name in renamed}
         for number, (known, _) in enumerate(renamed):
             if known.name in wanted:
@@ -262,8 +324,7 @@ class _Planner:
 
     def _adapt(self, known: DataField, column: SourceColumn) -> None:
         wanted = evolved(known.type, column.type, self._policies.types)
-        is_key = known.name in (*self._schema.primary_keys, *self._schema.partition_keys)
-        if is_key:
+        if self._is_key(known):
             if wanted is None or with_nullable(wanted, True) != with_nullable(known.type, True):
                 self._key_type(known, column)
         elif wanted is None:
@@ -304,10 +365,16 @@ class _Planner:
     # --- tools ---------------------------------------------------------------------------------------------------
 
     def _name(self, column: SourceColumn) -> str:
-        return column.name.lower() if self._lower else column.name
+        return self._lowered(column.name)
+
+    def _lowered(self, name: str) -> str:
+        return name.lower() if self._lower else name
 
     def _field(self, link: ColumnLink) -> DataField | None:
         return next((known for known in self._schema.fields if known.id == link.field_id), None)
+
+    def _is_key(self, column: DataField) -> bool:
+        return column.name in (*self._schema.primary_keys, *self._schema.partition_keys)
 
     def _by_name(self, name: str) -> DataField | None:
         return next((known for known in self._schema.fields if known.name == name), None)

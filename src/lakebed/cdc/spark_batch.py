@@ -1,8 +1,10 @@
 """Writes a large batch of many tables in one Spark job: chunks become rows, rows find their bucket's task, tasks write.
 
-A first step shapes the rows of each chunk and splits them by bucket; what travels through the shuffle are blocks of
-rows, not rows. A second step gets all blocks of a bucket in their order, so that changes of a key keep theirs. Tables
-whose rows depend on one another (values that were not sent, TRUNCATE, an index of all keys) are not split.
+Where payloads lie in files, and few tasks share the work, each of them looks through all payloads and takes the rows of
+its buckets: to map a file and pass over half of its rows costs less than to move the other half. Otherwise a first step
+shapes the rows of each chunk and splits them by bucket; what travels through the shuffle are blocks of rows, not rows.
+A second step gets all blocks of a bucket in their order. Either way changes of a key keep theirs. Tables whose rows
+depend on one another (values that were not sent, TRUNCATE, an index of all keys) are not split.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +22,7 @@ import pyarrow as pa
 from lakebed.bucket.fixed import assign_buckets
 from lakebed.bucket.hashing import hash_rows
 from lakebed.cdc.envelope import TRUNCATE, decode_rows, encode_rows
+from lakebed.cdc.payload_place import payload_at
 from lakebed.cdc.rows import RowShape
 from lakebed.cdc.table_rows import (
     ROW_KIND,
@@ -41,7 +44,7 @@ from lakebed.table.context import TableContext
 from lakebed.table.write_files import FileMaker
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _BLOCKS: Final = "place int, number int, share int, ordinal bigint, shape int, block binary"
 _BLOCK_SCHEMA: Final = pa.schema(
@@ -96,6 +99,11 @@ class TableTask:
         is_alone = is_whole or mode in (BucketMode.CROSS_PARTITION, BucketMode.POSTPONE, BucketMode.UNAWARE)
         return cls(context, shapes, states, job, user, is_alone, 1 if is_alone else ways, 0 if is_alone else parts)
 
+    def rows(self, shape: int, payload: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a chunk as they are written, but for values that others of their key have."""
+        shaped = self.shapes[shape].shaped(payload)
+        return with_kinds(shaped) if needs_old_values(self.context) else writable(self.context, shaped)
+
     def way_of(self, rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
         """Which of the ways each row goes."""
         if self.ways == 1:
@@ -115,6 +123,24 @@ class TableTask:
         return np.mod(buckets, self.ways)
 
 
+Block = tuple[int, pa.RecordBatch | None]
+"""Rows of a chunk, and their shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPlace:
+    """Where a task finds the payload of a chunk: here, or in a file."""
+
+    ordinal: int
+    kind: str
+    payload: bytes | None
+    place: str | None
+
+    def rows(self) -> pa.RecordBatch:
+        """The changes inside."""
+        return decode_rows(payload_at(self.place) if self.place is not None else self.payload or b"")
+
+
 @dataclass(frozen=True)
 class BatchJob:
     """The job: its tables, which of them each chunk belongs to, and how many tasks write."""
@@ -123,41 +149,46 @@ class BatchJob:
     chunk_of: Mapping[int, tuple[int, int]]
     """Table and shape of a chunk, by its ordinal. Chunks that are not listed are nobody's."""
     places: int
+    chunks: tuple[ChunkPlace, ...] = ()
+    """All that are listed, in their order, if it is known where they lie."""
 
     def run(self, envelopes: DataFrame) -> dict[int, list[CommitMessage]]:
         """What was made, by the number of the table."""
         from pyspark.sql import functions as sf
 
-        blocks = envelopes.select("ordinal", "kind", "payload").mapInArrow(self.split, _BLOCKS)
+        blocks = envelopes.select("ordinal", "kind", "payload", "place").mapInArrow(self.split, _BLOCKS)
         placed = blocks.repartitionById(self.places, sf.col("place"))
         ordered = placed.sortWithinPartitions("number", "share", "ordinal")
-        made: dict[int, list[CommitMessage]] = {}
-        rows = ordered.mapInArrow(self.write, _ANSWER).collect()
-        for row in rows:
-            made.setdefault(row[0], []).extend(made_by([row[1]]))
-        return made
+        return _made(ordered.mapInArrow(self.write, _ANSWER))
+
+    def run_apart(self, spark: SparkSession) -> dict[int, list[CommitMessage]]:
+        """The same without a shuffle: each task looks through `chunks`."""
+        return _made(spark.range(0, self.places, 1, self.places).mapInArrow(self.write_apart, _ANSWER))
+
+    # --- with a shuffle ------------------------------------------------------------------------------------------
 
     def split(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Blocks of rows with the places they go to."""
         prepare_worker()
         for batch in batches:
-            ordinals, kinds, payloads = batch.columns
-            for ordinal, kind, payload in zip(ordinals.to_pylist(), kinds.to_pylist(), payloads, strict=True):
+            ordinals, kinds, payloads, places = batch.columns
+            small = zip(ordinals.to_pylist(), kinds.to_pylist(), places.to_pylist(), payloads, strict=True)
+            for ordinal, kind, place, payload in small:
                 found = self.chunk_of.get(ordinal)
                 if found is not None:
-                    yield from self._blocks(*found, ordinal, kind, payload)
+                    data = payload.as_buffer() if place is None else payload_at(place)
+                    yield from self._blocks(*found, ordinal, kind, data)
 
-    def _blocks(self, number: int, shape: int, ordinal: int, kind: str, payload: pa.Scalar) -> Iterator[pa.RecordBatch]:
+    def _blocks(self, number: int, shape: int, ordinal: int, kind: str, payload: pa.Buffer) -> Iterator[pa.RecordBatch]:
         table = self.tables[number]
-        first = sum(each.ways for each in self.tables[:number])
+        first = self._first_way(number)
         if kind == TRUNCATE:
             yield _block(first % self.places, number, 0, ordinal, _CUT, None)
             return
         if table.is_whole:
-            yield _block(first % self.places, number, 0, ordinal, shape, payload.as_py())
+            yield _block(first % self.places, number, 0, ordinal, shape, payload.to_pybytes())
             return
-        shaped = table.shapes[shape].shaped(decode_rows(payload.as_buffer()))
-        rows = with_kinds(shaped) if needs_old_values(table.context) else writable(table.context, shaped)
+        rows = table.rows(shape, decode_rows(payload))
         ways = table.way_of(rows)
         order = np.argsort(ways, kind="stable")
         found, starts = np.unique(ways[order], return_index=True)
@@ -174,12 +205,51 @@ class BatchJob:
             for batch in batches
             for row in zip(*(batch.column(i) for i in range(1, batch.num_columns)), strict=True)
         )
-        for (number, share), blocks in itertools.groupby(rows, lambda row: (row[0].as_py(), row[1].as_py())):
-            answer = self._answer(self.tables[number], share, blocks)
-            numbers = pa.array([number], pa.int32())
-            yield pa.record_batch({"number": numbers, "answer": pa.array([json.dumps(answer)], pa.string())})
+        for (number, share), mine in itertools.groupby(rows, lambda row: (row[0].as_py(), row[1].as_py())):
+            blocks = (
+                (shape.as_py(), decode_rows(block.as_buffer()) if block.is_valid else None)
+                for _, _, _, shape, block in mine
+            )
+            yield _answer_row(number, self._answer(self.tables[number], share, blocks))
 
-    def _answer(self, table: TableTask, share: int, blocks: Iterator[tuple[Any, ...]]) -> dict[str, object]:
+    # --- without -------------------------------------------------------------------------------------------------
+
+    def write_apart(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Files of all rows of the places whose numbers come."""
+        prepare_worker()
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                for number, table in enumerate(self.tables):
+                    first = self._first_way(number)
+                    ways = [way for way in range(table.ways) if (first + way) % self.places == place]
+                    # Those who hand out buckets know one share of the keys each; all others write what is theirs.
+                    for share in [[way] for way in ways] if table.parts else [ways] if ways else []:
+                        blocks = self._blocks_of(number, share)
+                        yield _answer_row(number, self._answer(table, share[0] if table.parts else 0, blocks))
+
+    def _blocks_of(self, number: int, ways: list[int]) -> Iterator[Block]:
+        """Blocks of a table's rows that go one of those ways."""
+        table = self.tables[number]
+        for chunk in self.chunks:
+            owner, shape = self.chunk_of[chunk.ordinal]
+            if owner != number:
+                continue
+            if chunk.kind == TRUNCATE:
+                yield _CUT, None
+            elif table.is_whole:
+                yield shape, chunk.rows()
+            else:
+                rows = table.rows(shape, chunk.rows())
+                if len(ways) < table.ways:
+                    rows = rows.filter(pa.array(np.isin(table.way_of(rows), ways)))
+                yield _SHAPED, rows
+
+    # --- either way ----------------------------------------------------------------------------------------------
+
+    def _first_way(self, number: int) -> int:
+        return sum(each.ways for each in self.tables[:number])
+
+    def _answer(self, table: TableTask, share: int, blocks: Iterator[Block]) -> dict[str, object]:
         def work(context: TableContext, fileio: FileIO) -> list[CommitMessage]:
             maker = FileMaker(
                 context,
@@ -201,21 +271,31 @@ class BatchJob:
         return answer_of(table.context, table.job, work)
 
 
-def _rows(table: TableTask, context: TableContext, blocks: Iterator[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
-    if not table.is_whole:
-        decoded = (decode_rows(block.as_buffer()) for _, _, _, _, block in blocks)
-        if needs_old_values(context):
-            yield completed(context, list(decoded))
-        else:
-            yield from decoded
-        return
-    pieces: list[Piece] = []
-    for _, _, _, shape, block in blocks:
-        number = shape.as_py()
-        pieces.append(None if number == _CUT else table.shapes[number].shaped(decode_rows(block.as_buffer())))
-    rows = assembled(context, pieces)
-    if rows is not None:
-        yield rows
+def _made(answers: DataFrame) -> dict[int, list[CommitMessage]]:
+    made: dict[int, list[CommitMessage]] = {}
+    for number, answer in answers.collect():
+        made.setdefault(number, []).extend(made_by([answer]))
+    return made
+
+
+def _rows(table: TableTask, context: TableContext, blocks: Iterator[Block]) -> Iterator[pa.RecordBatch]:
+    if table.is_whole:
+        pieces: list[Piece] = [None if rows is None else table.shapes[shape].shaped(rows) for shape, rows in blocks]
+        whole = assembled(context, pieces)
+        if whole is not None:
+            yield whole
+    elif needs_old_values(context):
+        found = [rows for _, rows in blocks if rows is not None and rows.num_rows]
+        if found:
+            yield completed(context, found)
+    else:
+        yield from (rows for _, rows in blocks if rows is not None and rows.num_rows)
+
+
+def _answer_row(number: int, answer: dict[str, object]) -> pa.RecordBatch:
+    return pa.record_batch(
+        {"number": pa.array([number], pa.int32()), "answer": pa.array([json.dumps(answer)], pa.string())}
+    )
 
 
 def _block(place: int, number: int, share: int, ordinal: int, shape: int, block: bytes | None) -> pa.RecordBatch:
@@ -224,4 +304,4 @@ def _block(place: int, number: int, share: int, ordinal: int, shape: int, block:
     return pa.RecordBatch.from_arrays(arrays, schema=_BLOCK_SCHEMA)
 
 
-__all__ = ["BatchJob", "TableTask"]
+__all__ = ["BatchJob", "ChunkPlace", "TableTask"]

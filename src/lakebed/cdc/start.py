@@ -23,9 +23,9 @@ from lakebed.cdc.routing import KEEP_CASE, PatternValue, Routing
 from lakebed.cdc.rules import DELETE_ROWS, SyncRules, type_modes, type_rules
 from lakebed.cdc.schema_sync import FAIL, KEEP, Policies
 from lakebed.cdc.sources import ChangeSource, open_source
-from lakebed.errors import InvalidArgument, LakebedError
+from lakebed.errors import InvalidArgument, LakebedError, Unsupported
 from lakebed.options import check_options
-from lakebed.spark.stream_query import query_id_of, trigger_of
+from lakebed.spark.stream_query import batch_errors, query_id_of, trigger_of
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
@@ -188,7 +188,9 @@ def sync(
         table is not None,
         merge_shards,
     )
+    opened.follow_only(rules.routing.patterns)
     opened.check()
+    _check_session(lake)
     board = ProgressBoard()
     place = os.fspath(checkpoint)
     size = {} if here_bytes is None else {"here_bytes": here_bytes}
@@ -223,6 +225,16 @@ def _opened(
     return open_source(source, **given)
 
 
+def _check_session(lake: Lake) -> None:
+    """A sync decides batch by batch on the driver, in this process; clients of Spark Connect have none."""
+    if type(lake.spark).__module__.startswith("pyspark.sql.connect"):
+        raise Unsupported(
+            "a sync does not run on a session of Spark Connect: its batches would be planned in another process",
+            hint="start it where the driver is, with a classic session: lakebed.connect(warehouse) without `spark`, or "
+            "`lakebed cdc ...`; tables that it keeps can be read from any session",
+        )
+
+
 def _former_user(lake: Lake, checkpoint: str) -> str:
     """The commit user of the sync that the checkpoint belongs to; empty if it is a new one."""
     local = Path(checkpoint.removeprefix("file://").removeprefix("file:"))
@@ -245,7 +257,8 @@ def _start(
     stream = source.stream(lake.spark)
 
     def process(batch: Any, batch_id: int) -> None:
-        pipeline.process(source.envelopes(batch), batch_id)
+        with batch_errors(batch_id):
+            pipeline.process(source.envelopes(batch), batch_id)
 
     writer = stream.writeStream.option("checkpointLocation", checkpoint).foreachBatch(process)
     if query_name is not None:

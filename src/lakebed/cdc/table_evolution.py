@@ -19,6 +19,7 @@ from lakebed.cdc.rows import RowShape
 from lakebed.cdc.rules import SyncRules
 from lakebed.cdc.schema_sync import IGNORE, SchemaStep, plan_step
 from lakebed.cdc.target_tables import added_types
+from lakebed.cdc.type_evolution import evolved
 from lakebed.errors import CommitConflict
 from lakebed.options import CDC_UPDATE_AS, LAKEBED_CDC_BACKFILL, LAKEBED_CDC_COLUMNS, Options
 from lakebed.schema.changes import AddColumn, SchemaChange, SetOption, apply_changes
@@ -44,24 +45,38 @@ class EvolvedTable:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One description in its turn, and which columns the log has named up to then."""
+    """One description in its turn."""
 
     source: SourceName
     description: Description
     fields: dict[str, int]
-    named: frozenset[str]
+    known: frozenset[int]
+    """Fields that the log has named up to then."""
 
 
 def evolve(
     table: Table, target: Target, chunks: Sequence[Chunk], rules: SyncRules, user: str, identifier: int
 ) -> EvolvedTable:
-    """Changes the table's columns as the chunks, in their order, ask for."""
+    """Changes the table's columns as the chunks, in their order, ask for.
+
+    A commit that is repeated after its changes were made begins where it began the first time: what its first rows
+    were called may mean something else by now.
+    """
+    made = TableLinks.from_text(table.schema.options.get(LAKEBED_CDC_COLUMNS.key), user)
+    before = made.schema_before(identifier)
+    if before is not None:
+        schemas = table.plan_write(user, identifier)[0].schemas
+        plan = _Plan(table, target, rules, user, identifier, schemas.get(before))
+        for chunk in chunks:
+            plan.take(chunk)
+        if plan.is_carried_out():
+            return plan.result(made)
     for _ in range(_MOST_ATTEMPTS):
-        plan = _Plan(table, target, rules, user, identifier)
+        plan = _Plan(table, target, rules, user, identifier, table.schema)
         for chunk in chunks:
             plan.take(chunk)
         if plan.carry_out():
-            return plan.result()
+            return plan.result(plan.links)
     raise CommitConflict(
         f"table `{target}`: its columns are being changed by others all the time", hint="start the sync again"
     )
@@ -70,19 +85,21 @@ def evolve(
 class _Plan:
     """All steps of a batch for one table."""
 
-    def __init__(self, table: Table, target: Target, rules: SyncRules, user: str, identifier: int) -> None:
+    def __init__(
+        self, table: Table, target: Target, rules: SyncRules, user: str, identifier: int, base: TableSchema
+    ) -> None:
         self._table = table
         self._target = target
         self._rules = rules
         self._identifier = identifier
-        self._base = table.schema
-        self._schema = self._base
+        self._base = self._schema = base
         stored = self._base.options.get(LAKEBED_CDC_COLUMNS.key)
         self._stored_text = stored
         self._links = self._base_links = TableLinks.from_text(stored, user)
         self._changes: list[SchemaChange] = []
         self._added: dict[int, str] = {}
         self._named: dict[SourceName, frozenset[str]] = {}
+        self._known: dict[SourceName, frozenset[int]] = {}
         self._latest: dict[SourceName, tuple[str, str, int]] = {}
         self._steps: list[_Step] = []
         self._shapes: list[tuple[SourceName, str]] = []
@@ -103,7 +120,10 @@ class _Plan:
         Sources that look at their catalogue now and then may tell late what they saw. If the columns have really
         become what they were, the next row says so too.
         """
-        shape = shape_text(Description.from_text(chunk.columns))
+        description = Description.from_text(chunk.columns)
+        if description.changes is not None:
+            return False
+        shape = shape_text(description)
         seen = [each for source, each in self._shapes if source == chunk.name]
         if not seen or shape == seen[-1]:
             return False
@@ -133,12 +153,14 @@ class _Plan:
         self._changes += step.changes
         self._added |= step.added
         self._links = self._links.with_links(chunk.name, step.links)
-        self._shapes.append((chunk.name, shape_text(description)))
+        if description.changes is None:
+            self._shapes.append((chunk.name, shape_text(description)))
+        known = self._known.get(chunk.name, frozenset())
         if chunk.phase == STREAM:
-            named |= set(step.keys.values())
-            self._named[chunk.name] = named
+            self._named[chunk.name] = named | set(step.keys.values())
+            known = self._known[chunk.name] = known | set(step.fields.values())
         self._latest[chunk.name] = (chunk.columns, chunk.phase, len(self._steps))
-        self._steps.append(_Step(chunk.name, description, dict(step.fields), named))
+        self._steps.append(_Step(chunk.name, description, dict(step.fields), known))
 
     def _add_own_columns(self, source: SourceTable) -> None:
         """Computed and metadata columns of a table that was there before the sync."""
@@ -151,22 +173,34 @@ class _Plan:
                 self._schema = replace(changed, id=self._schema.id)
                 self._changes.append(change)
 
+    def is_carried_out(self) -> bool:
+        """Whether the table has all that the plan asks for: columns that are missing were there, and were dropped."""
+        now = {field.id: field for field in self._table.schema.fields}
+        before = {field.id for field in self._base.fields}
+        for planned in self._schema.fields:
+            have = now.get(planned.id)
+            if have is None and planned.id in before:
+                continue
+            if have is None or evolved(have.type, with_nullable(planned.type, have.type.nullable)) != have.type:
+                return False
+        return True
+
     def carry_out(self) -> bool:
         """Makes the changes; False if the table's columns have changed meanwhile, and all is to be planned anew."""
         changes = list(self._changes)
         for source, shape in dict(self._shapes).items():
             last = self._base_links.shape(source).after_commit(self._identifier, shape)
             self._links = self._links.with_shape(source, last)
-        text = self._links.to_text()
-        if text != self._stored_text:
-            changes.append(SetOption(LAKEBED_CDC_COLUMNS.key, text))
+        is_linked_anew = self._links.to_text() != self._stored_text
         backfill = self._backfill()
         if backfill is not None:
             changes.append(SetOption(LAKEBED_CDC_BACKFILL.key, backfill))
-        if not changes:
+        if not changes and not is_linked_anew:
             return True
         if self._table.schema.id != self._base.id:
             return False
+        text = replace(self._links, altered=(self._identifier, self._base.id)).to_text()
+        changes.append(SetOption(LAKEBED_CDC_COLUMNS.key, text))
         self._table.alter(*changes)
         now = self._table.schema
         return _columns(now) == _columns(self._schema)
@@ -180,9 +214,14 @@ class _Plan:
         waiting = json.loads(self._base.options.get(LAKEBED_CDC_BACKFILL.key) or "{}")
         return json.dumps(waiting | added, ensure_ascii=False)
 
-    def result(self) -> EvolvedTable:
-        """The shapes, under the columns that the table has now."""
-        schema = self._table.schema
+    @property
+    def links(self) -> TableLinks:
+        """The links after all steps."""
+        return self._links
+
+    def result(self, links: TableLinks) -> EvolvedTable:
+        """The shapes, under the columns and links that the table has now."""
+        schema, self._links = self._table.schema, links
         shapes = tuple(self._shape(step, schema) for step in self._steps)
         return EvolvedTable(shapes, self._shape_of, len(self._changes))
 
@@ -213,10 +252,10 @@ class _Plan:
         links: Links = self._links.of(step.source)
         return {
             link.field_id: link.default
-            for key, link in links.items()
+            for link in links.values()
             if link.default is not None
             and link.field_id not in columns
-            and key not in step.named
+            and link.field_id not in step.known
             and not link.is_streamed_before(self._identifier)
         }
 
@@ -225,7 +264,7 @@ class _Plan:
         rules = self._rules
         fixed = {rules.name(name) for name in step.description.primary_key}
         fixed |= {each.name for each in rules.computed if each.column is None or rules.name(each.column) in fixed}
-        fixed |= {each.name for each in rules.metadata if each.kind != "op_ts"}
+        fixed |= {each.name for each in rules.metadata if each.is_fixed}
         return not set(schema.primary_keys) <= fixed
 
 

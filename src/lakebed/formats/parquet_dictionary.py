@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 from lakebed.formats.parquet_schema import leaf_columns
 
 _SAMPLE_ROWS = 32 * 1024
+_SAMPLE_SHARE = 8
+"""One row in so many is looked at: to count different values takes longer than to write them, once they are many."""
 _MIN_ROWS = 4 * 1024
 """Too few rows to judge, and too few for it to matter."""
 
@@ -21,12 +23,13 @@ _MAX_INTEGER_DIGITS = 18
 """Decimals of more digits are byte arrays in Parquet."""
 
 _UNIQUE_SHARE = 0.9
-"""With the sample size above this means about 160000 different values: more than a dictionary page holds."""
+"""With the largest sample this means about 160000 different values: more than a dictionary page holds. With a smaller
+one, that a value of the file comes less than twice."""
 
 
 def dictionary_columns(rows: pa.Table) -> list[str]:
     """Paths of the leaf columns to encode with a dictionary, judged by the first rows."""
-    sample = rows.slice(0, _SAMPLE_ROWS)
+    sample = rows.slice(0, max(_MIN_ROWS, min(_SAMPLE_ROWS, rows.num_rows // _SAMPLE_SHARE)))
     repeating = [field for column, field in zip(sample.columns, rows.schema, strict=True) if _repeats(column)]
     return [path for path, arrow in leaf_columns(pa.schema(repeating)) if not _is_long_decimal(arrow)]
 

@@ -41,7 +41,8 @@ class Replica:
 
     def _describe(self, name: str, description: Description) -> None:
         before = self.descriptions.get(name)
-        self.descriptions[name] = description
+        if description.changes is None or before is None:
+            self.descriptions[name] = description
         if before is None:
             return
         for column in description.columns:

@@ -212,7 +212,7 @@ def test_columns_that_are_added_with_the_current_time(db: Database, follower: Fo
     (task,) = follower.reader.partitions(start, end)
     (chunk,) = chunks_of(list(follower.reader.read(task)))
     assert chunk.kind == SCHEMA
-    assert [column.default for column in Description.from_text(chunk.columns).columns[1:]] == [a, b, c]
+    assert [column.default for column in Description.from_text(chunk.columns).columns] == [a, b, c]
 
 
 def test_rows_from_before_a_change_keep_their_columns(db: Database, follower: Follower) -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from pymysql.err import Error
+from tests.cdc.application import Application
 
 import lakebed
 from lakebed.cdc.sources.mysql.follow import Follow, any_of
@@ -27,9 +24,6 @@ from lakebed.testing.mariadb_server import PASSWORD, USER, MariaDbServer, mariad
 from .conftest import Database
 from .replica import Follower
 from .test_following import TABLES, _assert_equal, _prepare, _transaction
-
-ROOT = Path(__file__).parents[3]
-_START_S = 300.0
 
 
 @pytest.fixture
@@ -130,54 +124,14 @@ def _kill_application(db: Database, place: Path, kills: int) -> None:
         "copy_chunk_rows": 100,
         "copy_chunks_per_batch": 2,
     }
+    conf = {"bucket": "1"}
+    application = Application(
+        place, {"source": "mysql", "database": "shop", "source_options": settings, "table_conf": conf}
+    )
     with _writing(db, 1, 0.005):
         for _ in range(kills):
-            _run_until_death(place, settings, rng.randrange(12), rng.uniform(0.0, 0.5))
-    _catch_up(db, place, settings)
-
-
-def _application(place: Path, settings: dict[str, object]) -> subprocess.Popen[str]:
-    with (place / "errors").open("w") as errors:
-        return subprocess.Popen(
-            [sys.executable, "-m", "tests.cdc.mysql.sync_worker", os.fspath(place), json.dumps(settings)],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            start_new_session=True,
-        )
-
-
-def _run_until_death(place: Path, settings: dict[str, object], steps: int, moment_s: float) -> None:
-    """Starts the application and kills it with its JVM and its workers, a moment after so many steps of its batches."""
-    with _application(place, settings) as application:
-        assert application.stdout is not None
-        try:
-            while (line := application.stdout.readline()) and "started" not in line:
-                pass
-            for _ in range(steps):
-                line = line and application.stdout.readline()
-            assert line, (place / "errors").read_text()[-3000:]
-            time.sleep(moment_s)
-            assert application.poll() is None, (place / "errors").read_text()[-3000:]
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(application.pid, signal.SIGKILL)
-
-
-def _catch_up(db: Database, place: Path, settings: dict[str, object]) -> None:
-    """Runs the application until the lake equals the database, which is at rest."""
-    with _application(place, settings) as application:
-        try:
-            deadline = time.monotonic() + _START_S
-            while (differing := _differing(db, place)) and time.monotonic() < deadline:
-                assert application.poll() is None, (place / "errors").read_text()[-3000:]
-                time.sleep(1)
-            assert not differing
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(application.pid, signal.SIGKILL)
+            application.run_until_death(rng, most_steps=12, most_s=0.5)
+    application.run_until(lambda: _differing(db, place))
 
 
 def _differing(db: Database, place: Path) -> list[str]:

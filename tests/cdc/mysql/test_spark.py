@@ -43,6 +43,7 @@ def _assert_equal(db: Database, lake: lakebed.Lake) -> None:
         assert sorted(map(repr, rows)) == sorted(map(repr, expected)), table
 
 
+@pytest.mark.nightly
 def test_a_database_into_the_lake(db: Database, spark: Any, tmp_path: Path) -> None:
     """Copy, changes, an added column with a default, a truncated table: the lake equals the database every time."""
     lake = lakebed.connect(tmp_path / "warehouse", spark=spark)

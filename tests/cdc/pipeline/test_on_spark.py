@@ -14,7 +14,7 @@ import pytest
 import lakebed
 import lakebed.cdc
 from lakebed.cdc import backfill
-from lakebed.errors import InvalidArgument, InvalidData, NotFound
+from lakebed.errors import InvalidArgument, InvalidData, NotFound, Unsupported
 from lakebed.options import LAKEBED_CDC_BACKFILL
 from lakebed.schema.changes import AddColumn, SetOption
 
@@ -106,6 +106,19 @@ def test_a_message_that_is_none_stops_the_sync_with_our_error(files: Files) -> N
     assert "Traceback" not in str(caught.value)
 
 
+def test_a_session_of_spark_connect_is_refused(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said before anything is made: batches are planned in the driver's process, which a client has not."""
+
+    class Client:
+        """Looks like a session of Spark Connect."""
+
+    Client.__module__ = "pyspark.sql.connect.session"
+    monkeypatch.setattr(type(files.lake), "spark", Client())
+    with pytest.raises(Unsupported, match="Spark Connect"):
+        files.sync()
+    assert not (files.place / "checkpoint").exists()
+
+
 def test_wrong_arguments_are_refused_before_anything_is_made(files: Files) -> None:
     """Nothing is created by a call that can not work."""
     with pytest.raises(InvalidArgument, match="computed column"):
@@ -153,9 +166,14 @@ class Kafka:
             self._producer.produce(topic, value=None if body is None else body.encode(), key=key)
         self._producer.flush(10)
 
+    def send_bytes(self, topic: str, *bodies: bytes) -> None:
+        for body in bodies:
+            self._producer.produce(topic, value=body)
+        self._producer.flush(10)
+
 
 def test_topics_become_tables(spark: Any, tmp_path: Path) -> None:
-    """Changes of all partitions arrive, batch by batch, and a restart goes on after them; tombstones are nothing."""
+    """Changes of all partitions arrive once, with their places; tombstones are nothing, and what is bad is counted."""
     kafka = Kafka()
     lake = lakebed.connect(tmp_path / "warehouse", spark=spark)
     options = {
@@ -163,16 +181,35 @@ def test_topics_become_tables(spark: Any, tmp_path: Path) -> None:
         "topics": ["shop"],
         "format": "maxwell-json",
         "messages_per_batch": 20,
+        "skip_corrupt_records": True,
     }
 
-    def sync() -> None:
+    def sync() -> lakebed.cdc.SyncProgress:
         run = lakebed.cdc.sync(
-            lake, "kafka", "lk", source_options=options, checkpoint=tmp_path / "cp", trigger={"availableNow": True}
+            lake,
+            "kafka",
+            "lk",
+            source_options=options,
+            checkpoint=tmp_path / "cp",
+            trigger={"availableNow": True},
+            metadata_columns=["topic", "partition", "offset", "timestamp", "timestamp_type", "key"],
+            metadata_column_prefix="k_",
         )
         assert run.wait(180)
+        return run.progress
 
     kafka.send("shop", *(message("insert", {"id": str(i), "v": "a"}) for i in range(50)), None)
-    sync()
+    kafka.send_bytes("shop", b"{broken", b"\xff\xfe")
+    progress = sync()
+    assert (progress.rows, progress.skipped_records) == (50, 2)
+    assert "can not be read" in progress.skipped_why
+    first = lake.table("lk.t").to_arrow()
+    assert set(first["k_topic"].to_pylist()) == {"shop"}
+    assert first["k_key"].to_pylist() == first["id"].to_pylist()
+    places = set(zip(first["k_partition"].to_pylist(), first["k_offset"].to_pylist(), strict=True))
+    assert len(places) == 50
+    assert set(first["k_timestamp_type"].to_pylist()) == {"CreateTime"}
+    assert all(moment.year > 2000 for moment in first["k_timestamp"].to_pylist())
     kafka.send("shop", *(message("update", {"id": str(i), "v": "b"}, {"v": "a"}) for i in range(25)))
     kafka.send("shop", *(message("delete", {"id": str(i), "v": "a"}) for i in range(25, 30)))
     sync()

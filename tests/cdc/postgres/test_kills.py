@@ -5,12 +5,8 @@ A ledger that only grows shows duplicates, which tables with keys would hide: an
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -21,6 +17,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.cdc.application import Application
 from tests.cdc.conftest import VERSIONS
 from tests.cdc.postgres.following import Follower, database_rows
 
@@ -31,9 +28,7 @@ from lakebed.testing.followed_rows import plain_values
 from lakebed.testing.postgres_server import PostgresServer
 from lakebed.testing.postgres_workload import RandomWorkload
 
-ROOT = Path(__file__).parents[3]
 KILLS = int(os.environ.get("LAKEBED_TEST_KILLS", "30"))
-_START_S = 600.0
 LEDGER = "CREATE TABLE ledger (id bigserial PRIMARY KEY, note text)"
 
 
@@ -132,59 +127,14 @@ def test_the_application_dies_often(tmp_path: Path, mode: str) -> None:
             "copy_chunks_per_batch": 2,
             "heartbeat_ms": 1000,
         }
+        conf = {"bucket": "1", "changelog-producer": "input"}
+        arguments = {"source": "postgres", "database": "shop", "source_options": given, "table_conf": conf}
+        application = Application(tmp_path, arguments)
         with _writing(server, 1, 0.02):
             for _ in range(KILLS):
-                _run_until_death(tmp_path, given, rng)
-        _catch_up(PostgresSettings.of(**given), tmp_path, given)
+                application.run_until_death(rng)
+        application.run_until(lambda: _differing(PostgresSettings.of(**given), tmp_path))
         _assert_once(server, tmp_path)
-
-
-def _application(place: Path, given: dict[str, Any]) -> subprocess.Popen[str]:
-    with (place / "errors").open("w") as errors:
-        return subprocess.Popen(
-            [sys.executable, "-m", "tests.cdc.postgres.sync_worker", os.fspath(place), json.dumps(given)],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            start_new_session=True,
-        )
-
-
-def _run_until_death(place: Path, given: dict[str, Any], rng: random.Random) -> None:
-    """Kills the application with its JVM and workers, a while after its stream began or at some step of a batch."""
-    with _application(place, given) as application:
-        assert application.stdout is not None
-        try:
-            while (line := application.stdout.readline()) and "started" not in line:
-                pass
-            assert line, (place / "errors").read_text()[-3000:]
-            if rng.random() < 0.3:
-                time.sleep(rng.uniform(0.0, 5.0))
-            else:
-                for _ in range(rng.randint(1, 30)):
-                    line = application.stdout.readline()
-                    assert line, (place / "errors").read_text()[-3000:]
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(application.pid, signal.SIGKILL)
-
-
-def _catch_up(settings: PostgresSettings, place: Path, given: dict[str, Any]) -> None:
-    """Runs the application until the lake equals the database, which is at rest."""
-    with _application(place, given) as application:
-        try:
-            drain = threading.Thread(target=lambda: list(application.stdout or []), daemon=True)
-            drain.start()
-            deadline = time.monotonic() + _START_S
-            while (differing := _differing(settings, place)) and time.monotonic() < deadline:
-                assert application.poll() is None, (place / "errors").read_text()[-3000:]
-                time.sleep(1)
-            assert not differing
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(application.pid, signal.SIGKILL)
 
 
 def _differing(settings: PostgresSettings, place: Path) -> list[str]:

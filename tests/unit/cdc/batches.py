@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -112,7 +112,7 @@ class LocalBatch:
 
     def run(self, job: BatchJob) -> dict[int, list[CommitMessage]]:
         """Both steps of a job, with what the shuffle between them does."""
-        rows = chunks_to_arrow(self._chunks).select(["ordinal", "kind", "payload"])
+        rows = chunks_to_arrow(self._chunks).select(["ordinal", "kind", "payload", "place"])
         blocks = list(job.split([rows]))
         made: dict[int, list[CommitMessage]] = {}
         if not blocks:
@@ -121,12 +121,23 @@ class LocalBatch:
         for place in sorted(set(table["place"].to_pylist())):
             mine = table.filter(pa.compute.equal(table["place"], place))
             ordered = mine.sort_by([(name, "ascending") for name in ("number", "share", "ordinal")])
-            for answer in job.write(ordered.to_batches()):
-                for number, text in zip(*(column.to_pylist() for column in answer.columns), strict=True):
-                    body = json.loads(text)
-                    assert "error" not in body, body
-                    made.setdefault(number, []).extend(CommitMessage.from_json(each) for each in body["messages"])
+            _take(job.write(ordered.to_batches()), made)
         return made
+
+    def run_apart(self, job: BatchJob) -> dict[int, list[CommitMessage]]:
+        """What each place makes of the chunks that the job knows."""
+        made: dict[int, list[CommitMessage]] = {}
+        for place in range(job.places):
+            _take(job.write_apart([pa.record_batch({"id": pa.array([place])})]), made)
+        return made
+
+
+def _take(answers: Iterable[pa.RecordBatch], made: dict[int, list[CommitMessage]]) -> None:
+    for answer in answers:
+        for number, text in zip(*(column.to_pylist() for column in answer.columns), strict=True):
+            body = json.loads(text)
+            assert "error" not in body, body
+            made.setdefault(number, []).extend(CommitMessage.from_json(each) for each in body["messages"])
 
 
 __all__ = ["SOURCE", "UNCHANGED", "ChunkMaker", "LocalBatch", "description"]

@@ -11,7 +11,7 @@ from tests.unit.cdc.batches import SOURCE, ChunkMaker, LocalBatch, description
 
 import lakebed
 from lakebed.cdc.computed_columns import ComputedColumn
-from lakebed.cdc.envelope import COPY, Chunk, Description, SourceColumn, SourceName, SourceTable
+from lakebed.cdc.envelope import COPY, SKIPPED, STREAM, Chunk, Description, SourceColumn, SourceName, SourceTable
 from lakebed.cdc.metadata_columns import metadata_columns
 from lakebed.cdc.pipeline import Pipeline
 from lakebed.cdc.position import POSITION
@@ -21,6 +21,7 @@ from lakebed.cdc.rules import SyncRules
 from lakebed.cdc.schema_sync import Policies
 from lakebed.errors import InvalidArgument, InvalidData, InvalidSchema
 from lakebed.schema.changes import RemoveOption
+from lakebed.types.logical import INT, STRING, parse_type
 
 PLAIN = description({"id": "INT NOT NULL", "v": "STRING"})
 
@@ -171,6 +172,36 @@ def test_a_crash_after_any_step_loses_and_doubles_nothing(lab: Lab, step: str, h
     for name in ("orders", "lines"):
         own = [each for each in lab.lake.table(f"lk.{name}").snapshots() if each.commit_user == "user"]
         assert [each.commit_identifier for each in own if each.commit_kind == "APPEND"] == [1, 2]
+
+
+@pytest.mark.parametrize("told_again", [True, False])
+def test_a_batch_that_is_repeated_begins_with_the_columns_it_began_with(lab: Lab, told_again: bool) -> None:
+    """A column was dropped and another added under its name, and the batch died: its old rows are still understood.
+
+    What a look at the catalogue has told may be missing the second time; rows from before still get the default.
+    """
+    old = Description((SourceColumn("id", parse_type("INT NOT NULL"), id=1), SourceColumn("v", INT, id=2)), ("id",))
+    added = SourceColumn("v", STRING, None, "new", 3)
+    new = Description((old.columns[0], added), ("id",))
+    pipeline = lab.pipeline(policies=Policies(drop="follow"))
+    lab.apply(pipeline, lab.makes.rows(old, ("+I", 1, 10)))
+    rows, notice = lab.makes.rows(old, ("+I", 2, 20)), lab.makes.schema(new)
+    lab.crash_at = "write"
+    with pytest.raises(RuntimeError):
+        lab.apply(pipeline, rows, notice)
+    lab.apply(pipeline, *([rows, notice] if told_again else [rows]), again=True)
+    assert lab.rows() == [(1, "new"), (2, "new")]
+    lab.apply(pipeline, lab.makes.rows(new, ("+I", 3, None)))
+    assert lab.rows() == [(1, "new"), (2, "new"), (3, None)]
+
+
+def test_messages_that_were_left_out_are_counted(lab: Lab) -> None:
+    """A chunk that tells of them makes no table and shows in the progress."""
+    why = '{"count": 2, "why": "broken"}'
+    skipped = Chunk(100, SourceName("", "", ""), SKIPPED, why, STREAM)
+    lab.apply(lab.pipeline(), lab.makes.rows(PLAIN, ("+I", 1, "a")), skipped)
+    assert (lab.board.now.skipped_records, lab.board.now.skipped_why) == (2, "broken")
+    assert lab.lake.tables("lk") == ["orders"]
 
 
 def test_the_position_stands_in_the_snapshot(lab: Lab) -> None:

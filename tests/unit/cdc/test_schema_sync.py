@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from lakebed.cdc.column_links import ColumnLink, TableLinks
-from lakebed.cdc.envelope import COPY, STREAM, Description, SourceColumn, SourceName
+from lakebed.cdc.envelope import COPY, STREAM, Description, NameChanges, SourceColumn, SourceName
 from lakebed.cdc.schema_sync import Policies, SchemaStep, plan_step
 from lakebed.errors import InvalidArgument, InvalidSchema
 from lakebed.schema.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
@@ -225,3 +226,52 @@ def test_links_survive_as_text_and_forget_the_log_of_another_sync() -> None:
     assert TableLinks.from_text(links.to_text(), "me") == links
     other = TableLinks.from_text(links.to_text(), "you").of(name)
     assert other["3"] == ColumnLink(2, "7", None, ("old",))
+
+
+FOLLOWS = Policies(rename="follow", drop="follow")
+BY_NAME = {"=id": ColumnLink(0, streamed_in=1), "=v": ColumnLink(1, streamed_in=1), "=w": ColumnLink(2, streamed_in=1)}
+NAMED = schema_of(id="INT NOT NULL", v="INT", w="STRING")
+
+
+def statement(*columns: tuple[Any, ...], **changes: Any) -> Description:
+    return replace(told(*columns), changes=NameChanges(**changes))
+
+
+def test_a_statement_exchanges_names() -> None:
+    """Columns that have only names keep their values when a statement says what was renamed."""
+    found = step(statement(renamed=(("v", "w"), ("w", "v"))), FOLLOWS, schema=NAMED, links=BY_NAME)
+    assert columns_of(found) == {"id": "INT NOT NULL", "w": "INT", "v": "STRING"}
+    assert {key: link.field_id for key, link in found.links.items()} == {"=id": 0, "=w": 1, "=v": 2}
+
+
+def test_a_statement_speaks_only_of_what_it_names() -> None:
+    """Columns that a statement does not name are not gone; one that is dropped and added again is another one."""
+    found = step(statement(("v", "STRING"), dropped=("V",)), FOLLOWS, schema=NAMED, links=BY_NAME)
+    assert columns_of(found) == {"id": "INT NOT NULL", "w": "STRING", "v": "STRING"}
+    assert found.fields == {"v": 3}
+
+
+@pytest.mark.parametrize("policy", ["keep", "fail"])
+def test_names_go_by_policy(policy: str) -> None:
+    """`keep` makes a new column beside the old one, `fail` stops."""
+    description = statement(("x", "INT"), renamed=(("v", "x"),))
+    if policy == "fail":
+        with pytest.raises(InvalidSchema, match="is called `x`"):
+            step(description, Policies(rename=policy), schema=NAMED, links=BY_NAME)
+    else:
+        found = step(description, Policies(rename=policy), schema=NAMED, links=BY_NAME)
+        assert columns_of(found) == {"id": "INT NOT NULL", "v": "INT", "w": "STRING", "x": "INT"}
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+def test_another_table_of_the_same_name(by_id: bool) -> None:
+    """Its columns take the places of their namesakes if types allow; the others go, and nothing is mixed up."""
+    columns = [("id", "INT NOT NULL", 101), ("v", "BIGINT", 102), ("w", "INT", 103)]
+    if by_id:
+        links = {str(number): link for number, link in enumerate(BY_NAME.values(), 1)}
+        found = step(told(*columns), FOLLOWS, schema=NAMED, links=links, phase=COPY)
+    else:
+        description = statement(*(column[:2] for column in columns), is_new_table=True)
+        found = step(description, FOLLOWS, schema=NAMED, links=BY_NAME)
+    assert columns_of(found) == {"id": "INT NOT NULL", "v": "BIGINT", "w": "INT"}
+    assert found.fields == {"id": 0, "v": 1, "w": 3}

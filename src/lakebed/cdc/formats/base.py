@@ -18,12 +18,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.cdc.envelope import Chunk
+from lakebed.cdc.envelope import SKIPPED, STREAM, Chunk, SourceName
 from lakebed.errors import InvalidData, MissingDependency
 
 _LONG_NUMBER: Final = r'([^\\:,\[{\s]":\s*)(-?[0-9][0-9.]{15,}(?:[eE][+-]?[0-9]+)?)(\s*[,}\]])'
 """A member whose value is a number with more digits than a double keeps. The quote before the colon can not be that of
 a text's beginning, so texts are never matched inside."""
+
+PLACE: Final = "_place"
+"""A column beside the members of messages: which of those that were read it is."""
+_WHY_CHARACTERS: Final = 300
 
 _LOCAL = threading.local()
 
@@ -38,8 +42,27 @@ class MessageFormat(ABC):
         """Modes of the type mapping."""
 
     @abstractmethod
-    def chunks(self, bodies: pa.Array, ordinal: int) -> list[Chunk]:
-        """The changes of some messages, in their order; chunks are numbered from `ordinal`. NULL is no message."""
+    def chunks(self, bodies: pa.Array, ordinal: int, about: pa.RecordBatch | None = None) -> list[Chunk]:
+        """The changes of some messages, in their order; chunks are numbered from `ordinal`. NULL is no message.
+
+        `about` has a row for each message, whose columns the changes carry on.
+        """
+
+    def readable_chunks(self, bodies: pa.Array, ordinal: int, about: pa.RecordBatch | None = None) -> list[Chunk]:
+        """`chunks`, without the messages that can not be read; a chunk of its own says of each why it is left out."""
+        try:
+            return self.chunks(bodies, ordinal, about)
+        except InvalidData as error:
+            if len(bodies) == 1:
+                why = json.dumps({"count": 1, "why": error.message[:_WHY_CHARACTERS]}, ensure_ascii=False)
+                return [Chunk(ordinal, SourceName("", "", ""), SKIPPED, why, STREAM)]
+        # Halves of halves: one bad message among thousands costs a dozen more readings.
+        middle = len(bodies) // 2
+        found: list[Chunk] = []
+        for start, count in ((0, middle), (middle, len(bodies) - middle)):
+            part = about.slice(start, count) if about is not None else None
+            found += self.readable_chunks(bodies.slice(start, count), ordinal + len(found), part)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +88,11 @@ def grouped(columns: Sequence[pa.Array]) -> list[Group]:
         if len(rows)
     ]
     return sorted(groups, key=lambda group: int(group.rows[0]))
+
+
+def placed(members: pa.Table, bodies: pa.Array) -> pa.Table:
+    """Members of all messages that are none, with their places among all."""
+    return members.append_column(PLACE, pa.array(np.flatnonzero(bodies.is_valid().to_numpy(zero_copy_only=False))))
 
 
 def exact_numbers(bodies: pa.Array) -> pa.Array:
@@ -175,6 +203,7 @@ def _duckdb() -> Any:
 
 
 __all__ = [
+    "PLACE",
     "Group",
     "MessageFormat",
     "column_texts",
@@ -182,6 +211,7 @@ __all__ = [
     "grouped",
     "member_marks",
     "member_names",
+    "placed",
     "query",
     "transformed",
 ]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from lakebed.cdc.envelope import Chunk, Description, SourceColumn, SourceName
 from lakebed.cdc.formats.base import (
+    PLACE,
     Group,
     MessageFormat,
     column_texts,
@@ -19,6 +20,7 @@ from lakebed.cdc.formats.base import (
     grouped,
     member_marks,
     member_names,
+    placed,
     transformed,
 )
 from lakebed.cdc.formats.messages import (
@@ -58,14 +60,14 @@ class CanalJson(MessageFormat):
 
     name = "canal-json"
 
-    def chunks(self, bodies: pa.Array, ordinal: int) -> list[Chunk]:
+    def chunks(self, bodies: pa.Array, ordinal: int, about: pa.RecordBatch | None = None) -> list[Chunk]:
         """The changes; changes of tables (DDL) are left out: columns show with the next row."""
-        members = transformed(exact_numbers(pc.drop_null(bodies)), _SHAPE)
+        members = placed(transformed(exact_numbers(pc.drop_null(bodies)), _SHAPE), bodies)
         members = members.filter(pc.invert(members.column("isDdl").fill_null(False))).combine_chunks()
         found: list[Chunk] = []
         names = ("database", "table", "pkNames", "mysqlType")
         for group in grouped([whole_column(members, name) for name in names]) if members.num_rows else []:
-            found += self._changes(members, group).chunks(ordinal + len(found))
+            found += self._changes(members, group).chunks(ordinal + len(found), about)
         return found
 
     def _changes(self, members: pa.Table, group: Group) -> TableChanges:
@@ -105,6 +107,7 @@ class CanalJson(MessageFormat):
             {each.name: from_text(texts[each.name], each, table) for each in columns},
             {},
             np.zeros(len(actions), np.bool_),
+            whole_column(messages, PLACE).take(pa.array(parents)),
         )
 
     def _old_rows(self, messages: pa.Table, of_message: Actions, parents: npt.NDArray[np.int64]) -> pa.Array:

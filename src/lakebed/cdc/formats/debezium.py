@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from lakebed.cdc.envelope import Chunk, Description, SourceColumn, SourceName
 from lakebed.cdc.formats.base import (
+    PLACE,
     Group,
     MessageFormat,
     column_texts,
@@ -22,6 +23,7 @@ from lakebed.cdc.formats.base import (
     grouped,
     member_marks,
     member_names,
+    placed,
     transformed,
 )
 from lakebed.cdc.formats.connect_types import ConnectColumn, connect_column
@@ -58,15 +60,15 @@ class DebeziumJson(MessageFormat):
 
     name = "debezium-json"
 
-    def chunks(self, bodies: pa.Array, ordinal: int) -> list[Chunk]:
+    def chunks(self, bodies: pa.Array, ordinal: int, about: pa.RecordBatch | None = None) -> list[Chunk]:
         """The changes; messages of schema changes and of transactions are left out."""
-        members = _members(exact_numbers(pc.drop_null(bodies)))
+        members = placed(_members(exact_numbers(pc.drop_null(bodies))), bodies)
         without_rows = pc.and_(pc.is_null(members["op"]), pc.or_(*(pc.is_valid(members[n]) for n in ("ddl", "status"))))
         members = members.filter(pc.invert(without_rows)).combine_chunks()
         found: list[Chunk] = []
         names = ("db", "schema_name", "table", "schema", "pkNames")
         for group in grouped([whole_column(members, name) for name in names]) if members.num_rows else []:
-            found += self._changes(members, group).chunks(ordinal + len(found))
+            found += self._changes(members, group).chunks(ordinal + len(found), about)
         return found
 
     def _changes(self, members: pa.Table, group: Group) -> TableChanges:
@@ -102,6 +104,7 @@ class DebeziumJson(MessageFormat):
             {column.name: column.values(new[column.name]) for column in columns},
             unchanged,
             pc.equal(ops, "r").to_numpy(zero_copy_only=False),
+            whole_column(rows, PLACE),
         )
 
 

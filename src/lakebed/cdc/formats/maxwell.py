@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from lakebed.cdc.envelope import Chunk, Description, SourceColumn, SourceName
 from lakebed.cdc.formats.base import (
+    PLACE,
     Group,
     MessageFormat,
     column_texts,
@@ -17,6 +18,7 @@ from lakebed.cdc.formats.base import (
     grouped,
     member_marks,
     member_names,
+    placed,
     transformed,
 )
 from lakebed.cdc.formats.messages import (
@@ -53,15 +55,15 @@ class MaxwellJson(MessageFormat):
 
     name = "maxwell-json"
 
-    def chunks(self, bodies: pa.Array, ordinal: int) -> list[Chunk]:
+    def chunks(self, bodies: pa.Array, ordinal: int, about: pa.RecordBatch | None = None) -> list[Chunk]:
         """The changes; messages about tables instead of rows are left out."""
-        members = transformed(exact_numbers(pc.drop_null(bodies)), _SHAPE)
+        members = placed(transformed(exact_numbers(pc.drop_null(bodies)), _SHAPE), bodies)
         kinds = members.column("type")
         members = members.filter(pc.invert(pc.is_in(kinds, pa.array(_NO_ROWS)))).combine_chunks()
         found: list[Chunk] = []
         names = ("database", "table", "primary_key_columns")
         for group in grouped([whole_column(members, name) for name in names]) if members.num_rows else []:
-            found += self._changes(members, group).chunks(ordinal + len(found))
+            found += self._changes(members, group).chunks(ordinal + len(found), about)
         return found
 
     def _changes(self, members: pa.Table, group: Group) -> TableChanges:
@@ -87,6 +89,7 @@ class MaxwellJson(MessageFormat):
             after,
             {},
             pc.equal(kinds, "bootstrap-insert").to_numpy(zero_copy_only=False),
+            whole_column(rows, PLACE),
         )
 
 

@@ -45,10 +45,12 @@ class TableChanges:
     unchanged: Mapping[str, pa.Array]
     """Columns of `after` whose value was not sent, and where."""
     is_copied: npt.NDArray[np.bool_]
+    places: pa.Array
+    """The message of each change, by its place among all that were read."""
 
-    def chunks(self, first: int) -> Iterator[Chunk]:
-        """The chunks, numbered from `first`."""
-        rows = self._rows()
+    def chunks(self, first: int, about: pa.RecordBatch | None = None) -> Iterator[Chunk]:
+        """The chunks, numbered from `first`. `about` tells something of each message."""
+        rows = self._rows(about)
         text = self.description.to_text()
         phase = COPY if bool(np.all(self.is_copied)) else STREAM
         number = start = 0
@@ -60,7 +62,7 @@ class TableChanges:
             yield Chunk(first + number, self.source, ROWS, text, phase, encode_rows(rows.slice(start, end - start)))
             number, start = number + 1, end
 
-    def _rows(self) -> pa.RecordBatch:
+    def _rows(self, about: pa.RecordBatch | None) -> pa.RecordBatch:
         """An update is two rows, the old one first."""
         count = len(self.actions)
         is_update = self.actions == UPDATE
@@ -80,7 +82,11 @@ class TableChanges:
         }
         marks = {name: pc.and_(mark.take(pa.array(places)), pa.array(~is_old)) for name, mark in self.unchanged.items()}
         times = pa.array(np.where(self.is_copied, 0, self.times_ms)[places]).cast(pa.timestamp("ms", tz="UTC"))
-        return payload_rows(kinds, times, columns, marks)
+        told = {}
+        if about is not None:
+            of_rows = self.places.take(pa.array(places))
+            told = {name: about.column(name).take(of_rows) for name in about.schema.names}
+        return payload_rows(kinds, times, columns, marks, told)
 
 
 def overlaid(old: pa.Array, new: pa.Array, is_given: pa.Array | None) -> pa.Array:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from lakebed.cdc.envelope import SourceTable
+from lakebed.cdc.routing import TablePatterns
+from lakebed.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +29,15 @@ class SourceProgress:
     lag_bytes: int | None = None
     copied_rows: int | None = None
     rows_to_copy: int | None = None
+
+
+def truth(name: str, value: bool | str) -> bool:
+    """A setting that is on or off; from a command line it comes as text."""
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() not in ("true", "false"):
+        raise InvalidArgument(f"`{name}` is `{value}`", hint="give true or false")
+    return str(value).lower() == "true"
 
 
 class ChangeSource(ABC):
@@ -45,6 +56,9 @@ class ChangeSource(ABC):
     @abstractmethod
     def tables(self) -> list[SourceTable]:
         """The tables that can be followed now. May be empty where tables show only with their first change."""
+
+    def follow_only(self, patterns: TablePatterns) -> None:  # noqa: B027 - messages come whether wanted or not
+        """Told before `check`: what else is not wanted, beyond what the source itself was told."""
 
     def prepare(self) -> None:  # noqa: B027 - many sources need nothing
         """Makes what the source needs, such as a replication slot, once all is checked. May be called again."""
@@ -83,4 +97,4 @@ class ChangeSource(ABC):
         return f"<{type(self).__name__}>"  # never what it was made with: that may hold a password
 
 
-__all__ = ["ChangeSource", "SourceProgress"]
+__all__ = ["ChangeSource", "SourceProgress", "truth"]

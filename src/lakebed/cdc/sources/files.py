@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from lakebed.cdc.envelope import ENVELOPE_DDL, SourceTable, chunks_to_arrow
 from lakebed.cdc.formats import message_format
 from lakebed.cdc.rules import type_modes
-from lakebed.cdc.sources.base import ChangeSource
+from lakebed.cdc.sources.base import ChangeSource, truth
 from lakebed.errors import InvalidArgument, NotFound
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ _BLOCK_MESSAGES: Final = 16_384
 
 
 class FilesSource(ChangeSource):
-    """Files of JSON lines in a directory."""
+    """Files of JSON lines in a directory. With `skip_corrupt_records` lines that can not be read are left out,
+    counted and told in the progress."""
 
     name = "files"
 
@@ -42,12 +43,14 @@ class FilesSource(ChangeSource):
         files_per_batch: int | None = None,
         type_mapping: Collection[str] = (),
         name_pattern: str = "*.json*",
+        skip_corrupt_records: bool | str = False,
     ) -> None:
         self._path = os.fspath(path)
         self._modes = type_modes(type_mapping)
         self._format = message_format(format, self._modes).name
         self._files_per_batch = files_per_batch
         self._pattern = name_pattern
+        self._skips = truth("skip_corrupt_records", skip_corrupt_records)
         if files_per_batch is not None and files_per_batch < 1:
             raise InvalidArgument(f"files_per_batch is {files_per_batch}", hint="pass a number from 1, or leave it out")
 
@@ -71,22 +74,25 @@ class FilesSource(ChangeSource):
         """Files by their time and name; messages by their line."""
         rows = batch.select("path", "modificationTime").collect()
         order = {row[0]: number for number, row in enumerate(sorted(rows, key=lambda row: (row[1], row[0])))}
-        return batch.select("path", "content").mapInArrow(_reader(order, self._format, self._modes), ENVELOPE_DDL)
+        return batch.select("path", "content").mapInArrow(
+            _reader(order, self._format, self._modes, self._skips), ENVELOPE_DDL
+        )
 
     def __repr__(self) -> str:
         return f"<FilesSource {self._path}>"
 
 
 def _reader(
-    order: dict[str, int], name: str, modes: Collection[str]
+    order: dict[str, int], name: str, modes: Collection[str], skips: bool
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         form = message_format(name, modes)
+        chunks_of = form.readable_chunks if skips else form.chunks
         for batch in batches:
             for path, content in zip(batch.column(0), batch.column(1), strict=True):
                 ordinal = order[path.as_py()] * _MOST_CHUNKS
                 for block in message_blocks(content):
-                    chunks = form.chunks(block, ordinal)
+                    chunks = chunks_of(block, ordinal)
                     ordinal += len(chunks)
                     yield chunks_to_arrow(chunks)
 

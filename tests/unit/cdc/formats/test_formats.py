@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakebed.cdc.envelope import COPY, KIND, MOST_ROWS, OP_TS, UNCHANGED, Chunk, Description
+from lakebed.cdc.envelope import ABOUT, COPY, KIND, MOST_ROWS, OP_TS, ROWS, SKIPPED, UNCHANGED, Chunk, Description
 from lakebed.cdc.formats import message_format
 from lakebed.errors import InvalidArgument, InvalidData
 from lakebed.types.row_kind import TEXTS
@@ -267,3 +267,36 @@ def test_both_rows_of_an_update_are_in_one_chunk() -> None:
     kinds = [chunk.rows().column(0).to_pylist() for chunk in found]
     assert kinds[1][0] == 1
     assert sum(map(len, kinds)) == 1 + 2 * len(updates)
+
+
+_TWO_ROWS = canal("INSERT", [{"id": "1", "v": "a"}, {"id": "2", "v": "b"}])
+
+
+@pytest.mark.parametrize(
+    ("form", "messages", "expected"),
+    [
+        ("maxwell-json", [maxwell("insert", {"id": 1}), None, maxwell("update", {"id": 1}, {"id": 2})], [0, 2, 2]),
+        ("debezium-json", [None, debezium("c", None, {"id": 1}), debezium("d", {"id": 1})], [1, 2]),
+        ("canal-json", [canal("CREATE", [{"id": "1"}], isDdl=True), _TWO_ROWS], [1, 1]),
+    ],
+)
+def test_changes_carry_what_is_known_of_their_message(form: str, messages: list[Any], expected: list[int]) -> None:
+    """Every change has the offset of its own message, whatever was left out before it."""
+    bodies = pa.array([None if message is None else json.dumps(message) for message in messages], pa.string())
+    about = pa.RecordBatch.from_pydict({"offset": list(range(len(messages)))})
+    chunks = message_format(form).chunks(bodies, 0, about)
+    assert [row[f"{ABOUT}offset"] for chunk in chunks for row in chunk.rows().to_pylist()] == expected
+
+
+def test_messages_that_can_not_be_read_are_left_out_and_counted() -> None:
+    """Only the bad ones are missing, the others keep their order, and each of the bad is told with its reason."""
+    good = [json.dumps(maxwell("insert", {"id": number})) for number in range(20)]
+    bad = {3: "{", 4: '{"type": "what", "database": "shop", "table": "t", "data": {}}', 17: "no json"}
+    bodies = pa.array([bad.get(number, text) for number, text in enumerate(good)], pa.string())
+    chunks = message_format("maxwell-json").readable_chunks(bodies, 100)
+    assert [chunk.ordinal for chunk in chunks] == list(range(100, 100 + len(chunks)))
+    told = [json.loads(chunk.columns) for chunk in chunks if chunk.kind == SKIPPED]
+    assert [each["count"] for each in told] == [1, 1, 1]
+    assert "'what'" in told[1]["why"]
+    ids = [int(row["id"]) for chunk in chunks if chunk.kind == ROWS for row in chunk.rows().to_pylist()]
+    assert ids == [number for number in range(20) if number not in bad]

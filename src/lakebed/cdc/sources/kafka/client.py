@@ -18,6 +18,7 @@ from lakebed.errors import InvalidArgument, MissingDependency, NotFound, Storage
 Partition = tuple[str, int]
 _BLOCK_MESSAGES: Final = 16_384
 _TIMEOUT_S: Final = 10.0
+_TIMES: Final = {0: "NoTimestampType", 1: "CreateTime", 2: "LogAppendTime"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class KafkaSettings:
     messages_per_batch: int = 200_000
     properties_file: str | None = None
     wait_ms: int = 60_000
+    skip_corrupt_records: bool = False
 
     def to_text(self) -> str:
         """JSON for Spark's options."""
@@ -112,8 +114,12 @@ def watermarks(settings: KafkaSettings) -> dict[Partition, tuple[int, int]]:
     return found
 
 
-def message_blocks(settings: KafkaSettings, topic: str, partition: int, start: int, end: int) -> Iterator[pa.Array]:
-    """Bodies of the messages from one offset up to another, some thousand at a time."""
+Block = tuple[pa.Array, pa.RecordBatch]
+"""Bodies of messages, and what is known of each beside it."""
+
+
+def message_blocks(settings: KafkaSettings, topic: str, partition: int, start: int, end: int) -> Iterator[Block]:
+    """Messages from one offset up to another, some thousand at a time."""
     kafka = _kafka()
     with consumer(settings) as client:
         place = kafka.TopicPartition(topic, partition, start)
@@ -121,15 +127,15 @@ def message_blocks(settings: KafkaSettings, topic: str, partition: int, start: i
         position, waited = start, time.monotonic()
         while position < end:
             messages = client.consume(min(_BLOCK_MESSAGES, end - position), timeout=1.0)
-            bodies = []
+            wanted = []
             for message in messages:
                 if message.error() is not None:
                     raise _gone(settings, topic, partition, start, message.error())
                 if message.offset() < end:
-                    bodies.append(message.value())
+                    wanted.append(message)
                 position = message.offset() + 1
-            if bodies:
-                yield pa.array(bodies, pa.binary()).cast(pa.string())
+            if wanted:
+                yield texts_of([message.value() for message in wanted]), _about(wanted, topic, partition)
             if not messages:
                 # Marks of transactions and messages that were compacted away are passed over without a word.
                 position = max(position, client.position([place])[0].offset)
@@ -140,6 +146,31 @@ def message_blocks(settings: KafkaSettings, topic: str, partition: int, start: i
                     )
             else:
                 waited = time.monotonic()
+
+
+def texts_of(bodies: list[bytes | None]) -> pa.Array:
+    """Bodies as texts; bytes that are no UTF-8 show as such, so that what reads them says which message it was."""
+    values = pa.array(bodies, pa.binary())
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([None if body is None else body.decode(errors="backslashreplace") for body in bodies])
+
+
+def _about(messages: list[Any], topic: str, partition: int) -> pa.RecordBatch:
+    """What the log itself says of messages."""
+    times = [message.timestamp() for message in messages]
+    keys: list[bytes | None] = [message.key() for message in messages]
+    return pa.RecordBatch.from_pydict(
+        {
+            "topic": pa.array([topic] * len(messages), pa.string()),
+            "partition": pa.array([partition] * len(messages), pa.int32()),
+            "offset": pa.array([message.offset() for message in messages], pa.int64()),
+            "timestamp": pa.array([at if kind else None for kind, at in times], pa.timestamp("ms", tz="UTC")),
+            "timestamp_type": pa.array([_TIMES.get(kind) for kind, _ in times], pa.string()),
+            "key": texts_of([key.encode() if isinstance(key, str) else key for key in keys]),
+        }
+    )
 
 
 def _gone(settings: KafkaSettings, topic: str, partition: int, start: int, error: Any) -> Exception:
@@ -165,4 +196,4 @@ def _kafka() -> Any:
     return confluent_kafka
 
 
-__all__ = ["KafkaSettings", "Partition", "consumer", "list_topics", "message_blocks", "watermarks"]
+__all__ = ["Block", "KafkaSettings", "Partition", "consumer", "list_topics", "message_blocks", "texts_of", "watermarks"]

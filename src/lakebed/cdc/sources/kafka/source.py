@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lakebed.cdc.envelope import SourceTable
 from lakebed.cdc.formats import message_format
+from lakebed.cdc.metadata_columns import MESSAGE_COLUMNS
 from lakebed.cdc.routing import compiled
 from lakebed.cdc.rules import type_modes
-from lakebed.cdc.sources.base import ChangeSource
+from lakebed.cdc.sources.base import ChangeSource, truth
 from lakebed.cdc.sources.kafka.client import KafkaSettings, list_topics, watermarks
 from lakebed.errors import InvalidArgument, NotFound, did_you_mean
 
@@ -27,11 +28,12 @@ class KafkaSource(ChangeSource):
     """Topics by their names or by a pattern.
 
     `properties` are those of librdkafka (`security.protocol`, `sasl.username`, …). They are put into a private file;
-    on a cluster name one that the workers have too, with `properties_file`: JSON with the same names.
+    on a cluster name one that the workers have too, with `properties_file`: JSON with the same names. With
+    `skip_corrupt_records` messages that can not be read are left out, counted and told in the progress.
     """
 
     name = "kafka"
-    metadata_columns = ("database_name", "schema_name", "table_name", "op_ts")
+    metadata_columns = ("database_name", "schema_name", "table_name", "op_ts", *MESSAGE_COLUMNS)
 
     def __init__(
         self,
@@ -46,6 +48,7 @@ class KafkaSource(ChangeSource):
         properties_file: str | None = None,
         type_mapping: Collection[str] = (),
         wait_ms: int = 60_000,
+        skip_corrupt_records: bool | str = False,
     ) -> None:
         names = [topics] if isinstance(topics, str) else list(topics or ())
         if bool(names) == (topic_pattern is not None):
@@ -69,6 +72,7 @@ class KafkaSource(ChangeSource):
             messages_per_batch,
             properties_file or self._made_file,
             wait_ms,
+            truth("skip_corrupt_records", skip_corrupt_records),
         )
 
     def check(self) -> None:

@@ -111,8 +111,9 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         form = message_format(self._settings.format, self._settings.modes)
         ordinal = partition.number * _MOST_CHUNKS
         blocks = message_blocks(self._settings, partition.topic, partition.partition, partition.start, partition.end)
-        for block in blocks:
-            chunks = form.chunks(block, ordinal)
+        read = form.readable_chunks if self._settings.skip_corrupt_records else form.chunks
+        for bodies, about in blocks:
+            chunks = read(bodies, ordinal, about)
             ordinal += len(chunks)
             yield chunks_to_arrow(chunks)
 

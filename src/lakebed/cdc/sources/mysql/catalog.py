@@ -17,6 +17,8 @@ SYSTEM_DATABASES: Final = ("mysql", "information_schema", "performance_schema", 
 _NUMBERS: Final = re.compile(r"\(([\d, ]+)\)")
 _MEMBER: Final = re.compile(r"'((?:[^']|'')*)'")
 _QUOTED: Final = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+_ESCAPED: Final = re.compile(r"\\(.)|''", re.DOTALL)
+_ESCAPES: Final = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 _NOW: Final = re.compile(r"(current_timestamp|now|localtime|localtimestamp)\b", re.IGNORECASE)
 _PLAIN_NUMBER: Final = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 
@@ -142,7 +144,7 @@ def _default(
         return text
     quoted = _QUOTED.fullmatch(text)
     if quoted is not None:
-        return quoted[1].replace("''", "'").replace("\\\\", "\\")
+        return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]) if found[1] else "'", quoted[1])
     return text if _PLAIN_NUMBER.fullmatch(text) or kind == "bit" else None
 
 

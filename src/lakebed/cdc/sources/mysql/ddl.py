@@ -20,6 +20,15 @@ _TOKEN: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnChanges:
+    """Columns that an ALTER names: renamed, dropped, and those that are new or other than before, with their types."""
+
+    renamed: tuple[tuple[str, str], ...] = ()
+    dropped: tuple[str, ...] = ()
+    defined: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TableChange:
     """What a statement did to a table: its columns may be others now, all its rows or some may be gone."""
 
@@ -30,6 +39,10 @@ class TableChange:
     dropped: bool = False
     is_untold: bool = False
     """Rows may have changed, and the log holds the statement instead of the rows."""
+    created: bool = False
+    """Another table has the name now."""
+    columns: ColumnChanges | None = None
+    """What an ALTER did to columns; None if the statement says what the whole table is."""
 
 
 def table_changes(said: Statement) -> list[TableChange]:
@@ -116,6 +129,7 @@ def _alter(words: _Words) -> list[TableChange]:
     name = words.name()
     changes = [name]
     partly = False
+    columns = _column_changes(words)
     while not words.is_over:
         word = words.next_word()
         if (word in ("TRUNCATE", "DROP", "EXCHANGE", "CONVERT") and words.peek() == "PARTITION") or (
@@ -126,7 +140,102 @@ def _alter(words: _Words) -> list[TableChange]:
             if words.peek() in ("TO", "AS", "="):
                 words.next_word()
             changes.append(words.name())
-    return [TableChange(*changed, partly_emptied=partly) for changed in changes]
+    return [
+        TableChange(*changed, partly_emptied=partly, columns=columns if changed == name else None)
+        for changed in changes
+    ]
+
+
+_NO_COLUMN: Final = (
+    "INDEX", "KEY", "PRIMARY", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR", "CONSTRAINT", "FOREIGN", "CHECK",
+    "PARTITION", "PERIOD", "SYSTEM",
+)  # fmt: skip
+"""What may be added or dropped besides columns."""
+
+
+def _column_changes(words: _Words) -> ColumnChanges:
+    """What the parts of an ALTER, between its commas, do to columns. Leaves the words where they are."""
+    renamed: list[tuple[str, str]] = []
+    dropped: list[str] = []
+    defined: list[tuple[str, str]] = []
+    for part in _parts(words.tokens[words.at :]):
+        clause = _Clause(part)
+        action = clause.word()
+        if action == "RENAME" and clause.skip("COLUMN"):
+            old = clause.name()
+            clause.skip("TO")
+            renamed.append((old, clause.name()))
+            continue
+        is_column = clause.skip("COLUMN")
+        if action not in ("ADD", "DROP", "CHANGE", "MODIFY", "ALTER") or (
+            not is_column and clause.peek() in _NO_COLUMN
+        ):
+            continue
+        if action == "ADD" and clause.skip("("):
+            defined += [_Clause(inner).definition() for inner in _parts(clause.rest()[:-1])]
+        elif action == "DROP":
+            dropped.append(clause.name())
+        elif action == "CHANGE":
+            old = clause.name()
+            defined.append(clause.definition())
+            renamed.append((old, defined[-1][0]))
+        elif action != "ALTER":
+            defined.append(clause.definition())
+    return ColumnChanges(tuple(renamed), tuple(dropped), tuple(defined))
+
+
+def _parts(tokens: list[tuple[str, str]]) -> list[list[tuple[str, str]]]:
+    """Tokens between the commas that are in no parentheses."""
+    parts: list[list[tuple[str, str]]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += {("sign", "("): 1, ("sign", ")"): -1}.get(token, 0)
+        if token == ("sign", ",") and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return [part for part in parts if part]
+
+
+class _Clause:
+    """One part of a statement, read from its beginning."""
+
+    def __init__(self, tokens: list[tuple[str, str]]) -> None:
+        self._tokens = tokens
+        self._at = 0
+
+    def peek(self) -> str:
+        """The next token as a keyword; empty for what is none."""
+        kind, text = self._tokens[self._at] if self._at < len(self._tokens) else ("", "")
+        return text.upper() if kind in ("word", "sign") else ""
+
+    def word(self) -> str:
+        """The next token as a keyword; moves on."""
+        word = self.peek()
+        self._at += 1
+        return word
+
+    def skip(self, word: str) -> bool:
+        """Moves past a word, if it comes next."""
+        found = self.peek() == word
+        self._at += found
+        return found
+
+    def name(self) -> str:
+        """The name of a column; moves on."""
+        while self.peek() in ("IF", "NOT", "EXISTS"):
+            self._at += 1
+        text = self._tokens[self._at][1] if self._at < len(self._tokens) else ""
+        self._at += 1
+        return text
+
+    def definition(self) -> tuple[str, str]:
+        """The name of a column and the first word of its type; moves on."""
+        return self.name(), self.word().lower()
+
+    def rest(self) -> list[tuple[str, str]]:
+        """What is left."""
+        return self._tokens[self._at :]
 
 
 def _create(words: _Words) -> list[TableChange]:
@@ -135,7 +244,22 @@ def _create(words: _Words) -> list[TableChange]:
         return []
     # Without these words the table was not there, or is replaced: whatever had its name is gone.
     emptied = not words.skip("IF", "NOT", "EXISTS")
-    return [TableChange(*words.name(), emptied=emptied)]
+    name = words.name()
+    columns = None
+    if words.peek() == "(":
+        inner = [_Clause(part) for part in _parts(_inside(words.tokens[words.at :]))]
+        columns = ColumnChanges(defined=tuple(part.definition() for part in inner if part.peek() not in _NO_COLUMN))
+    return [TableChange(*name, emptied=emptied, created=emptied, columns=columns)]
+
+
+def _inside(tokens: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """What stands between the first parenthesis and the one that closes it."""
+    depth = 0
+    for place, token in enumerate(tokens):
+        depth += {("sign", "("): 1, ("sign", ")"): -1}.get(token, 0)
+        if depth == 0:
+            return tokens[1:place]
+    return tokens[1:]
 
 
 def _rename(words: _Words) -> list[TableChange]:
@@ -177,4 +301,4 @@ def _drop(words: _Words) -> list[TableChange]:
     return changes
 
 
-__all__ = ["TableChange", "table_changes"]
+__all__ = ["ColumnChanges", "TableChange", "table_changes"]

@@ -6,9 +6,11 @@ import json
 import re
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Self
 
+from lakebed.cdc.envelope import SourceName
+from lakebed.cdc.routing import TablePatterns, spellings
 from lakebed.cdc.sources.mysql.catalog import SYSTEM_DATABASES
 from lakebed.cdc.sources.mysql.mapping import modes_of
 from lakebed.cdc.sources.mysql.settings import ServerSettings
@@ -36,6 +38,7 @@ class Follow:
     databases: str = ".*"
     including: str = ".*"
     excluding: str = ""
+    only: TablePatterns = field(default_factory=TablePatterns)
     type_mapping: tuple[str, ...] = ()
     zone: str = "UTC"
     copy: bool = True
@@ -67,7 +70,10 @@ class Follow:
         """Whether a table is one of those to follow."""
         if database in SYSTEM_DATABASES or not re.fullmatch(self.databases, database):
             return False
-        names = (table, f"{database}.{table}")
+        source = SourceName(database, "", table)
+        if not self.only.follow(source):
+            return False
+        names = spellings(source)
         if self.excluding and any(re.fullmatch(self.excluding, name) for name in names):
             return False
         return any(re.fullmatch(self.including, name) for name in names)
@@ -88,6 +94,7 @@ class Follow:
         """Inverse of `options`."""
         body: dict[str, Any] = json.loads(options.get(_OPTION, "{}"))
         body["type_mapping"] = tuple(body.get("type_mapping", ()))
+        body["only"] = TablePatterns(**body.get("only", {}))
         return cls(**body)
 
 

@@ -7,9 +7,11 @@ import os
 import re
 import urllib.parse
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from lakebed.cdc.envelope import COPY, STREAM, SourceTable
+from lakebed.cdc.routing import TablePatterns
 from lakebed.cdc.sources.base import ChangeSource, SourceProgress
 from lakebed.cdc.sources.mysql.check import check_server, check_tables
 from lakebed.cdc.sources.mysql.columns import TableColumns
@@ -40,7 +42,7 @@ class MySqlSource(ChangeSource):
     def __init__(
         self, url: str | None = None, *, password: str | None = None, database: str | None = None, **given: Any
     ) -> None:
-        known = {*_SERVER, *Follow.__dataclass_fields__}
+        known = {*_SERVER, *Follow.__dataclass_fields__} - {"only"}
         for name in given:
             if name not in known:
                 raise InvalidArgument(f"`{name}` is no setting of a MySQL source", hint=did_you_mean(name, known))
@@ -62,6 +64,10 @@ class MySqlSource(ChangeSource):
     def keep_state_in(self, directory: str) -> None:
         """A directory beside the checkpoint, for names of columns that the catalog may forget."""
         self._state = directory if "://" in directory or directory.startswith("file:") else os.path.abspath(directory)
+
+    def follow_only(self, patterns: TablePatterns) -> None:
+        """Tables that a sync leaves out are not looked at."""
+        self.follow = replace(self.follow, only=patterns)
 
     def check(self) -> None:
         """Raises an error that names the repair if the server, the user or a table can not be followed."""

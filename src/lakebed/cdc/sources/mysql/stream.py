@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from lakebed.cdc.envelope import ROWS, SCHEMA, STREAM, TRUNCATE, Chunk, Description, SourceName, encode_rows
+from lakebed.cdc.envelope import (
+    ROWS,
+    SCHEMA,
+    STREAM,
+    TRUNCATE,
+    Chunk,
+    Description,
+    NameChanges,
+    SourceName,
+    encode_rows,
+)
 from lakebed.cdc.sources.mysql.catalog import Name, read_tables
 from lakebed.cdc.sources.mysql.changes import ChangeReader, TableChanges
 from lakebed.cdc.sources.mysql.check import table_fault
-from lakebed.cdc.sources.mysql.columns import TableColumns
+from lakebed.cdc.sources.mysql.columns import BLOBS, INTEGERS, TEXTS, TableColumns
 from lakebed.cdc.sources.mysql.copy_state import CopyState
-from lakebed.cdc.sources.mysql.ddl import TableChange, table_changes
+from lakebed.cdc.sources.mysql.ddl import ColumnChanges, TableChange, table_changes
 from lakebed.cdc.sources.mysql.events import Statement
 from lakebed.cdc.sources.mysql.follow import Follow
 from lakebed.cdc.sources.mysql.keys import within
@@ -23,6 +33,12 @@ from lakebed.cdc.sources.mysql.moments import moment_text
 from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition
 from lakebed.cdc.sources.mysql.server import Server, value
 from lakebed.errors import InvalidOption, Unsupported
+
+_KINDS: Final = {
+    *INTEGERS, *TEXTS, *BLOBS, "decimal", "float", "double", "char", "varchar", "date", "time", "datetime", "timestamp",
+    "year", "enum", "set", "binary", "varbinary", "bit",
+}  # fmt: skip
+"""Types whose name in statements is their name in the catalog."""
 
 
 class StreamReader:
@@ -81,7 +97,7 @@ class StreamReader:
                 hint="a session had binlog_format STATEMENT or MIXED: SET GLOBAL binlog_format = 'ROW', let it connect "
                 "anew, and start again with a new checkpoint",
             )
-        known = self._tables.pop(name, None)
+        self._tables.pop(name, None)
         self._changes.forget()
         if change.dropped:
             self._dropped.add(name)
@@ -95,13 +111,18 @@ class StreamReader:
         table = self._catalog(*name)
         chunks: list[Chunk] = []
         source = SourceName(change.database, "", change.table)
-        if change.emptied or name in self._dropped:
-            last = table or known
-            text = (describe(last, self._follow.type_mapping) if last else Description(())).to_text()
-            chunks.append(self._chunk(source, TRUNCATE, text, None))
+        is_new = change.created or name in self._dropped
+        if change.emptied or is_new:
+            untold = Description((), changes=NameChanges())  # of the columns; the catalog may be ahead of the log
+            chunks.append(self._chunk(source, TRUNCATE, untold.to_text(), None))
             self._dropped.discard(name)
-        if table is not None and self._accepts(table):
+        is_about_columns = is_new or not change.emptied
+        if is_about_columns and table is not None and self._accepts(table):
             described = describe(self._as_of(table, said), self._follow.type_mapping)
+            if change.columns is not None:
+                described = _about(described, table, change.columns)
+            if is_new:
+                described = replace(described, changes=NameChanges(is_new_table=True))
             chunks.append(self._chunk(source, SCHEMA, described.to_text(), None))
         return chunks
 
@@ -139,6 +160,19 @@ class StreamReader:
             found = read_tables(self._server.connection, [name], mariadb=self._server.mariadb)
             self._tables[name] = found[0] if found else None
         return self._tables[name]
+
+
+def _about(described: Description, table: TableColumns, changes: ColumnChanges) -> Description:
+    """What a statement says of a table, of which later statements may have made something else since.
+
+    Only columns that the statement defines are described, as they are now; not those that have another type by now.
+    """
+    kinds = {column.name.lower(): column.kind for column in table.columns}
+    defined = {name.lower() for name, kind in changes.defined if kind not in _KINDS or kinds.get(name.lower()) == kind}
+    columns = tuple(column for column in described.columns if column.name.lower() in defined)
+    spelled = {name.lower(): name for name in described.names}
+    renamed = tuple((old, spelled.get(new.lower(), new)) for old, new in changes.renamed if old.lower() != new.lower())
+    return replace(described, columns=columns, changes=NameChanges(renamed, changes.dropped))
 
 
 __all__ = ["StreamReader"]

@@ -53,6 +53,8 @@ class CatalogTable:
     key: tuple[str, ...]
     comment: str | None
     columns: tuple[CatalogColumn, ...]
+    dropped: tuple[int, ...] = ()
+    """Numbers of columns that are not there any more."""
 
     @property
     def full_name(self) -> str:
@@ -161,9 +163,17 @@ class Catalog:
         self._load_types({column[2] for found in columns.values() for column in found})
         return [
             CatalogTable(
-                oid, schema, name, kind == "p", identity, tuple(key or ()), comment, self._columns(columns[oid])
+                oid,
+                schema,
+                name,
+                kind == "p",
+                identity,
+                tuple(key or ()),
+                comment,
+                self._columns(columns[oid]),
+                tuple(dropped or ()),
             )
-            for oid, schema, name, kind, identity, key, comment in rows
+            for oid, schema, name, kind, identity, key, comment, dropped in rows
         ]
 
     def _columns(self, rows: Sequence[Any]) -> tuple[CatalogColumn, ...]:
@@ -221,10 +231,15 @@ def describe(table: CatalogTable, settings: PostgresSettings) -> Description:
                 with_nullable(column.form.type, not is_required),
                 column.comment,
                 column.default,
-                column.number,
+                column_id(table.oid, column.number),
             )
         )
     return Description(tuple(columns), table.key, table.comment)
+
+
+def column_id(oid: int, number: int) -> int:
+    """What a column keeps for life. Another table of the same name has other columns, whatever they are called."""
+    return oid << 16 | number
 
 
 def unsupported_column(table: str, column: str, type_text: str) -> Unsupported:
@@ -272,17 +287,24 @@ SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text, c.relreplident::tex
      JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number
     WHERE i.indrelid = c.oid AND k.place <= i.indnkeyatts
       AND CASE WHEN c.relreplident = 'i' THEN i.indisreplident ELSE i.indisprimary END),
-  obj_description(c.oid, 'pg_class')
+  obj_description(c.oid, 'pg_class'),
+  (SELECT array_agg(a.attnum::int) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND a.attisdropped)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND n.nspname NOT LIKE 'pg\\_%%'
   AND n.nspname <> 'information_schema' AND /*condition*/
 ORDER BY n.nspname, c.relname
 """
 
+# What rows have that are older than a column stands with the rows: partitioned tables have it in their partitions.
 _COLUMNS = """
 SELECT a.attrelid::bigint, a.attname::text, a.attnum::int, a.atttypid::bigint, a.atttypmod,
   format_type(a.atttypid, a.atttypmod), a.attnotnull, col_description(a.attrelid, a.attnum),
-  CASE WHEN a.atthasmissing THEN (a.attmissingval::text::text[])[1] END,
+  CASE WHEN a.atthasmissing THEN (a.attmissingval::text::text[])[1] ELSE (
+    WITH RECURSIVE members AS (
+      SELECT inhrelid FROM pg_inherits WHERE inhparent = a.attrelid
+      UNION ALL SELECT i.inhrelid FROM members m JOIN pg_inherits i ON i.inhparent = m.inhrelid)
+    SELECT (p.attmissingval::text::text[])[1] FROM members m JOIN pg_class c ON c.oid = m.inhrelid AND c.relispartition
+      JOIN pg_attribute p ON p.attrelid = m.inhrelid AND p.attname = a.attname AND p.atthasmissing LIMIT 1) END,
   CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END
 FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped AND /*generated*/
@@ -296,6 +318,7 @@ __all__ = [
     "CatalogColumn",
     "CatalogTable",
     "Publication",
+    "column_id",
     "describe",
     "literal",
     "unsupported_column",

@@ -35,7 +35,7 @@ def streamed_chunk(rows: DecodedRows, table: FollowedTable, settings: PostgresSe
     times = pa.array(rows.commit_us // 1000).cast(pa.timestamp("ms", tz="UTC"))
     payload = payload_rows(rows.kinds, times, dict(zip(names, columns, strict=True)), marks)
     text = _relaxed(table.description, holes).to_text()
-    return Chunk(ordinal, table.name, ROWS, text, STREAM, encode_rows(payload, "lz4"))
+    return Chunk(ordinal, table.name, ROWS, text, STREAM, encode_rows(payload))
 
 
 def copied_chunk(texts: Sequence[pa.Array], table: FollowedTable, settings: PostgresSettings, ordinal: int) -> Chunk:

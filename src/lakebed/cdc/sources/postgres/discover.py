@@ -16,6 +16,7 @@ from lakebed.cdc.sources.postgres.catalog import FAMILY, Catalog, CatalogTable, 
 from lakebed.cdc.sources.postgres.check import followable
 from lakebed.cdc.sources.postgres.copy_plan import plan_copy
 from lakebed.cdc.sources.postgres.lsn import parse_lsn
+from lakebed.cdc.sources.postgres.seen_columns import SEEN, remembered
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.slot import publish_more, wait_for_open_transactions
 from lakebed.cdc.sources.postgres.state import CopyPart, SourceState
@@ -26,7 +27,6 @@ from lakebed.types.logical import same_ignoring_nullability
 if TYPE_CHECKING:
     import psycopg
 
-_SEEN = "tables"
 _STORAGE = FAMILY + (
     "SELECT f.root::bigint, string_agg(c.relfilenode::text, ',' ORDER BY c.oid) "
     "FROM family f JOIN pg_class c ON c.oid = f.member GROUP BY f.root"
@@ -101,9 +101,12 @@ class Discovery:
             planned = plan_copy(connection, self.settings, [table], first, is_again)
             parts += [replace(planned[0], takes_place=takes_place), *planned[1:]]
         self.state.plan(parts)
+        # What was seen of a table whose name another has now is of no use to anybody.
+        replaced = {(part.schema, part.table) for part in parts if part.takes_place}
+        self.notices = [each for each in self.notices if (each.name.schema, each.name.table) not in replaced]
 
     def _compare(self, tables: Mapping[int, CatalogTable], storage: Mapping[int, str], now: int) -> None:
-        seen = self.state.read(_SEEN) or {}
+        seen = self.state.read(SEEN) or {}
         is_changed = False
         for oid, table in tables.items():
             try:
@@ -116,12 +119,12 @@ class Discovery:
                 self.notices.append(SchemaNotice(now, name, text))
             before = seen.get(str(oid))
             if before is None or (before["columns"] != text and not _is_rewritten(before, text, storage[oid])):
-                seen[str(oid)] = {"columns": text, "storage": storage[oid]}
+                seen[str(oid)] = remembered(before, text, storage[oid], table.dropped)
                 is_changed = True
             elif before["columns"] != text:
                 self._rewritten.setdefault(oid, now)
         if is_changed:
-            self.state.replace(_SEEN, seen)
+            self.state.replace(SEEN, seen)
 
     def _copy_again(
         self,
@@ -138,11 +141,12 @@ class Discovery:
             return
         again = [tables[oid] for oid in due]
         self.state.plan(plan_copy(connection, self.settings, again, len(self.state.parts()), is_again=True))
-        seen = self.state.read(_SEEN) or {}
+        seen = self.state.read(SEEN) or {}
         for oid in due:
             del self._rewritten[oid]
-            seen[str(oid)] = {"columns": describe(tables[oid], self.settings).to_text(), "storage": storage[oid]}
-        self.state.replace(_SEEN, seen)
+            text = describe(tables[oid], self.settings).to_text()
+            seen[str(oid)] = remembered(seen.get(str(oid)), text, storage[oid], tables[oid].dropped)
+        self.state.replace(SEEN, seen)
 
 
 def _is_rewritten(before: Mapping[str, str], text: str, storage: str) -> bool:

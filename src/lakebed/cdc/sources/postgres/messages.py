@@ -7,7 +7,8 @@ changes are the matter of `pgoutput`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +47,7 @@ class Relation:
 class Messages:
     """Some messages. `starts[i]` is where message i begins; its end is where the next begins."""
 
-    def __init__(self, data: bytes, lengths: Numbers, header_bytes: int = 0) -> None:
+    def __init__(self, data: bytes | memoryview, lengths: Numbers, header_bytes: int = 0) -> None:
         self.data = data
         self._ends: Numbers = np.cumsum(lengths)
         self._header_bytes = header_bytes
@@ -62,17 +63,54 @@ class Messages:
         return cls(b"".join(messages), lengths, header_bytes)
 
     @classmethod
-    def from_bytes(cls, stored: bytes) -> Messages:
-        """Inverse of `to_bytes`."""
+    def from_bytes(cls, stored: bytes | memoryview) -> Messages:
+        """Inverse of `to_bytes`. A view of memory is not copied."""
         count, header_bytes = int.from_bytes(stored[:8], "little"), stored[8]
         lengths = np.frombuffer(stored, np.uint32, count, 16).astype(np.int64)
         return cls(stored[16 + 4 * count :], lengths, header_bytes)
 
     def to_bytes(self) -> bytes:
         """All in one piece: how many, their headers, their lengths, and they themselves."""
-        lengths = np.diff(self._ends, prepend=0).astype(np.uint32)
-        head = len(self).to_bytes(8, "little") + self._header_bytes.to_bytes(8, "little")
-        return head + lengths.tobytes() + self.data
+        return b"".join(stored_pieces([self]))
+
+    def taken(self, keep: np.ndarray[Any, np.dtype[np.bool_]]) -> Messages:
+        """Only those messages."""
+        lengths = np.diff(self._ends, prepend=0)
+        # Messages that stand behind one another are copied together.
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], keep, [False]])))
+        begins = np.concatenate([[0], self._ends])
+        pieces = [self.data[begins[first] : begins[last]] for first, last in zip(edges[::2], edges[1::2], strict=True)]
+        return Messages(b"".join(pieces), lengths[keep], self._header_bytes)
+
+    def behind(self, header_bytes: int) -> Messages:
+        """The same messages behind headers of another length."""
+        return Messages(self.data, np.diff(self._ends, prepend=0), header_bytes)
+
+    def pieces(self, most: int) -> Iterator[Messages]:
+        """The messages in pieces of so many; nothing is copied."""
+        if len(self) <= most:
+            yield self
+            return
+        for first in range(0, len(self), most):
+            piece = copy(self)
+            piece.starts, piece.tags = self.starts[first : first + most], self.tags[first : first + most]
+            piece._ends = self._ends[first : first + most]
+            yield piece
+
+    def bodies(self) -> pa.Buffer:
+        """All messages behind one another, without their headers."""
+        count = len(self)
+        edges = np.empty(2 * count + 1, np.int64)
+        edges[0:-1:2], edges[1::2] = self.starts - self._header_bytes, self.starts
+        edges[-1] = self._ends[-1] if count else 0
+        # Headers and bodies take turns; Arrow gathers every second.
+        both = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 2 * count, [None, pa.py_buffer(edges), self.buffer])
+        return both.take(pa.array(2 * np.arange(count) + 1)).buffers()[2]
+
+    def whole(self, index: int) -> bytes:
+        """One message with its header."""
+        start = int(self.starts[index]) - self._header_bytes
+        return bytes(self.data[start : int(self._ends[index])])
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -103,7 +141,16 @@ class Messages:
 
     def one(self, index: int) -> MessageReader:
         """A reader of one message, behind its letter."""
-        return MessageReader(self.data, int(self.starts[index]) + 1, int(self._ends[index]))
+        start, end = int(self.starts[index]) + 1, int(self._ends[index])
+        return MessageReader(bytes(self.data[start:end]), 0, end - start)
+
+
+def stored_pieces(parts: Sequence[Messages]) -> list[bytes | memoryview]:
+    """Messages of some parts, which have headers of the same length, as `Messages.to_bytes`, but not put together."""
+    lengths = [np.diff(part._ends, prepend=0).astype(np.uint32).tobytes() for part in parts]
+    count, header_bytes = sum(map(len, parts)), parts[0]._header_bytes
+    head = count.to_bytes(8, "little") + header_bytes.to_bytes(8, "little")
+    return [head, *lengths, *(part.data for part in parts)]
 
 
 class MessageReader:
@@ -145,4 +192,4 @@ class MessageReader:
         return [self.number(4) for _ in range(count)]
 
 
-__all__ = ["MICROSECONDS_1970_TO_2000", "MessageReader", "Messages", "Relation", "RelationColumn"]
+__all__ = ["MICROSECONDS_1970_TO_2000", "MessageReader", "Messages", "Relation", "RelationColumn", "stored_pieces"]

@@ -6,12 +6,14 @@ after a restart: it is computed from the offsets, which Spark keeps, and from th
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakebed.cdc.sources.postgres.connect import connect, translated
 from lakebed.cdc.sources.postgres.copy_filter import TableFilter, table_filters
@@ -20,19 +22,26 @@ from lakebed.cdc.sources.postgres.discover import Discovery
 from lakebed.cdc.sources.postgres.lsn import parse_lsn
 from lakebed.cdc.sources.postgres.messages import Messages
 from lakebed.cdc.sources.postgres.offsets import Offset
-from lakebed.cdc.sources.postgres.peek import peek
+from lakebed.cdc.sources.postgres.peek import MESSAGES_PER_CHUNK, peek
 from lakebed.cdc.sources.postgres.prepare import prepare
 from lakebed.cdc.sources.postgres.replication import ReplicationStream, Segment
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.slot import advance_slot, require_slot
 from lakebed.cdc.sources.postgres.state import CopiedPart, CopyPart, SourceState
 from lakebed.cdc.sources.postgres.stream_read import SchemaNotice, read_stream
-from lakebed.errors import InvalidData
+from lakebed.errors import InvalidData, LakebedError
 
 if TYPE_CHECKING:
     import psycopg
 
 Answer = TypeVar("Answer")
+
+_PEEKED_BYTES: Final = 32 << 20
+"""So much of the log is looked at in one go by a stream that ends; for more, a connection is kept."""
+_LEAST_BATCH_BYTES: Final = 64 << 20
+_PIECE_BYTES: Final = 16 << 20
+_MOST_PIECES: Final = 16
+_ORDINAL_BITS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,8 @@ class LogPiece:
     segments: tuple[Segment, ...] | None
     filters: Mapping[int, TableFilter]
     notices: tuple[SchemaNotice, ...]
+    number: int = 0
+    """Among the pieces of a batch, which are decoded at the same time."""
 
 
 def read_piece(settings: PostgresSettings, state: SourceState, piece: CopyPiece | LogPiece) -> Iterator[pa.RecordBatch]:
@@ -59,13 +70,39 @@ def read_piece(settings: PostgresSettings, state: SourceState, piece: CopyPiece 
         yield from copy_part(settings, state, piece.part)
         return
     messages = peek(settings, piece.start, piece.end) if piece.segments is None else _stored(state, piece.segments)
-    yield from read_stream(settings, state, piece.start, piece.end, messages, piece.filters, piece.notices)
+    first = piece.number << _ORDINAL_BITS
+    for batch in read_stream(settings, state, piece.start, piece.end, messages, piece.filters, piece.notices):
+        ordinals, *others = batch.columns
+        yield pa.RecordBatch.from_arrays([pc.add(ordinals, first), *others], schema=batch.schema)
 
 
 def _stored(state: SourceState, segments: tuple[Segment, ...]) -> Iterator[Messages]:
     for segment in segments:
         data = segment.data if segment.data is not None else state.read_segment(segment.path or "")
-        yield Messages.from_bytes(data)
+        yield from Messages.from_bytes(data).pieces(MESSAGES_PER_CHUNK)
+
+
+def _parts(segments: Sequence[Segment]) -> list[tuple[Segment, ...]]:
+    """Segments that tasks decode at the same time: each has what it needs to be decoded by itself."""
+    total = sum(segment.size_bytes for segment in segments)
+    wanted = max(1, min(_MOST_PIECES, total // _PIECE_BYTES))
+    parts: list[list[Segment]] = [[]]
+    size_bytes = 0
+    for segment in segments:
+        if parts[-1] and size_bytes >= len(parts) * total / wanted:
+            parts.append([])
+        parts[-1].append(segment)
+        size_bytes += segment.size_bytes
+    return [tuple(part) for part in parts]
+
+
+def _placed(notices: Sequence[SchemaNotice], ends: Sequence[int]) -> list[tuple[SchemaNotice, ...]]:
+    """The notices of each part: one goes with the first in which changes may lie behind it, or else with the last."""
+    found: list[list[SchemaNotice]] = [[] for _ in ends]
+    for notice in notices:
+        part = next((number for number, end in enumerate(ends) if end >= notice.lsn), len(ends) - 1)
+        found[part].append(notice)
+    return [tuple(mine) for mine in found]
 
 
 def _flushed_lsn(connection: psycopg.Connection[Any], settings: PostgresSettings, start: int) -> int:
@@ -74,6 +111,11 @@ def _flushed_lsn(connection: psycopg.Connection[Any], settings: PostgresSettings
     row = connection.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
     assert row is not None
     return parse_lsn(row[0])
+
+
+def _move_log(connection: psycopg.Connection[Any]) -> None:
+    """Writes a few bytes that nobody is sent, so that there is a position behind what was seen."""
+    connection.execute("SELECT pg_logical_emit_message(true, 'lakebed', '')")
 
 
 class StreamPlanner:
@@ -92,6 +134,7 @@ class StreamPlanner:
         self._copied: dict[int, CopiedPart] = {}
         self._carried: dict[int, tuple[SchemaNotice, ...]] = {}
         self._forgotten: set[int] = set()
+        self._is_begun = False
 
     # --- offsets ----------------------------------------------------------------------------------------------------
 
@@ -109,27 +152,34 @@ class StreamPlanner:
         total = len(self._state.parts())
         if start.chunks < total:
             return Offset(min(total, start.chunks + self._settings.copy_chunks_per_batch), start.lsn)
-        end = self._log_end(start)
+        end = self._log_end(start, limit_bytes)
         if limit_bytes is not None:
             end = min(end, start.lsn + limit_bytes)
-        if end <= start.lsn or self._is_quiet(start):
+        if end <= start.lsn and self._discovery.due(start.lsn) and not self._is_finite:
+            self._ask(_move_log)  # nothing changes any more, and there is something to tell
+        if end <= start.lsn or self._is_quiet(start, end):
             return start
         self._moved_at = time.monotonic()
         return Offset(start.chunks, end)
 
-    def _log_end(self, start: Offset) -> int:
-        if self._uses_replication:
-            return self._replication(start.lsn).complete_lsn()
-        if self._last_lsn is not None:
+    def _log_end(self, start: Offset, limit_bytes: int | None) -> int:
+        if not self._is_finite:
+            if self._uses_replication(start.lsn):
+                return self._replication(start.lsn).complete_lsn()
+            return self._ask(lambda connection: _flushed_lsn(connection, self._settings, start.lsn))
+        if self._last_lsn is None:
+            self._last_lsn = self._ask(lambda connection: _flushed_lsn(connection, self._settings, start.lsn))
+        if not self._uses_replication(start.lsn):
             return self._last_lsn
-        end = self._ask(lambda connection: _flushed_lsn(connection, self._settings, start.lsn))
-        if self._is_finite:
-            self._last_lsn = end
-        return end
+        # A batch takes what is there, but not much less than a good one: the next arrives while it is written.
+        wanted = min(self._last_lsn, start.lsn + min(limit_bytes or _LEAST_BATCH_BYTES, _LEAST_BATCH_BYTES))
+        return min(self._last_lsn, self._replication(start.lsn).complete_lsn(wanted))
 
-    def _is_quiet(self, start: Offset) -> bool:
+    def _is_quiet(self, start: Offset, end: int) -> bool:
         """Whether the log moved without a change of ours, and it is too early to tell the server to forget it."""
-        if not self._uses_replication or self._replication(start.lsn).has_changes(start.lsn):
+        if self._is_finite or not self._uses_replication(start.lsn) or self._discovery.due(end):
+            return False
+        if self._replication(start.lsn).has_changes(start.lsn):
             return False
         return time.monotonic() < self._moved_at + self._settings.heartbeat_ms / 1000
 
@@ -149,11 +199,19 @@ class StreamPlanner:
             return [CopyPiece(part) for part in self._state.parts()[start.chunks : end.chunks]]
         if end.lsn <= start.lsn:
             return []
-        segments = None
-        if self._uses_replication:
-            segments = tuple(self._replication(start.lsn).segments(start.lsn, end.lsn))
+        if not self._is_begun:
+            self._state.clear_payloads()
+            self._is_begun = True
         self._carried[end.lsn] = self._discovery.due(end.lsn)
-        return [LogPiece(start.lsn, end.lsn, segments, self._filters(start), self._carried[end.lsn])]
+        filters, notices = self._filters(start), self._carried[end.lsn]
+        if not self._uses_replication(start.lsn, end.lsn):
+            return [LogPiece(start.lsn, end.lsn, None, filters, notices)]
+        parts = _parts(self._replication(start.lsn).segments(start.lsn, end.lsn))
+        told = _placed(notices, [part[-1].last if part else start.lsn for part in parts])
+        return [
+            LogPiece(start.lsn, end.lsn, part, filters, mine, number)
+            for number, (part, mine) in enumerate(zip(parts, told, strict=True))
+        ]
 
     def _filters(self, start: Offset) -> Mapping[int, TableFilter]:
         parts = self._state.parts()[: start.chunks]
@@ -179,6 +237,7 @@ class StreamPlanner:
             self._stream.forget(end.lsn)
         else:
             self._ask(lambda connection: advance_slot(connection, self._settings, end.lsn))
+        self._state.delete_payloads(end.lsn)
         self._forget_copies(end)
 
     def _forget_copies(self, end: Offset) -> None:
@@ -194,7 +253,9 @@ class StreamPlanner:
                     self._forgotten.add(index)
 
     def stop(self) -> None:
-        """Lets go of connections."""
+        """Lets go of connections, and of what a next run would read again."""
+        with contextlib.suppress(LakebedError):
+            self._state.clear_payloads()
         if self._stream is not None:
             self._stream.stop()
             self._stream = None
@@ -204,10 +265,14 @@ class StreamPlanner:
 
     # --- connections ------------------------------------------------------------------------------------------------
 
-    @property
-    def _uses_replication(self) -> bool:
-        mode = self._settings.mode
-        return mode == "replication" or (mode == "auto" and not self._is_finite)
+    def _uses_replication(self, start: int, end: int | None = None) -> bool:
+        """Whether a connection is kept: to follow without end, and to catch up on much, which then comes meanwhile."""
+        if self._settings.mode != "auto":
+            return self._settings.mode == "replication"
+        if not self._is_finite or self._stream is not None:
+            return True
+        last = end if self._last_lsn is None else self._last_lsn
+        return last is not None and last - start > _PEEKED_BYTES
 
     def _replication(self, start: int) -> ReplicationStream:
         if self._stream is None:

@@ -8,17 +8,18 @@ is not committed is dropped and received again: repeating is always right.
 from __future__ import annotations
 
 import contextlib
-import select
 import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lakebed.cdc.sources.postgres.connect import connect, first_line, translated
+import numpy as np
+
+from lakebed.cdc.sources.postgres.connect import connect, translated
+from lakebed.cdc.sources.postgres.copy_frames import FRAME_BYTES, CopyFrames, CopyRefused
 from lakebed.cdc.sources.postgres.lsn import format_lsn
-from lakebed.cdc.sources.postgres.messages import MICROSECONDS_1970_TO_2000, Messages
+from lakebed.cdc.sources.postgres.messages import MICROSECONDS_1970_TO_2000, Messages, stored_pieces
 from lakebed.cdc.sources.postgres.names import quote_name, quote_option
-from lakebed.cdc.sources.postgres.peek import MESSAGES_PER_CHUNK
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.slot import require_slot, slot_in_use
 from lakebed.cdc.sources.postgres.state import SourceState
@@ -33,7 +34,10 @@ _INLINE_BYTES = 4 << 20
 _SPOOL_BYTES = 8 << 30
 _STATUS_S = 5.0
 _IDLE_S = 0.2
-_HEADER_BYTES = 25
+_HEADER_BYTES = FRAME_BYTES + 25
+"""In front of each message of the plugin: its frame, and where in the log it is from."""
+_LOG = ord("w")
+_BEGIN, _COMMIT, _RELATION = b"BCR"
 
 
 @dataclass(slots=True)
@@ -65,9 +69,10 @@ class ReplicationStream:
 
     # --- for the planner --------------------------------------------------------------------------------------------
 
-    def complete_lsn(self) -> int:
-        """All transactions whose commit begins before this position have been received."""
+    def complete_lsn(self, wanted: int = 0) -> int:
+        """All transactions whose commit begins before this position have been received; waits until it is `wanted`."""
         with self._lock:
+            self._wait_for(wanted)
             self._raise()
             return self._complete
 
@@ -78,16 +83,8 @@ class ReplicationStream:
 
     def segments(self, start: int, end: int) -> list[Segment]:
         """What was received from `start` to `end`; waits until all of it is there."""
-        deadline = time.monotonic() + self._settings.wait_ms / 1000
         with self._lock:
-            while self._complete < end:
-                self._raise()
-                if time.monotonic() > deadline:
-                    raise StorageError(
-                        f"{self._settings.place} has not sent its log up to {format_lsn(end)}",
-                        hint="see the server's log; restart the sync, or raise `wait_ms`",
-                    )
-                self._lock.wait(_IDLE_S)
+            self._wait_for(end)
             self._cut()
             found = [segment for segment in self._segments if segment.last >= start and segment.first < end]
             if sum(segment.size_bytes for segment in found) > _INLINE_BYTES:
@@ -113,6 +110,17 @@ class ReplicationStream:
         with contextlib.suppress(LakebedError):
             self._state.clear_segments()
 
+    def _wait_for(self, lsn: int) -> None:
+        wait_s, begin = self._settings.wait_ms / 1000, time.monotonic()
+        while self._complete < lsn:
+            self._raise()
+            if time.monotonic() > max(begin, self._heard_at) + wait_s:
+                raise StorageError(
+                    f"{self._settings.place} has not sent its log up to {format_lsn(lsn)}",
+                    hint="see the server's log; restart the sync, or raise `wait_ms`",
+                )
+            self._lock.wait(_IDLE_S)
+
     def _raise(self) -> None:
         if self._error is not None:
             # A new one each time: the old would gather a traceback with every question.
@@ -122,13 +130,15 @@ class ReplicationStream:
 
     def _reset(self, start: int) -> None:
         self._segments = []
-        self._pending: list[bytes] = []
+        self._pending: list[Messages] = []
         self._pending_bytes = 0
         self._pending_first = -1
         self._relations: dict[bytes, bytes] = {}
         self._known: list[bytes] = []
         self._commit = -1
+        self._open = b""
         self._complete = start
+        self._heard_at = time.monotonic()
         self._last_commit = -1
         self._status_due = 0.0
 
@@ -137,9 +147,11 @@ class ReplicationStream:
 
         while not self._is_stopped:
             try:
-                with contextlib.closing(connect(self._settings, replication=True, patient=True)) as connection:
-                    self._begin(connection)
-                    self._receive(connection)
+                with (
+                    contextlib.closing(connect(self._settings, replication=True, patient=True)) as connection,
+                    contextlib.closing(self._begin(connection)) as frames,
+                ):
+                    self._receive(frames)
             except psycopg.OperationalError:
                 time.sleep(_IDLE_S)  # the server went away: begin again behind what is committed
             except psycopg.Error as error:
@@ -154,10 +166,7 @@ class ReplicationStream:
             self._error = error
             self._lock.notify_all()
 
-    def _begin(self, connection: psycopg.Connection[Any]) -> None:
-        import psycopg
-        from psycopg.pq import ConnStatus, ExecStatus
-
+    def _begin(self, connection: psycopg.Connection[Any]) -> CopyFrames:
         settings = self._settings
         with connect(settings, patient=True) as asking:
             require_slot(asking, settings, self._committed)
@@ -171,87 +180,91 @@ class ReplicationStream:
             f"(proto_version '1', publication_names {quote_option(quote_name(settings.publication))})"
         )
         deadline = time.monotonic() + settings.wait_ms / 1000
-        while not self._is_stopped:
-            result = connection.pgconn.exec_(command.encode())
-            if result.status == ExecStatus.COPY_BOTH:
-                return
-            text = result.get_error_message()
-            if connection.pgconn.status != ConnStatus.OK:
-                raise psycopg.OperationalError(text)  # the server went away
-            if "is active for PID" not in text or time.monotonic() > deadline:
-                error = StorageError(text, hint="see the server's log")
-                raise slot_in_use(settings, Exception(text)) if "is active for PID" in text else error
+        while True:
+            try:
+                return CopyFrames(connection, command)
+            except CopyRefused as refused:
+                text = str(refused)
+                if "is active for PID" not in text or time.monotonic() > deadline:
+                    error = StorageError(text, hint="see the server's log")
+                    raise slot_in_use(settings, refused) if "is active for PID" in text else error from refused
             time.sleep(_IDLE_S)
 
-    def _receive(self, connection: psycopg.Connection[Any]) -> None:
-        import psycopg
-
-        raw = connection.pgconn
+    def _receive(self, frames: CopyFrames) -> None:
+        timeout = 0.0
         while not self._is_stopped:
+            arrived = frames.receive(timeout)
             with self._lock:
-                wal_end, reply = self._drain(raw)
-                if wal_end > self._complete and (self._commit < 0 or wal_end <= self._commit):
-                    self._complete = wal_end
+                wants_answer = self._take(arrived)
+                if len(arrived):
+                    self._heard_at = time.monotonic()
                 self._lock.notify_all()
-                is_due = reply or time.monotonic() >= self._status_due
+                is_due = wants_answer or time.monotonic() >= self._status_due
                 is_full = sum(segment.size_bytes for segment in self._segments) > _SPOOL_BYTES
             if is_due:
-                self._send_status(raw)
+                self._send_status(frames)
             timeout = min(_IDLE_S, max(self._status_due - time.monotonic(), 0.01))
-            if is_full:
+            while is_full and not self._is_stopped and time.monotonic() < self._status_due:
                 time.sleep(timeout)  # the server waits with us
-                continue
-            readable, _, _ = select.select([raw.socket], [], [], timeout)
-            if readable:
-                raw.consume_input()
-            if raw.status != psycopg.pq.ConnStatus.OK:
-                raise psycopg.OperationalError("the replication connection was lost")
+                is_full = sum(segment.size_bytes for segment in self._segments) > _SPOOL_BYTES
 
-    def _drain(self, raw: Any) -> tuple[int, bool]:
-        """Takes over all that has arrived; the last position that the server named, and if it wants an answer."""
-        import psycopg
+    def _take(self, arrived: Messages) -> bool:
+        """Takes over what has arrived; whether the server wants an answer."""
+        if not len(arrived):
+            return False
+        is_log = arrived.tags == _LOG
+        wal_end, wants_answer = -1, False
+        if not is_log.all():  # the others are signs of life
+            signs = arrived.starts[~is_log]
+            wal_end = int(arrived.int64(signs + 1).max())
+            wants_answer = bool(arrived.bytes[signs + 17].any())
+            arrived = arrived.taken(is_log)
+        messages = arrived.behind(_HEADER_BYTES)
+        if len(messages):
+            self._note(messages)
+            self._pending.append(messages)
+            self._pending_bytes += len(messages.data)
+            if self._pending_bytes >= _SEGMENT_BYTES:
+                self._cut()
+        if wal_end > self._complete and (self._commit < 0 or wal_end <= self._commit):
+            self._complete = wal_end
+        return wants_answer
 
-        wal_end, reply = -1, False
-        pending, get = self._pending, raw.get_copy_data
-        while True:
-            length, data = get(1)
-            if length <= 0:
-                if length == -1:
-                    result = raw.get_result()
-                    text = result.get_error_message() if result is not None else "the server ended the stream"
-                    raise psycopg.OperationalError(first_line(Exception(text)))
-                return wal_end, reply
-            message = bytes(data)
-            if message[0] == 0x77:  # w: a piece of the log, behind a header
-                tag = message[_HEADER_BYTES]
-                if tag == 0x42:  # B: where the transaction's commit begins
-                    self._commit = int.from_bytes(message[_HEADER_BYTES + 1 : _HEADER_BYTES + 9], "big")
-                    if self._pending_first < 0:
-                        self._pending_first = self._commit
-                elif tag == 0x43:  # C: where the commit record ends
-                    self._last_commit, self._commit = self._commit, -1
-                    end = int.from_bytes(message[_HEADER_BYTES + 10 : _HEADER_BYTES + 18], "big")
-                    self._complete = max(self._complete, end)
-                elif tag == 0x52:  # R: comes once for all segments
-                    self._relations[message[_HEADER_BYTES + 1 : _HEADER_BYTES + 5]] = message
-                pending.append(message)
-                self._pending_bytes += length
-                if self._pending_bytes >= _SEGMENT_BYTES or len(pending) >= MESSAGES_PER_CHUNK:
-                    self._cut()
-                    pending = self._pending
-            else:  # k: a sign of life
-                wal_end = max(wal_end, int.from_bytes(message[1:9], "big"))
-                reply = reply or message[17] != 0
+    def _note(self, messages: Messages) -> None:
+        """Where transactions begin and end, and which tables are described."""
+        begins, commits = np.flatnonzero(messages.tags == _BEGIN), np.flatnonzero(messages.tags == _COMMIT)
+        if len(begins):
+            lsns = messages.int64(messages.starts[begins[[0, -1]]] + 1)
+            if self._pending_first < 0:
+                self._pending_first = int(lsns[0])
+            self._commit, self._open = int(lsns[1]), messages.whole(begins[-1])
+        if len(commits):
+            at = messages.starts[commits[-1:]]
+            self._last_commit = int(messages.int64(at + 2)[0])
+            self._complete = max(self._complete, int(messages.int64(at + 10)[0]))
+            if not len(begins) or commits[-1] > begins[-1]:
+                self._commit, self._open = -1, b""
+        for index in np.flatnonzero(messages.tags == _RELATION).tolist():  # comes once for all segments
+            whole = messages.whole(index)
+            self._relations[whole[_HEADER_BYTES + 1 : _HEADER_BYTES + 5]] = whole
 
     def _cut(self) -> None:
-        """Makes a segment of what is pending. It begins with the descriptions of all tables known by now."""
+        """Makes a segment of what is pending.
+
+        It begins with the descriptions of all tables and the transaction that were known before, so that each segment
+        can be decoded by itself.
+        """
         if not self._pending:
             return
         last = self._commit if self._commit >= 0 else self._last_commit
         first = self._pending_first if self._pending_first >= 0 else last
-        data = Messages.of([*self._known, *self._pending], _HEADER_BYTES).to_bytes()
-        self._segments.append(Segment(first, last, len(data), data))
-        self._known = list(self._relations.values())
+        pieces = stored_pieces([Messages.of(self._known, _HEADER_BYTES), *self._pending])
+        size_bytes = sum(map(len, pieces))
+        if size_bytes >= _SEGMENT_BYTES:
+            self._segments.append(Segment(first, last, size_bytes, path=self._state.write_segment(pieces)))
+        else:
+            self._segments.append(Segment(first, last, size_bytes, b"".join(pieces)))
+        self._known = [*self._relations.values(), *([self._open] if self._open else [])]
         self._pending, self._pending_bytes = [], 0
         self._pending_first = self._commit
         in_memory = [segment for segment in self._segments if segment.data is not None]
@@ -261,16 +274,15 @@ class ReplicationStream:
 
     def _spill(self, segment: Segment) -> None:
         if segment.data is not None:
-            segment.path, segment.data = self._state.write_segment(segment.data), None
+            segment.path, segment.data = self._state.write_segment([segment.data]), None
 
-    def _send_status(self, raw: Any) -> None:
+    def _send_status(self, frames: CopyFrames) -> None:
         """Tells the server what it may forget: what is committed, never more."""
         with self._lock:
             lsn = self._committed.to_bytes(8, "big")
             self._status_due = time.monotonic() + _STATUS_S
         now = time.time_ns() // 1000 - MICROSECONDS_1970_TO_2000
-        raw.put_copy_data(b"r" + lsn + lsn + lsn + now.to_bytes(8, "big") + b"\0")
-        raw.flush()
+        frames.send(b"r" + lsn + lsn + lsn + now.to_bytes(8, "big") + b"\0")
 
 
 __all__ = ["ReplicationStream", "Segment"]

@@ -13,10 +13,12 @@ import os
 import re
 import tempfile
 import urllib.parse
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+from lakebed.cdc.envelope import SourceName
+from lakebed.cdc.routing import TablePatterns, spellings
 from lakebed.errors import InvalidArgument, NotFound, did_you_mean
 
 _NAME_BYTES = 63
@@ -48,6 +50,7 @@ class PostgresSettings:
     schemas: str = "public"
     including: str = ".*"
     excluding: str = ""
+    only: TablePatterns = field(default_factory=TablePatterns)
     mode: str = "auto"
     tables_without_key: str = "fail"
     unsupported_types: str = "fail"
@@ -87,7 +90,7 @@ class PostgresSettings:
     @classmethod
     def of(cls, url: str | None = None, password: str | None = None, **given: Any) -> Self:
         """Settings from a URL, or from parts, or both: parts win. A password ends up in a private file."""
-        known = set(cls.__dataclass_fields__)
+        known = set(cls.__dataclass_fields__) - {"only"}
         for name in given:
             if name not in known:
                 raise InvalidArgument(f"`{name}` is no setting of a PostgreSQL source", hint=did_you_mean(name, known))
@@ -109,6 +112,7 @@ class PostgresSettings:
         body = json.loads(text)
         body["ssl"] = tuple((str(key), str(value)) for key, value in body["ssl"])
         body["type_mapping"] = tuple(body["type_mapping"])
+        body["only"] = TablePatterns(**body["only"])
         return cls(**body)
 
     # --- use --------------------------------------------------------------------------------------------------------
@@ -138,9 +142,10 @@ class PostgresSettings:
 
     def matches(self, schema: str, table: str) -> bool:
         """Whether a table is one of those to follow. Excluding wins."""
-        if not re.fullmatch(self.schemas, schema):
+        source = SourceName(self.database, schema, table)
+        if not re.fullmatch(self.schemas, schema) or not self.only.follow(source):
             return False
-        names = (table, f"{schema}.{table}")
+        names = spellings(source)
         if self.excluding and any(re.fullmatch(self.excluding, name) for name in names):
             return False
         return any(re.fullmatch(self.including, name) for name in names)

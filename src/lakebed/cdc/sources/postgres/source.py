@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lakebed.cdc.envelope import COPY, STREAM, SourceName, SourceTable
+from lakebed.cdc.routing import TablePatterns
 from lakebed.cdc.sources.base import ChangeSource, SourceProgress
 from lakebed.cdc.sources.postgres.catalog import Catalog, describe
 from lakebed.cdc.sources.postgres.check import check_source, followable
@@ -37,6 +39,10 @@ class PostgresSource(ChangeSource):
     def __init__(self, url: str | None = None, *, password: str | None = None, **settings: Any) -> None:
         self.settings = PostgresSettings.of(url, password, **settings)
         self._state: str | None = None
+
+    def follow_only(self, patterns: TablePatterns) -> None:
+        """Tables that a sync leaves out are not published."""
+        self.settings = replace(self.settings, only=patterns)
 
     def check(self) -> None:
         """Raises an error that names the repair if the database can not be followed. Creates nothing."""

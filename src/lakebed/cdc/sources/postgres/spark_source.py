@@ -90,7 +90,9 @@ class PostgresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The envelope rows of one piece; in a task."""
         assert isinstance(partition, _Piece)
         prepare_worker()
-        yield from read_piece(self._settings, SourceState(self._state), partition.piece)
+        state, piece = SourceState(self._state), partition.piece
+        rows = read_piece(self._settings, state, piece)
+        yield from state.payload_file(piece.end).through(rows) if isinstance(piece, LogPiece) else rows
 
     def commit(self, end: dict[str, Any]) -> None:
         """A batch is in the lake."""

@@ -11,13 +11,19 @@ import json
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from lakebed.cdc.envelope import ENVELOPE, Chunk, chunks_to_arrow
+from lakebed.cdc.payload_files import PayloadFile
 from lakebed.errors import FileMissing, InvalidData
 from lakebed.fileio import FileIO, open_fileio
+from lakebed.fileio.local import LocalFileIO
+from lakebed.fileio.sync_later import SyncLater
+
+_PAYLOADS: Final = ".payloads"
+"""Behind the name of the file of a copied part: the file of its payloads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,7 @@ class SourceState:
     def __init__(self, url: str) -> None:
         self._fileio: FileIO
         self._fileio, self.root = open_fileio(url)
+        self._url = url.rstrip("/")
         self._parts: list[CopyPart] | None = None
 
     # --- beginnings -------------------------------------------------------------------------------------------------
@@ -124,13 +131,15 @@ class SourceState:
         path = f"{self.root}/{name}"
         self._fileio.make_directory(f"{self.root}/copied")
         rows = 0
+        payloads = PayloadFile(f"{self._url}/{name}{_PAYLOADS}", is_durable=True)
         with self._fileio.open_output(path) as output, pa.ipc.new_stream(output.stream, ENVELOPE) as writer:
-            for chunk in chunks:
+            for batch in payloads.through(chunks_to_arrow([chunk]) for chunk in chunks):
                 rows += 1
-                writer.write_batch(chunks_to_arrow([chunk]))
-        body = self.publish(f"copied/{index:09d}", asdict(CopiedPart(name, snapshot, lsn, rows)))
+                writer.write_batch(batch)
+        part = CopiedPart(name, snapshot, lsn, rows)
+        body = self.publish(f"copied/{index:09d}", asdict(part))
         if body["file"] != name:
-            self._fileio.delete(path)
+            self.forget(part)
         return CopiedPart(**body)
 
     def rows(self, part: CopiedPart) -> Iterator[pa.RecordBatch]:
@@ -140,20 +149,39 @@ class SourceState:
 
     def forget(self, part: CopiedPart) -> None:
         """Removes the rows of a part that the stream is past; that it was copied stays written down."""
-        self._fileio.delete(f"{self.root}/{part.file}")
+        for name in (part.file, part.file + _PAYLOADS):
+            self._fileio.delete(f"{self.root}/{name}")
+
+    # --- payloads ---------------------------------------------------------------------------------------------------
+
+    def payload_file(self, end: int) -> PayloadFile:
+        """A file for what a task reads of a batch that ends there."""
+        return PayloadFile(f"{self._url}/payloads/{end:016x}/{uuid.uuid4().hex}")
+
+    def delete_payloads(self, end: int) -> None:
+        """Removes what the tasks of a batch have left, once it is committed."""
+        self._fileio.delete_directory(f"{self.root}/payloads/{end:016x}")
+
+    def clear_payloads(self) -> None:
+        """Removes what an earlier run left."""
+        self._fileio.delete_directory(f"{self.root}/payloads")
 
     # --- raw messages -----------------------------------------------------------------------------------------------
 
-    def write_segment(self, data: bytes) -> str:
+    def write_segment(self, pieces: Sequence[bytes | memoryview]) -> str:
         """Keeps raw messages for tasks; the path."""
         path = f"{self.root}/spool/{uuid.uuid4().hex}"
-        self._fileio.make_directory(f"{self.root}/spool")
-        self._fileio.write_bytes(path, data)
+        with SyncLater.of(self._fileio)[0].open_output(path) as output:  # what is lost is received again
+            for piece in pieces:
+                output.write(piece)
         return path
 
-    def read_segment(self, path: str) -> bytes:
+    def read_segment(self, path: str) -> bytes | memoryview:
         """Inverse of `write_segment`."""
-        return self._fileio.read_bytes(path)
+        if not isinstance(self._fileio, LocalFileIO):
+            return self._fileio.read_bytes(path)
+        with pa.memory_map(path) as mapped:
+            return memoryview(mapped.read_buffer())
 
     def delete_segment(self, path: str) -> None:
         """Removes raw messages."""

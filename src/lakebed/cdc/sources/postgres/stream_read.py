@@ -21,10 +21,11 @@ from lakebed.cdc.sources.postgres.catalog import Catalog
 from lakebed.cdc.sources.postgres.chunk_rows import streamed_chunk
 from lakebed.cdc.sources.postgres.connect import session
 from lakebed.cdc.sources.postgres.copy_filter import TableFilter
-from lakebed.cdc.sources.postgres.messages import Messages
+from lakebed.cdc.sources.postgres.messages import Messages, Relation
 from lakebed.cdc.sources.postgres.moved_rows import with_moved_values
 from lakebed.cdc.sources.postgres.pgoutput import DecodedRows, PgOutputDecoder, Truncation
 from lakebed.cdc.sources.postgres.relations import RelationBook
+from lakebed.cdc.sources.postgres.seen_columns import seen_columns
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.state import SourceState
 
@@ -53,15 +54,51 @@ def read_stream(
     """Envelope rows of the transactions with `start <= commit_lsn < end`."""
     with session(settings, patient=True) as connection:
         catalog = Catalog(connection, settings)
-        book = RelationBook(catalog, settings, catalog.publication())
+        book = RelationBook(catalog, settings, catalog.publication(), lambda oid: seen_columns(state, oid))
         reading = _Reading(settings, state, book, filters, connection)
         decoder = PgOutputDecoder(reading.book.key, start, end)
+        waiting = _Waiting(notices)
         for some in messages:
             for event in decoder.decode(some):
-                for chunk in reading.chunks(event):
-                    yield chunks_to_arrow([chunk])
-        for notice in notices:
-            yield chunks_to_arrow([reading.numbered(Chunk(0, notice.name, SCHEMA, notice.columns, STREAM))])
+                for item in waiting.before_rows(event):
+                    yield from reading.envelopes(item)
+        for notice in waiting.rest():
+            yield from reading.envelopes(notice)
+
+
+class _Waiting:
+    """Notices that wait for their turn: a table's is due before its first change that was committed behind it."""
+
+    def __init__(self, notices: Sequence[SchemaNotice]) -> None:
+        self._of: dict[tuple[str, str], list[SchemaNotice]] = {}
+        for notice in sorted(notices, key=lambda notice: notice.lsn):
+            self._of.setdefault((notice.name.schema, notice.name.table), []).append(notice)
+
+    def before_rows(self, event: DecodedRows | Truncation) -> Iterator[DecodedRows | Truncation | SchemaNotice]:
+        """The event, with the notices that come before it or before a part of its rows."""
+        if isinstance(event, Truncation):
+            for relation in event.relations:
+                yield from self._until(relation, event.commit_lsn)
+            yield event
+            return
+        mine = self._of.get((event.relation.schema, event.relation.name))
+        while mine and mine[0].lsn <= event.commit_lsns[-1]:
+            is_before = event.commit_lsns < mine[0].lsn
+            if is_before.any():
+                yield event.filter(is_before)
+                event = event.filter(~is_before)
+            yield mine.pop(0)
+        yield event
+
+    def _until(self, relation: Relation, lsn: int) -> Iterator[SchemaNotice]:
+        mine = self._of.get((relation.schema, relation.name))
+        while mine and mine[0].lsn <= lsn:
+            yield mine.pop(0)
+
+    def rest(self) -> Iterator[SchemaNotice]:
+        """Those of tables without later changes."""
+        for mine in self._of.values():
+            yield from mine
 
 
 class _Reading:
@@ -86,6 +123,14 @@ class _Reading:
         """The chunk with the next number."""
         self._ordinal += 1
         return replace(chunk, ordinal=self._ordinal)
+
+    def envelopes(self, item: DecodedRows | Truncation | SchemaNotice) -> Iterator[pa.RecordBatch]:
+        """Envelope rows of what comes next."""
+        if isinstance(item, SchemaNotice):
+            yield chunks_to_arrow([self.numbered(Chunk(0, item.name, SCHEMA, item.columns, STREAM))])
+            return
+        for chunk in self.chunks(item):
+            yield chunks_to_arrow([chunk])
 
     def chunks(self, event: DecodedRows | Truncation) -> Iterator[Chunk]:
         """Chunks of an event."""

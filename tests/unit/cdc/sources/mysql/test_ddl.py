@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from lakebed.cdc.sources.mysql.ddl import TableChange, table_changes
+from lakebed.cdc.sources.mysql.ddl import ColumnChanges, TableChange, table_changes
 from lakebed.cdc.sources.mysql.events import Statement
 
 
@@ -44,4 +46,29 @@ def _changes(text: str) -> list[TableChange]:
 )  # fmt: skip
 def test_tables_of_a_statement(text: str, expected: list[TableChange]) -> None:
     """The tables that a statement changes are found, whatever the comments and quotes, and no others."""
-    assert _changes(text) == expected
+    assert [replace(change, columns=None, created=False) for change in _changes(text)] == expected
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ("ADD a int", ColumnChanges(defined=(("a", "int"),))),
+        (
+            "ADD COLUMN IF NOT EXISTS `a``b` decimal(3,1) DEFAULT 1.5 AFTER x",
+            ColumnChanges(defined=(("a`b", "decimal"),)),
+        ),
+        (
+            "ADD (a int, b enum('x,y', ')')), DROP c",
+            ColumnChanges(dropped=("c",), defined=(("a", "int"), ("b", "enum"))),
+        ),
+        ("DROP COLUMN IF EXISTS a, DROP INDEX b, DROP PRIMARY KEY", ColumnChanges(dropped=("a",))),
+        ("DROP `index`, ADD UNIQUE KEY u (a), ADD CONSTRAINT x CHECK (a > 1)", ColumnChanges(dropped=("index",))),
+        ("RENAME COLUMN a TO b, RENAME COLUMN b TO a", ColumnChanges((("a", "b"), ("b", "a")))),
+        ("CHANGE COLUMN a b int COMMENT 'DROP c, ADD d'", ColumnChanges((("a", "b"),), (), (("b", "int"),))),
+        ("MODIFY a bigint FIRST, ALTER b SET DEFAULT 5", ColumnChanges(defined=(("a", "bigint"),))),
+        ("RENAME TO u, ENGINE = InnoDB, COMMENT = 'ADD x int'", ColumnChanges()),
+    ],
+)
+def test_columns_of_a_statement(parts: str, expected: ColumnChanges) -> None:
+    """What an ALTER does to columns is found, and what it does to anything else is not taken for it."""
+    assert _changes(f"ALTER TABLE t {parts}")[0].columns == expected
