@@ -16,7 +16,6 @@ from tests.spark.streams import batch, drain, drain_format, files_below, forget_
 import lakebed
 from lakebed.metadata.snapshot import CommitKind
 from lakebed.spark import stream_write
-from lakebed.table.write_commit import WriteCommit
 
 SINKS = pytest.mark.parametrize("sink", [drain, drain_format], ids=["write_stream", "format"])
 Sink = Callable[..., None]
@@ -71,26 +70,24 @@ def test_a_batch_whose_snapshot_has_expired_is_known(
 
 
 def test_r_02_a_batch_that_died_before_its_commit_is_committed_once(
-    spark: Any, sums: lakebed.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Any, sums: lakebed.Table, tmp_path: Path
 ) -> None:
     """What it has written is no part of the table, and goes; the replay commits."""
     batch(tmp_path / "in", 0, ones(5))
-    with monkeypatch.context() as patch:
-        patch.setattr(WriteCommit, "run", _die)
-        query = sums.write_stream(
-            stream(spark, tmp_path / "in"), checkpoint=tmp_path / "checkpoint", trigger={"availableNow": True}
-        )
-        with pytest.raises(Exception, match="killed"):
-            query.awaitTermination()
+    # Whichever process commits: it can not write its manifest, when the rows are in their files already.
+    obstacle = Path(sums.location) / "manifest"
+    obstacle.write_text("in the way")
+    query = sums.write_stream(
+        stream(spark, tmp_path / "in"), checkpoint=tmp_path / "checkpoint", trigger={"availableNow": True}
+    )
+    with pytest.raises(Exception, match="manifest"):
+        query.awaitTermination()
+    obstacle.unlink()
     assert sums.snapshots() == []
     drain(sums, stream(spark, tmp_path / "in"), tmp_path / "checkpoint")
     assert sums.to_arrow()["v"].to_pylist() == [1] * 5
     assert identifiers(sums) == [1]
     assert files_below(sums) == live_files(sums)
-
-
-def _die(*arguments: Any) -> None:
-    raise RuntimeError("killed")
 
 
 def test_r_03_queries_do_not_know_each_other(spark: Any, sums: lakebed.Table, tmp_path: Path) -> None:
@@ -331,6 +328,30 @@ def test_a_stopped_query_leaves_no_debris(spark: Any, lake: lakebed.Lake, tmp_pa
     assert files_below(table) == known
     ids = table.to_arrow()["id"].to_pylist()
     assert sorted(ids) == list(range(len(ids)))
+
+
+def test_stopping_in_the_middle_of_a_batch_is_no_failure(spark: Any, sums: lakebed.Table, tmp_path: Path) -> None:
+    """The job of a batch is cancelled: the query has no error, nothing is left behind, and the batch comes again."""
+    began = tmp_path / "began"
+
+    def slowly(batches: Any) -> Any:
+        for rows in batches:
+            began.touch()
+            time.sleep(20)
+            yield rows
+
+    batch(tmp_path / "in", 0, ones(5))
+    frame = stream(spark, tmp_path / "in")
+    query = sums.write_stream(frame.mapInArrow(slowly, frame.schema), checkpoint=tmp_path / "checkpoint")
+    _wait_for(began.exists)
+    query.stop()
+    assert query.exception() is None
+    assert query.awaitTermination(10)
+    assert sums.snapshots() == []
+    assert files_below(sums) == set()
+    sums.write_stream(frame, checkpoint=tmp_path / "checkpoint", trigger="availableNow").awaitTermination(60)
+    assert identifiers(sums) == [1]
+    sums.compact(full=True)
 
 
 def _wait_for(holds: Callable[[], bool], seconds: float = 60) -> None:

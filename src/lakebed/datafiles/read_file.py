@@ -8,7 +8,7 @@ vector marks are left out, by their positions in the file. Where a row lies, and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,24 @@ from lakebed.types.predicate import Predicate
 from lakebed.types.predicate_evaluate import to_expression
 
 SYSTEM_COLUMNS = frozenset({SEQUENCE_NUMBER, VALUE_KIND, ROW_ID.name})
+_READ_WHOLE_BYTES = 256 << 10
+"""Files up to this size are read in one go: a store answers one request sooner than one for each column."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How files of one schema version become the wanted columns. Made once: small files would take longer to plan than
+    to read."""
+
+    evolution: Evolution
+    stored: tuple[DataField, ...]
+    """What is read of a file: system columns, and those that the evolution asks for."""
+    evolving: tuple[str, ...]
+    made_up: frozenset[str]
+    """Wanted columns that tell where a row lies."""
+    reads_kinds: bool
+    needs_places: bool
+    schema: pa.Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +71,11 @@ class FileReader:
     """Whether rows have the number of their snapshot, which stands in the manifest, until they are compacted."""
     uses_indexes: bool = True
     """Whether files are left out if their indexes say that no row matches."""
+    tells_kinds: bool = True
+    """Whether kinds of rows come as they are stored. If not, they only tell retracts from other rows, and a
+    compacted file that has none is not asked for them."""
+    _plans: dict[tuple[int, bool], _Plan] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """By schema id, and whether kinds are read."""
 
     def read(
         self,
@@ -66,43 +89,66 @@ class FileReader:
 
         `predicate` only skips files and row groups that can not match; rows are not filtered.
         """
-        made_up = [field for field in self.wanted if field in PLACE_FIELDS]
-        system = [field for field in self.wanted if field.name in SYSTEM_COLUMNS]
-        known = {field.name for field in (*made_up, *system)} | self.partition_keys
-        evolution = map_fields(
-            [field for field in self.wanted if field.name not in known], self.schema_of(file.schema_id)
-        )
-        if predicate is not None and self._is_excluded(path, file, predicate, evolution):
+        plan = self._plan(file)
+        if predicate is not None and self._is_excluded(path, file, predicate, plan.evolution):
             return
-        wanted_schema = to_arrow_schema(self.wanted)
         rows_seen = 0
-        for position, batch in self._physical(path, file, [*system, *evolution.file_fields], predicate, evolution):
+        for position, batch in self._physical(path, file, plan.stored, predicate, plan.evolution):
             rows_seen += batch.num_rows
-            batch, places = _without(batch, position, deleted, with_places=bool(made_up or system))
-            lifted = evolution.apply(batch.select([field.name for field in evolution.file_fields]))
+            batch, places = _without(batch, position, deleted, with_places=plan.needs_places)
+            lifted = plan.evolution.apply(batch.select(plan.evolving))
             columns = []
-            for field in self.wanted:
-                if field in made_up:
-                    columns.append(pa.array(places) if field == ROW_INDEX else pa.repeat(path, len(places)))
-                elif field.name == SEQUENCE_NUMBER and self.orders_by_snapshot and not _is_compacted(file, path):
+            for wanted in self.wanted:
+                if wanted.name in plan.made_up:
+                    columns.append(pa.array(places) if wanted == ROW_INDEX else pa.repeat(path, len(places)))
+                elif wanted.name == SEQUENCE_NUMBER and self.orders_by_snapshot and not _is_compacted(file, path):
                     columns.append(pa.repeat(pa.scalar(file.min_sequence_number, pa.int64()), batch.num_rows))
-                elif field.name in SYSTEM_COLUMNS:
-                    columns.append(_tracked(field, batch.column(field.name), file, places))
-                elif field.name in self.partition_keys:
-                    columns.append(pa.repeat(partition(field.name), batch.num_rows))
+                elif wanted.name == VALUE_KIND and not plan.reads_kinds:
+                    columns.append(pa.array(np.zeros(batch.num_rows, dtype=np.int8)))
+                elif wanted.name in SYSTEM_COLUMNS:
+                    columns.append(_tracked(wanted, batch.column(wanted.name), file, places))
+                elif wanted.name in self.partition_keys:
+                    columns.append(pa.repeat(partition(wanted.name), batch.num_rows))
                 else:
-                    columns.append(lifted.column(field.name))
-            yield position, _batch(columns, wanted_schema, batch.num_rows)
+                    columns.append(lifted.column(wanted.name))
+            yield position, _batch(columns, plan.schema, batch.num_rows)
         if predicate is None and rows_seen != file.row_count:
             raise CorruptFile(
                 f"data file {path} holds {rows_seen} rows, its manifest says {file.row_count}",
                 hint="the file was replaced or cut: restore it, or roll the table back to a snapshot without it",
             )
 
+    def _plan(self, file: DataFile) -> _Plan:
+        # Not every writer counts the retracts of files that it writes first.
+        has_none = file.level > 0 and file.delete_row_count == 0
+        kind = (file.schema_id, self.tells_kinds or not has_none)
+        found = self._plans.get(kind)
+        if found is None:
+            found = self._plans[kind] = self._planned(*kind)
+        return found
+
+    def _planned(self, schema_id: int, reads_kinds: bool) -> _Plan:
+        made_up = frozenset(wanted.name for wanted in self.wanted if wanted in PLACE_FIELDS)
+        known = SYSTEM_COLUMNS | made_up | self.partition_keys
+        system = [wanted for wanted in self.wanted if wanted.name in SYSTEM_COLUMNS]
+        if not reads_kinds:
+            system = [wanted for wanted in system if wanted.name != VALUE_KIND]
+        evolution = map_fields(
+            [wanted for wanted in self.wanted if wanted.name not in known], self.schema_of(schema_id)
+        )
+        return _Plan(
+            evolution,
+            (*system, *evolution.file_fields),
+            tuple(column.name for column in evolution.file_fields),
+            made_up,
+            reads_kinds,
+            bool(made_up) or ROW_ID in system,
+            to_arrow_schema(self.wanted),
+        )
+
     def is_excluded(self, path: str, file: DataFile, predicate: Predicate) -> bool:
         """Whether the file's indexes say that no row matches."""
-        known = [field for field in self.wanted if field.name not in SYSTEM_COLUMNS | self.partition_keys]
-        return self._is_excluded(path, file, predicate, map_fields(known, self.schema_of(file.schema_id)))
+        return self._is_excluded(path, file, predicate, self._plan(file).evolution)
 
     def _is_excluded(self, path: str, file: DataFile, predicate: Predicate, evolution: Evolution) -> bool:
         if not self.uses_indexes:
@@ -128,7 +174,7 @@ class FileReader:
             yield from _empty_batches(file.row_count, self.batch_rows)
             return
         try:
-            source = self.fileio.open_input(path)
+            source = self._open(path, file)
         except FileMissing as error:
             raise FileMissing(
                 f"data file {path} of the table is gone",
@@ -142,6 +188,11 @@ class FileReader:
                 batch_rows=self.batch_rows,
                 use_threads=self.use_threads,
             )
+
+    def _open(self, path: str, file: DataFile) -> pa.NativeFile:
+        if file.size_bytes <= _READ_WHOLE_BYTES:
+            return pa.BufferReader(self.fileio.read_bytes(path))
+        return self.fileio.open_input(path)
 
     def _check_columns(self, found: Sequence[str], fields: Sequence[DataField], file: DataFile, path: str) -> None:
         """Refuses a file whose columns are not those of its schema.
@@ -166,6 +217,8 @@ def _without(
     """Rows that are not deleted, and their positions if asked for. The batch begins at a position of the file."""
     count = batch.num_rows
     places = np.arange(position, position + count, dtype=np.int64) if with_places else NO_POSITIONS
+    if not len(deleted):
+        return batch, places
     start, stop = np.searchsorted(deleted, (position, position + count))
     if start == stop:
         return batch, places
@@ -204,12 +257,12 @@ def _pushed(predicate: Predicate | None, evolution: Evolution) -> pc.Expression 
     if predicate is None:
         return None
     names = {}
-    for field in evolution.wanted:
-        old = unchanged_field(evolution, field.name)
+    for wanted in evolution.wanted:
+        old = unchanged_field(evolution, wanted.name)
         # Only types whose statistics bound all values, since one other column would keep the reader from skipping
         # anything.
         if old is not None and _is_bounded(old.type):
-            names[field.name] = old.name
+            names[wanted.name] = old.name
     part = predicates.project_onto(predicate, frozenset(names))
     return None if part is None else to_expression(predicates.rename(part, names))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -121,20 +122,24 @@ def map_entries(array: pa.MapArray) -> pa.ListArray:
 
 def to_read(batch: pa.RecordBatch | pa.Table, fields: Sequence[DataField], path: str) -> pa.RecordBatch:
     """One chunk of a file as the columns `fields` in their order and Arrow types; absent ones are null."""
-    schema = to_arrow_schema(fields)
+    relaxed = _relaxed_schema(tuple(fields))
     present = set(batch.schema.names)
     columns = []
-    for field in schema:
+    for field in relaxed:
         if field.name in present:
             columns.append(_flavour(_only_chunk(batch.column(field.name)), field, path))
         else:
             columns.append(pa.nulls(batch.num_rows, field.type))
-    # Files may hold null where this schema says NOT NULL (a column they lack, or a careless writer): the engine above
-    # decides what that means, hence fields that admit null.
-    relaxed = pa.schema([field.with_nullable(True) for field in schema])
     if not columns:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
     return pa.RecordBatch.from_arrays(columns, schema=relaxed)
+
+
+@lru_cache
+def _relaxed_schema(fields: tuple[DataField, ...]) -> pa.Schema:
+    """Arrow fields that admit null. Files may hold null where this schema says NOT NULL (a column they lack, or a
+    careless writer): the engine above decides what that means."""
+    return pa.schema([field.with_nullable(True) for field in to_arrow_schema(fields)])
 
 
 def _only_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:

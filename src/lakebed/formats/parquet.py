@@ -223,7 +223,7 @@ class ParquetReader:
         with as_corrupt(path):
             self._file = self._open()
             self._schema: pa.Schema = self._file.schema_arrow
-        self._int96 = int96_columns(self._file)
+        self._int96 = int96_columns(self._file, self._schema)
 
     def _open(self, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
         is_at_hand = isinstance(self._source, _AT_HAND)
@@ -232,7 +232,7 @@ class ParquetReader:
             metadata=footer,
             # Reading ahead saves round trips to a store; of a file at hand it only makes a second copy.
             pre_buffer=not is_at_hand,
-            buffer_size=_READ_BYTES if is_at_hand else 0,
+            buffer_size=_READ_BYTES if is_at_hand and not isinstance(self._source, pa.BufferReader) else 0,
             page_checksum_verification=True,
             arrow_extensions_enabled=False,
         )

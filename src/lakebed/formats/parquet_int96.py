@@ -26,10 +26,17 @@ _NANOS_PER_DAY = 86_400_000_000_000
 _Convert = Callable[[pa.Array, pa.DataType], pa.Array]
 
 
-def int96_columns(file: pq.ParquetFile) -> set[str]:
-    """Top-level columns that are, or contain, INT96."""
+def int96_columns(file: pq.ParquetFile, shown: pa.Schema) -> set[str]:
+    """Top-level columns that are, or contain, INT96. `shown` is what pyarrow makes of the file's schema."""
+    if not any(_may_be_int96(field.type) for field in shown):
+        return set()
     leaves = [file.schema.column(i) for i in range(len(file.schema))]
     return {leaf.path.split(".")[0] for leaf in leaves if leaf.physical_type == "INT96"}
+
+
+def _may_be_int96(arrow: pa.DataType) -> bool:
+    """Whether pyarrow may have shown an INT96 like this."""
+    return bool(pa.types.is_timestamp(arrow) or pa.types.is_nested(arrow))
 
 
 def encoded(column: pa.ChunkedArray, stored: pa.DataType) -> pa.ChunkedArray:

@@ -2,7 +2,8 @@
 
 Each run is a stream of batches in key order. A round looks at what is buffered of every run, takes the smallest of
 their last keys as the cut, merges all rows up to the cut and keeps the rest. No key is ever split between two rounds,
-and memory holds at most one window of each run, whatever the size of the bucket.
+and memory holds at most one window of each run, whatever the size of the bucket. Runs that are known to end with what
+is buffered set no cut, so a few small runs are merged in one round.
 """
 
 from __future__ import annotations
@@ -16,24 +17,43 @@ from lakebed.merge.base import MergeEngine, MergeOrder
 from lakebed.merge.parts import merged_rows, visible_rows
 from lakebed.types import ordering
 
+_LITTLE_BYTES = 2 << 20
+"""After a batch of up to this size it is worth to see whether another one comes."""
+
 
 class _Cursor:
-    """What is buffered of one run: the rest of one batch."""
+    """What is buffered of one run: the rest of one batch; if that was small, the next one as well."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], key: Sequence[str]) -> None:
         self._batches = batches
         self._key = key
         self._rows: pa.RecordBatch | None = None
+        self._next: pa.RecordBatch | None = None
+        self._has_ended = False
 
     def fill(self) -> bool:
         """Makes sure that rows are buffered; false when the run has ended."""
         while self._rows is None or self._rows.num_rows == 0:
             # Let go of the old batch before the next one is read.
             self._rows = None
-            self._rows = next(self._batches, None)
+            self._rows = self._following()
             if self._rows is None:
                 return False
+            if self._rows.nbytes <= _LITTLE_BYTES:
+                self._next = self._following()
         return True
+
+    @property
+    def ends_here(self) -> bool:
+        """Whether it is known that nothing comes after what is buffered."""
+        return self._has_ended
+
+    def _following(self) -> pa.RecordBatch | None:
+        found, self._next = self._next, None
+        if found is None and not self._has_ended:
+            found = next(self._batches, None)
+            self._has_ended = found is None
+        return found
 
     def last_key(self) -> tuple[tuple[bool, object], ...]:
         columns = self._columns()
@@ -46,6 +66,12 @@ class _Cursor:
         count = ordering.count_not_above(self._columns(), cut)
         self._rows = rows.slice(count)
         return rows.slice(0, count)
+
+    def take_all(self) -> pa.RecordBatch:
+        """Removes and returns everything that is buffered."""
+        rows, self._rows = self._rows, None
+        assert rows is not None
+        return rows
 
     def _columns(self) -> list[pa.Array]:
         assert self._rows is not None
@@ -80,8 +106,12 @@ def windows(runs: Sequence[Iterator[pa.RecordBatch]], order: MergeOrder) -> Iter
     """All rows of some keys at a time, run by run; runs without any are left out."""
     cursors = [_Cursor(run, order.key) for run in runs]
     while cursors := [cursor for cursor in cursors if cursor.fill()]:
-        cut = min(cursor.last_key() for cursor in cursors)
-        yield [part for part in (cursor.take_up_to(cut) for cursor in cursors) if part.num_rows]
+        last_keys = [cursor.last_key() for cursor in cursors if not cursor.ends_here]
+        if last_keys:
+            cut = min(last_keys)
+            yield [part for part in (cursor.take_up_to(cut) for cursor in cursors) if part.num_rows]
+        else:
+            yield [cursor.take_all() for cursor in cursors]
 
 
 def came_one_after_the_other(section: Section) -> bool:

@@ -75,6 +75,17 @@ class MergeOrder:
         slots = self._slots(rows, keys)
         return self._grouped(rows, keys).last if slots is None else slots.last_places()
 
+    def are_newest(self, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        """Which rows are the newest of their keys."""
+        keys = self._key_codes(rows)
+        if len(keys) == 1 and self._come_in_order(rows):
+            slots = ordering.Slots(keys[0])
+            if slots.are_worth_filling:
+                return slots.are_last()
+        is_newest = np.zeros(rows.num_rows, dtype=np.bool_)
+        is_newest[self._grouped(rows, keys).last] = True
+        return is_newest
+
     def newest_and_shared(self, rows: pa.RecordBatch) -> tuple[Indices, Groups]:
         """The index of each key's newest row, in key order, and the groups of the keys that have several rows."""
         keys = self._key_codes(rows)
@@ -92,9 +103,13 @@ class MergeOrder:
     def _key_codes(self, rows: pa.RecordBatch) -> list[ordering.Codes]:
         return ordering.key_codes([rows.column(name) for name in self.key])
 
+    def _come_in_order(self, rows: pa.RecordBatch) -> bool:
+        """Whether later rows are newer ones."""
+        return not self.sequence_fields and SEQUENCE_NUMBER not in rows.schema.names
+
     def _slots(self, rows: pa.RecordBatch, keys: Sequence[ordering.Codes]) -> ordering.Slots | None:
         """Slots for keys, where they are cheaper than sorting and the order of rows says what is newest."""
-        if self.sequence_fields or SEQUENCE_NUMBER in rows.schema.names or len(keys) > 1:
+        if len(keys) > 1 or not self._come_in_order(rows):
             return None
         slots = ordering.Slots(keys[0])
         return slots if slots.are_few else None

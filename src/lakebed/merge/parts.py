@@ -20,9 +20,12 @@ import pyarrow.compute as pc
 from lakebed.merge.base import ChoosingEngine, MergeEngine, MergeOrder
 from lakebed.merge.folding import FoldingEngine, segments_of, value_columns
 from lakebed.merge.segments import NO_ROW, Mask
-from lakebed.types import key_value
+from lakebed.types import key_value, ordering
 from lakebed.types.key_value import SEQUENCE_NUMBER, VALUE_KIND
 from lakebed.types.row_kind import is_retract
+
+_FEW_ROWS = 256
+"""So few are shown in key order: that costs next to nothing, and small tables are what people look at."""
 
 
 def merged_rows(parts: Sequence[pa.RecordBatch], order: MergeOrder, engine: MergeEngine) -> pa.RecordBatch:
@@ -60,7 +63,8 @@ def visible_rows(
     else:
         outcome = None
     if outcome is not None:
-        yield from _filtered(parts, columns, outcome)
+        seen = _filtered(parts, columns, outcome)
+        yield from seen if deciding.num_rows > _FEW_ROWS else _in_key_order(seen, deciding, outcome, order)
         return
     rows = pa.concat_batches(parts)
     yield from visible_rows([engine.merge(rows, order.group(rows))], order, engine, columns)
@@ -89,11 +93,10 @@ class _Outcome:
 
 def _choose(deciding: pa.RecordBatch, order: MergeOrder, engine: ChoosingEngine) -> _Outcome:
     if engine.chooses_newest(deciding):
-        chosen = order.newest(deciding)
+        is_seen = order.are_newest(deciding)
     else:
-        chosen = engine.choose(deciding, order.group(deciding))
-    is_seen = np.zeros(deciding.num_rows, dtype=np.bool_)
-    is_seen[chosen] = True
+        is_seen = np.zeros(deciding.num_rows, dtype=np.bool_)
+        is_seen[engine.choose(deciding, order.group(deciding))] = True
     is_seen &= ~is_retract(key_value.kinds(deciding))
     return _Outcome(is_seen)
 
@@ -101,14 +104,12 @@ def _choose(deciding: pa.RecordBatch, order: MergeOrder, engine: ChoosingEngine)
 def _fold(
     parts: Sequence[pa.RecordBatch], deciding: pa.RecordBatch, order: MergeOrder, engine: FoldingEngine
 ) -> _Outcome:
-    is_seen = np.zeros(deciding.num_rows, dtype=np.bool_)
     retracts = is_retract(key_value.kinds(deciding))
-    has_retracts = bool(np.any(retracts))
     names = engine.names_to_fold(parts)
-    if not names and not has_retracts:
-        is_seen[order.newest(deciding)] = True
-        return _Outcome(is_seen)
+    if not names and not np.any(retracts):
+        return _Outcome(order.are_newest(deciding))
     newest, shared = order.newest_and_shared(deciding)
+    is_seen = np.zeros(deciding.num_rows, dtype=np.bool_)
     is_seen[newest] = True
     is_seen &= ~retracts
     if not len(shared):
@@ -143,6 +144,15 @@ def _filtered(parts: Sequence[pa.RecordBatch], columns: Sequence[str], outcome: 
                 rows = _replaced(rows, outcome.segment_of[start : start + part.num_rows][is_seen], outcome.folded)
             yield rows
         start += part.num_rows
+
+
+def _in_key_order(
+    seen: Iterator[pa.RecordBatch], deciding: pa.RecordBatch, outcome: _Outcome, order: MergeOrder
+) -> Iterator[pa.RecordBatch]:
+    batches = list(seen)
+    if batches:
+        keys = deciding.select(order.key).filter(pa.array(outcome.is_seen)).columns
+        yield pa.concat_batches(batches).take(pa.array(ordering.argsort(ordering.key_codes(keys))))
 
 
 def _replaced(

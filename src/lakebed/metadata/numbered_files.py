@@ -57,8 +57,8 @@ class NumberedFiles:
 
     def earliest_id(self) -> int | None:
         """The smallest id; `None` when there is no file."""
-        hint = self.hint(self.earliest_hint)
-        if hint is not None and self.exists(hint):
+        hint = self.hint(self.earliest_hint) or 1  # nothing is older than the first
+        if self.exists(hint):
             return hint
         return min(self.ids(), default=None)
 

@@ -1,7 +1,8 @@
 """What a commit makes due, done while Spark notes the batch as finished and plans the next.
 
 At most one is under way: the next batch waits for it before it commits, so that a stream can not run away from its
-compactions. The batch is committed already, whatever becomes of this: the next one makes due again what was not done.
+compactions; and so does `t.compact()` of the same table (`table/background`). The batch is committed already, whatever
+becomes of this: the next one makes due again what was not done.
 """
 
 from __future__ import annotations
@@ -10,25 +11,31 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from lakebed.table import background
+
 _log = logging.getLogger(__name__)
 
 
 class FollowUps:
-    """Runs one follow-up at a time, in a thread of its own that starts with the first. Copies share nothing."""
+    """Runs one follow-up at a time, in a thread of its own that starts with the first. Copies share nothing.
 
-    def __init__(self) -> None:
+    `table` is the directory of the table that all of them are for, if it is a single one.
+    """
+
+    def __init__(self, table: str | None = None) -> None:
+        self._table = table
         self._pool: ThreadPoolExecutor | None = None
         self._running: Future[None] | None = None
 
-    def __getstate__(self) -> dict[str, None]:
-        return {"_pool": None, "_running": None}
+    def __getstate__(self) -> dict[str, str | None]:
+        return {"_table": self._table, "_pool": None, "_running": None}
 
     def run(self, *follow_ups: Callable[[], None]) -> None:
         """Begins them, one after the other, and comes back."""
         self.wait()
         if self._pool is None:
             self._pool = ThreadPoolExecutor(1, thread_name_prefix="lakebed-follow-up")
-        self._running = self._pool.submit(_run_all, follow_ups)
+        self._running = background.begin(self._pool, lambda: _run_all(follow_ups), self._table)
 
     def wait(self) -> None:
         """Waits for the one under way. It has failed by itself: what it should have done is done next time."""

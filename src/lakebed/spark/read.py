@@ -128,7 +128,7 @@ class HybridRead:
         for file in section.files:
             if format_of_file(file.file_name).name != "parquet" or file.external_path is not None:
                 return False
-            if context.has_key and file.delete_row_count != 0:
+            if context.has_key and (file.delete_row_count != 0 or context.may_miscount_retracts(file)):
                 return False
             if file.file_name in split.vectors and not (
                 file.file_name in self._marked_names and is_as_described(context, self._path(split, file), file)

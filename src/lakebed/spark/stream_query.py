@@ -1,18 +1,26 @@
-"""What every streaming query has: an identity that its checkpoint keeps, and a trigger that its caller names."""
+"""What every streaming query has: an identity that its checkpoint keeps, a trigger that its caller names, and batches
+that fail, or are given up because the query stops."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lakebed.errors import InvalidArgument
+from lakebed.errors import InvalidArgument, LakebedError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _TRIGGERS = ("processingTime", "availableNow", "once")
+_LONGEST_TEXT = 1000
+_SIGNS_OF_A_STOP = ("SPARK_JOB_CANCELLED", "InterruptedException")
+"""One of them is in what Spark tells of a job that ends because its query stops."""
+_SAID_OF_A_STOP = "py4j.protocol.Py4JJavaError: An error occurred while calling Spark: java.lang.InterruptedException"
+"""Words by which Spark knows, in what a batch raises, that it was interrupted. While a query stops, that is no error of
+the query then; at any other time it is one."""
 
 
 def query_id_of(spark: SparkSession, checkpoint: str) -> str:
@@ -40,4 +48,26 @@ def trigger_of(given: str | Mapping[str, Any] | None) -> dict[str, Any]:
     return dict(given)
 
 
-__all__ = ["query_id_of", "trigger_of"]
+@contextmanager
+def batch_errors(batch_id: int) -> Iterator[None]:
+    """Tells errors of a batch so that Spark understands them.
+
+    Of a job that fails, or is cancelled, Spark tells with the stacks of its JVM. It looks in what a batch raises for
+    signs of a stop, in a way that such a long text is too much for, and the query that was stopped would have failed.
+    """
+    try:
+        yield
+    except LakebedError:
+        raise
+    except Exception as error:
+        text = str(error)
+        hint = "start the query again: the batch comes again"
+        if any(sign in text for sign in _SIGNS_OF_A_STOP):
+            raise LakebedError(f"batch {batch_id} was given up ({_SAID_OF_A_STOP})", hint=hint) from None
+        if len(text) <= _LONGEST_TEXT:
+            raise
+        short = text.split("\n\tat ")[0][:_LONGEST_TEXT]
+        raise LakebedError(f"batch {batch_id} was not written: {short}", hint=hint) from None
+
+
+__all__ = ["batch_errors", "query_id_of", "trigger_of"]

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lakebed.errors import InvalidArgument, InvalidOption, LakebedError, did_you_mean
+from lakebed.errors import InvalidArgument, InvalidOption, did_you_mean
 from lakebed.options import SINK_ROLLING_POLICY_ROLLOVER_INTERVAL, WRITE_MERGE_SCHEMA, WRITE_MODE, Options
 from lakebed.spark.event_time import EventTime
-from lakebed.spark.stream_query import query_id_of, trigger_of
+from lakebed.spark.stream_query import batch_errors, query_id_of, trigger_of
 from lakebed.spark.stream_write import BatchWriter
 from lakebed.spark.types import empty_rows
 from lakebed.spark.write import check_columns
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 _MODES = ("append", "update", "complete")
-_LONGEST_TEXT = 1000
 _ROW_KIND = "rowkind"
 """A column of this name that the table has not holds row kinds, as streams of changes have it."""
 
@@ -74,25 +73,10 @@ def _batch_function(batches: BatchWriter, checkpoint: str) -> Callable[[DataFram
         nonlocal query_id
         if query_id is None:
             query_id = query_id_of(frame.sparkSession, checkpoint)
-        try:
+        with batch_errors(batch_id):
             batches.write(frame, query_id, batch_id)
-        except LakebedError:
-            raise
-        except Exception as error:
-            if len(str(error)) <= _LONGEST_TEXT:
-                raise
-            # Of a job that fails, or is cancelled because the query stops, Spark tells with the stacks of its JVM. It
-            # searches what a batch raises with an expression that such a long text is too much for.
-            raise _shortened(error, batch_id) from None
 
     return write_batch
-
-
-def _shortened(error: Exception, batch_id: int) -> LakebedError:
-    text = str(error).split("\n\tat ")[0][:_LONGEST_TEXT]
-    return LakebedError(
-        f"batch {batch_id} was not written: {text}", hint="start the query again: the batch comes again"
-    )
 
 
 def chosen_trigger(given: dict[str, Any], options: Options) -> dict[str, Any]:

@@ -13,7 +13,12 @@ from lakebed.errors import LakebedError
 from lakebed.maintenance.consumers import expire_consumers
 from lakebed.maintenance.expiry import expire_quietly
 from lakebed.maintenance.retention import RetentionRules
-from lakebed.options import CONSUMER_EXPIRATION_TIME, TAG_TIME_EXPIRE_ENABLED
+from lakebed.options import (
+    CONSUMER_EXPIRATION_TIME,
+    SNAPSHOT_NUM_RETAINED_MAX,
+    SNAPSHOT_TIME_RETAINED,
+    TAG_TIME_EXPIRE_ENABLED,
+)
 from lakebed.table.auto_tags import create_due_tags
 from lakebed.table.context import TableContext
 from lakebed.table.files import table_files
@@ -31,9 +36,7 @@ def tidy_up(context: TableContext, identity: CommitIdentity, is_batch: bool) -> 
     _quietly(context, "tag was made", lambda: create_due_tags(context, is_batch=is_batch))
     _quietly(context, "consumer expired", lambda: _expire_consumers(context))
     expire_partitions(context, identity, is_batch=is_batch)
-    expire_quietly(
-        context.name, table_files(context), lambda: RetentionRules.of(context.options, context.clock.now_ms())
-    )
+    _quietly(context, "snapshot expired", lambda: _expire_snapshots(context))
     _quietly(context, "tag expired", lambda: _expire_tags(context))
 
 
@@ -42,6 +45,27 @@ def _quietly(context: TableContext, what: str, action: Callable[[], object]) -> 
         action()
     except LakebedError as error:
         _log.warning("table %s: no %s after the commit: %s", context.name, what, error.message)
+
+
+def _expire_snapshots(context: TableContext) -> None:
+    """Lists the snapshots only if the oldest may have had its time: a busy writer has thousands of them."""
+    memory, now_ms = context.memory, context.clock.now_ms()
+    kept_since_ms = now_ms - context.options[SNAPSHOT_TIME_RETAINED]
+    if memory.second_snapshot_ms is not None and memory.second_snapshot_ms >= kept_since_ms and _go_by_age(context):
+        return
+    expire_quietly(context.name, table_files(context), lambda: RetentionRules.of(context.options, now_ms))
+    if "snapshots" in memory.checked_ms:  # worth to know for those who come again
+        snapshots = context.stores.snapshots
+        oldest = snapshots.earliest_id()
+        second = None if oldest is None else snapshots.find(oldest + 1)
+        memory.second_snapshot_ms = None if second is None else second.time_millis
+    memory.checked_ms["snapshots"] = now_ms
+
+
+def _go_by_age(context: TableContext) -> bool:
+    """Whether nothing but its age makes a snapshot go."""
+    options = context.options
+    return not options.has(SNAPSHOT_NUM_RETAINED_MAX) and not RetentionRules.of(options, 0).is_decoupled
 
 
 def _expire_consumers(context: TableContext) -> None:

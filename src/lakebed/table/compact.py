@@ -33,6 +33,7 @@ from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
+    CHANGELOG_PRODUCER,
     COMPACTION_FORCE_REWRITE_ALL_FILES,
     COMPACTION_FORCE_UP_LEVEL_0,
     COMPACTION_INCREMENTAL_SIZE_THRESHOLD,
@@ -60,6 +61,10 @@ from lakebed.table.read import parallelism
 from lakebed.table.write_rules import committer_for
 
 _log = logging.getLogger(__name__)
+
+_SMALL_BUCKET_BYTES = 512 << 10
+"""Streams compact a bucket of up to this size as a whole, unless `compaction.total-size-threshold` says otherwise:
+merging a part of it takes about as long, and what is left over would have to be opened by every reader."""
 
 Bucket = tuple[bytes, int]
 Keep = Callable[[list[ManifestEntry]], list[ManifestEntry]]
@@ -97,6 +102,8 @@ class Compactor:
     """Whether buckets that somebody else changed meanwhile are left out, instead of giving up all of them."""
     most_bytes: int | None = None
     """About so much is rewritten in one round; buckets with the most files come first."""
+    is_in_stream: bool = False
+    """Whether somebody compacts who commits again and again, a little each time."""
 
     def run(self, identity: CommitIdentity) -> Snapshot | None:
         """One round over the chosen buckets and, if anything was compacted, one snapshot."""
@@ -204,7 +211,7 @@ class Compactor:
                 force_rewrite=options[COMPACTION_FORCE_REWRITE_ALL_FILES],
                 must_rewrite=lambda file: marks.is_marked(file) or maker.holds_expired_rows(file),
             )
-        picker = UniversalPicker(_settings(options))
+        picker = UniversalPicker(_settings(options, self.is_in_stream))
         now_ms = self.context.clock.now_ms()
         plan = picker.pick(levels, now_ms=now_ms, last_full_ms=last_full_ms(levels))
         if plan is None and needs_empty_level_0(options) and len(levels.level0) >= _files_that_wait(options):
@@ -359,16 +366,20 @@ def looks_for_more(options: Options) -> bool:
     )
 
 
-def _settings(options: Options) -> UniversalSettings:
+def _settings(options: Options, is_in_stream: bool) -> UniversalSettings:
+    total_bytes = options[COMPACTION_TOTAL_SIZE_THRESHOLD]
+    # Where full compactions tell what has changed, they come when they were asked for.
+    folds_small = is_in_stream and total_bytes is None and options[CHANGELOG_PRODUCER] != "full-compaction"
     return UniversalSettings(
         trigger=options[NUM_SORTED_RUN_COMPACTION_TRIGGER],
         size_ratio_percent=options[COMPACTION_SIZE_RATIO],
         max_size_amplification_percent=options[COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT],
         optimization_interval_ms=options[COMPACTION_OPTIMIZATION_INTERVAL],
-        total_size_threshold_bytes=options[COMPACTION_TOTAL_SIZE_THRESHOLD],
+        total_size_threshold_bytes=total_bytes,
         incremental_size_threshold_bytes=options[COMPACTION_INCREMENTAL_SIZE_THRESHOLD],
         offpeak_start_hour=options[COMPACTION_OFFPEAK_START_HOUR],
         offpeak_end_hour=options[COMPACTION_OFFPEAK_END_HOUR],
         offpeak_ratio_percent=options[COMPACTION_OFFPEAK_RATIO],
         deletion_vectors=options[DELETION_VECTORS_ENABLED],
+        small_bucket_bytes=_SMALL_BUCKET_BYTES if folds_small else 0,
     )

@@ -78,7 +78,7 @@ class CompactionFiles:
             self._rules.target_size_bytes,
             options[COMPACTION_SMALL_FILE_RATIO],
             options[COMPACTION_FORCE_REWRITE_ALL_FILES],
-            self.holds_expired_rows,
+            lambda file: self.holds_expired_rows(file) or self._context.may_miscount_retracts(file),
             threads,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -71,6 +72,10 @@ class SplitReader:
     use_threads: bool = True
     keeps_everything: bool = False
     """Whether the caller holds all rows in the end: then more of them are read at a time, which is quicker."""
+
+    def __getstate__(self) -> dict[str, object]:
+        """What another process needs: not what was worked out from it."""
+        return {part.name: getattr(self, part.name) for part in dataclasses.fields(self)}
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -144,6 +149,10 @@ class SplitReader:
         needed = self._with_columns(self._in_files, besides)
         return (system_columns.SEQUENCE_NUMBER, system_columns.VALUE_KIND, *needed)
 
+    @cached_property
+    def _unnumbered_fields(self) -> tuple[DataField, ...]:
+        return tuple(field for field in self._merge_fields if field is not system_columns.SEQUENCE_NUMBER)
+
     def _with_columns(self, fields: tuple[DataField, ...], names: frozenset[str]) -> tuple[DataField, ...]:
         missing = names - {field.name for field in fields}
         known = (*self.context.schema.fields, *self.context.hidden_fields)
@@ -165,7 +174,7 @@ class SplitReader:
                 return
             fields = self._merge_fields
             if came_one_after_the_other(section):
-                fields = tuple(field for field in fields if field is not system_columns.SEQUENCE_NUMBER)
+                fields = self._unnumbered_fields
             runs = [self._run(split, run, fields, key_part, rows) for run in section.runs]
             columns = [field.name for field in self._in_files]
             yield from read_runs(runs, self.context.merge_order, self.context.reading_engine, columns)
@@ -241,7 +250,18 @@ class SplitReader:
         for _, batch in reader.read(path, file, values.__getitem__, predicate, deleted):
             yield batch
 
+    @cached_property
+    def _file_readers(self) -> dict[tuple[tuple[DataField, ...], int | None], FileReader]:
+        return {}
+
     def _file_reader(self, fields: tuple[DataField, ...], batch_rows: int | None = None) -> FileReader:
+        """The reader of files for these columns: one for all of them, since it remembers what it has worked out."""
+        found = self._file_readers.get((fields, batch_rows))
+        if found is None:
+            found = self._file_readers[fields, batch_rows] = self._new_file_reader(fields, batch_rows)
+        return found
+
+    def _new_file_reader(self, fields: tuple[DataField, ...], batch_rows: int | None) -> FileReader:
         context = self.context
         return FileReader(
             context.fileio,
@@ -253,6 +273,7 @@ class SplitReader:
             self.use_threads and parallelism(context.options) >= pa.cpu_count(),
             context.orders_by_snapshot,
             context.options[FILE_INDEX_READ_ENABLED],
+            tells_kinds=system_columns.VALUE_KIND in self.fields,
         )
 
     def _path(self, split: Split, file: DataFile) -> str:

@@ -29,6 +29,7 @@ from lakebed.options import (
 )
 from lakebed.schema.changes import RemoveOption, SchemaChange, SetOption
 from lakebed.schema.table_schema import TableSchema
+from lakebed.table import background
 from lakebed.table.append_compact import AppendCompactor
 from lakebed.table.arguments import (
     changes_argument,
@@ -557,8 +558,10 @@ class Table(TableUpkeep):
         `progress` is told how many buckets, or groups of files, are done, and how many there are to do. `on_spark`
         merges large buckets in a Spark job instead of in threads of this process.
 
-        Rows that wait because buckets are postponed are brought to their buckets first: then readers see them.
+        Rows that wait because buckets are postponed are brought to their buckets first: then readers see them. What
+        streams of this process are still compacting is waited for.
         """
+        background.wait_for(self.location)
         context = self._writable()
         predicate = self._partition_filter(context, where)
         sieve = FileSieve(context, predicate)

@@ -23,6 +23,7 @@ from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from lakebed.metadata.statistics import TableStatistics, read_statistics
 from lakebed.metadata.tag import Tag
 from lakebed.options import BUCKET, COMMIT_USER_PREFIX, PARTITION_EXPIRATION_TIME
+from lakebed.table import background
 from lakebed.table.analyze import analyzable, analyze
 from lakebed.table.arguments import names_argument, snapshot_argument
 from lakebed.table.auto_tags import create_due_tags
@@ -165,7 +166,9 @@ class TableUpkeep(ABC):
         Only files older than a day, or than `older_than`: younger ones may be of a write that is not committed yet.
         If anything that may need files is unreadable, nothing is deleted. `dry_run` only says what would go.
         """
-        return clean_orphans(self._changeable(), older_than, dry_run)
+        context = self._changeable()
+        background.wait_for(context.paths.root)  # what it has written may be committed only later
+        return clean_orphans(context, older_than, dry_run)
 
     def remove_missing_files(self, dry_run: bool = False) -> list[str]:
         """Takes data files that are gone from the disk out of the table, and says which: for a table that lost some.

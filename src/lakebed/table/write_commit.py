@@ -221,7 +221,9 @@ class WriteCommit:
             if not due:
                 return
             keep = in_buckets(due)
-        Compactor(self._context, is_full, keep, run_plans).run_quietly(self._compaction_identity)
+        is_in_stream = self._identity.is_replayable
+        compactor = Compactor(self._context, is_full, keep, run_plans, is_in_stream=is_in_stream)
+        compactor.run_quietly(self._compaction_identity)
 
     def _join_small_files(self, messages: list[CommitMessage], run_pieces: RunPieces | None) -> None:
         """Joins files of buckets without a key. Without buckets that is left to whoever compacts the table."""

@@ -22,6 +22,8 @@ _MOST_WORDS = 4
 
 _SLOTS_PER_ROW = 8
 """Up to this many slots are filled instead of sorting: beyond, looking through them costs more."""
+_FILLED_SLOTS_PER_ROW = 32
+"""The same where only slots that are filled are looked at. Each takes four bytes."""
 
 
 def sort_codes(column: pa.Array, *, descending: bool = False) -> Codes:
@@ -154,12 +156,25 @@ class Slots:
         """Whether looking through the slots is cheaper than sorting."""
         return self._count <= _SLOTS_PER_ROW * len(self._codes)
 
+    @property
+    def are_worth_filling(self) -> bool:
+        """Whether filling them, and looking at those that are filled, is cheaper than sorting."""
+        return self._count <= _FILLED_SLOTS_PER_ROW * len(self._codes)
+
     def last_places(self) -> npt.NDArray[np.int64]:
         """The last place of every code, in ascending order of codes."""
         slots = np.full(self._count, -1, dtype=np.int32)
         # Where several places write to one slot, the one that comes last stays.
         slots[self._places] = np.arange(len(self._codes), dtype=np.int32)
         return slots[slots >= 0].astype(np.int64)
+
+    def are_last(self) -> npt.NDArray[np.bool_]:
+        """Which places are the last ones of their codes. Only slots that a place has filled are looked at."""
+        places = np.arange(len(self._codes), dtype=np.int32)
+        slots = np.empty(self._count, dtype=np.int32)
+        slots[self._places] = places
+        is_last: npt.NDArray[np.bool_] = slots[self._places] == places
+        return is_last
 
     def shared_with(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
         """All places whose code is also that of a chosen place."""

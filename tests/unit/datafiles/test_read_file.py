@@ -11,8 +11,10 @@ from tests.unit.datafiles.datafile_samples import Bucket, fields, schema_of
 
 from lakebed.datafiles.rolling_writer import FileLayout
 from lakebed.errors import CorruptFile, FileMissing
+from lakebed.fileio.memory import MemoryFileIO
 from lakebed.formats.base import WriteSettings
-from lakebed.schema.system_columns import FILE_PATH, ROW_INDEX, TRACKING_FIELDS
+from lakebed.schema.system_columns import FILE_PATH, ROW_INDEX, TRACKING_FIELDS, VALUE_KIND
+from lakebed.types.key_value import KIND_FIELD
 from lakebed.types.logical import DataField, parse_type
 from lakebed.types.predicate_parse import to_predicate
 
@@ -203,3 +205,45 @@ def test_ids_in_the_file_and_ids_that_follow() -> None:
         committed = replace(made, max_sequence_number=9)
         ((_, rows),) = reader.read(place.path(made.file_name), committed, _no_partition, None, np.array([1]))
         assert list(zip(*(column.to_pylist() for column in rows.columns), strict=True)) == wanted
+
+
+def test_kinds_of_files_without_retracts_are_not_read_unless_asked_for() -> None:
+    """Who only tells retracts from other rows gets zeros for a compacted file that has none, and else what is stored.
+
+    Not every writer counts the retracts of a file that it writes first.
+    """
+    bucket = Bucket(FileLayout(0, (VALUE_KIND, *COLUMNS)))
+    kinds = pa.array([2, 0, 2], pa.int8())
+    (file,) = bucket.written(_rows(3).add_column(0, KIND_FIELD, kinds))
+    wanted = (VALUE_KIND, COLUMNS[0])
+
+    def found(deleted_rows: int | None, *, tells_kinds: bool, level: int = 5) -> list[int]:
+        reader = bucket.reader(wanted, OLD, tells_kinds=tells_kinds)
+        described = replace(file, delete_row_count=deleted_rows, level=level)
+        ((_, rows),) = reader.read(bucket.path(file.file_name), described, _no_partition)
+        assert rows.column("id").to_pylist() == [0, 1, 2]
+        return rows.column(VALUE_KIND.name).to_pylist()
+
+    assert found(0, tells_kinds=False) == [0, 0, 0]
+    assert found(0, tells_kinds=True) == found(1, tells_kinds=False) == found(None, tells_kinds=False) == [2, 0, 2]
+    assert found(0, tells_kinds=False, level=0) == [2, 0, 2]
+
+
+def test_a_small_file_is_read_with_one_request() -> None:
+    """Its footer and its columns come together; of a large one only what is asked for is read."""
+
+    class Counted(MemoryFileIO):
+        opened = 0
+
+        def open_input(self, path: str) -> pa.NativeFile:
+            Counted.opened += 1
+            return super().open_input(path)
+
+    bucket = Bucket(FileLayout(0, COLUMNS))
+    (file,) = bucket.written(_rows(3))
+    reader = replace(bucket.reader(COLUMNS, OLD), fileio=Counted(bucket.fileio.name))
+    for size_bytes, opened in ((file.size_bytes, 0), (1 << 30, 1)):
+        described = replace(file, size_bytes=size_bytes)
+        ((_, rows),) = reader.read(bucket.path(file.file_name), described, _no_partition)
+        assert rows.num_rows == 3
+        assert Counted.opened == opened

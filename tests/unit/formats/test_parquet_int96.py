@@ -75,7 +75,7 @@ def test_footer_shows_the_bytes_of_nested_columns_too() -> None:
     sink = io.BytesIO()
     pq.write_table(table, sink, use_deprecated_int96_timestamps=True, row_group_size=2)
     plain = pq.ParquetFile(sink)
-    assert int96_columns(plain) == {"t", "l", "m", "s"}
+    assert int96_columns(plain, plain.schema_arrow) == {"t", "l", "m", "s"}
     raw = pq.ParquetFile(sink, metadata=int96_shown_as_bytes(plain.metadata)).read()
     assert raw.column("t").type == pa.binary(12)
     for name in table.column_names:

@@ -50,11 +50,24 @@ def test_a_round_ends_at_the_smallest_last_key() -> None:
 
 def test_the_newer_run_wins_wherever_it_stands() -> None:
     """Sequence numbers decide, not the order in which the runs are given."""
+    assert merged([batch([1, 2], 10)], [batch([1, 3], 0)]) == [[(1, 10), (2, 11), (3, 1)]]
+
+
+def test_runs_that_end_are_merged_in_one_round() -> None:
+    """A run sets no cut once it is known that nothing follows; one that goes on does."""
+    short, long = [batch([2, 9], 10)], [batch([1, 2, 3], 0), batch([4, 9], 3)]
+    assert merged(short, [batch([1, 5], 0)]) == [[(1, 0), (2, 10), (5, 1), (9, 11)]]
+    assert merged(long, short) == [[(1, 0), (2, 10), (3, 2)], [(4, 3), (9, 11)]]
+
+
+def test_after_a_large_batch_nothing_is_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of them would be in memory for each run, so their last keys set the cuts."""
+    monkeypatch.setattr("lakebed.lsm.merge_runs._LITTLE_BYTES", 0)
     assert merged([batch([1, 2], 10)], [batch([1, 3], 0)]) == [[(1, 10), (2, 11)], [(3, 1)]]
 
 
 def test_runs_are_read_only_as_far_as_needed() -> None:
-    """A consumer that stops after the first rows makes the runs read one batch each."""
+    """A consumer that stops after the first rows makes the runs read one batch each, and one more if that is small."""
     pulled: list[str] = []
 
     def run(name: str) -> Iterator[pa.RecordBatch]:
@@ -65,7 +78,7 @@ def test_runs_are_read_only_as_far_as_needed() -> None:
     stream = merge_runs([run("a"), run("b")], ORDER, Deduplicate())
     assert pulled == []
     next(stream)
-    assert pulled == ["a", "b"]
+    assert pulled == ["a", "a", "b", "b"]
 
 
 def test_readers_see_the_columns_they_asked_for_without_retracts() -> None:
@@ -75,7 +88,7 @@ def test_readers_see_the_columns_they_asked_for_without_retracts() -> None:
     for drop in ([], [SEQUENCE_NUMBER]):
         runs = [iter([rows.drop_columns(drop) for rows in run]) for run in (older, newer)]
         found = [rows.to_pydict() for rows in read_runs(runs, ORDER, Deduplicate(), ["k"])]
-        assert found == [{"k": [1, 3]}, {"k": [4]}, {"k": [5]}]
+        assert found == [{"k": [1, 3]}, {"k": [4, 5]}]
 
 
 @pytest.mark.parametrize(

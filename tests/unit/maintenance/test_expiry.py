@@ -277,6 +277,26 @@ def test_nothing_due_costs_two_listings() -> None:
     ]
 
 
+def test_who_commits_again_and_again_lists_no_snapshots() -> None:
+    """Once a handle knows how young the oldest snapshot is, it looks again when that one may have had its time."""
+    watched = FaultyFileIO(Workshop().fileio)
+    shop = Workshop(watched)
+    table = shop.create(False, snapshot__num_retained__min=1, snapshot__time_retained="1 h")
+
+    def listings() -> int:
+        watched.ops.clear()
+        table.write(rows((1, 1)))
+        return watched.ops.count(("list_directory", f"{table.location}/snapshot"))
+
+    assert [listings() > 0 for _ in range(6)][2:] == [False] * 4
+    shop.at(60)
+    assert listings() == 0
+    assert len(ids(table)) == 7
+    shop.at(61)
+    assert listings() > 0
+    assert len(ids(table)) == 3
+
+
 def test_failures_after_a_commit_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     """The commit stands when its expiry can not be decided; a warning says why."""
     shop = Workshop()

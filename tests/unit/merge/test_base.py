@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -65,6 +66,7 @@ def test_newest_rows_and_keys_with_several_are_those_of_the_groups(spread: int) 
     order = MergeOrder(("k",))
     for given in (batch, batch.drop_columns([SEQUENCE_NUMBER])):
         assert order.newest(given).tolist() == [6, 2, 5, 4]
+        assert np.flatnonzero(order.are_newest(given)).tolist() == [2, 4, 5, 6]
         newest, shared = order.newest_and_shared(given)
         assert newest.tolist() == [6, 2, 5, 4]
         assert [shared.order[start:end].tolist() for start, end in zip(shared.starts, shared.ends, strict=True)] == [
@@ -79,3 +81,4 @@ def test_rows_without_numbers_are_in_order_of_arrival() -> None:
     assert groups(batch, MergeOrder(("k",))) == [[0, 1, 2]]
     assert groups(batch, MergeOrder(("k",), ("s",))) == [[1, 0, 2]]
     assert MergeOrder(("k",), ("s",)).newest(batch).tolist() == [2]
+    assert MergeOrder(("k",), ("s",)).are_newest(batch).tolist() == [False, False, True]

@@ -36,6 +36,31 @@ def test_compaction_after_a_late_commit_keeps_newer_columns() -> None:
     assert rows == [{"id": 1, "amount": 1.0, "score": None}, {"id": 2, "amount": -0.5, "score": 7.5}]
 
 
+@pytest.mark.parametrize(
+    ("options", "is_stream", "levels"),
+    [
+        ({}, True, [5]),
+        ({}, False, [4, 5]),
+        ({"compaction.total-size-threshold": "0 b"}, True, [4, 5]),
+        ({"changelog-producer": "full-compaction", "full-compaction.delta-commits": 100}, True, [4, 5]),
+    ],
+)
+def test_streams_compact_small_buckets_as_a_whole(
+    options: dict[str, object], is_stream: bool, levels: list[int]
+) -> None:
+    """Batches, tables that name a size, and those whose full compactions tell of changes go by the sizes of runs."""
+    table = _table(**{"bucket": 1, "num-levels": 6, "num-sorted-run.compaction-trigger": 3, **options})
+    rows = pa.concat_tables([_one_row(key) for key in range(3000)])
+    table.write(rows)
+    table.compact(full=True)
+    writing = table.with_options({"write-only": False})
+    for number in (1, 2):
+        with writing.writer(commit_user="q", commit_identifier=number if is_stream else None) as writer:
+            writer.write(rows.slice(10 * number, 10))
+    assert sorted(entry.file.level for entry in live_files(table._context.stores, table.snapshots()[-1])) == levels
+    assert table.to_arrow().num_rows == 3000
+
+
 def _one_row(key: int) -> pa.Table:
     return pa.table(
         {

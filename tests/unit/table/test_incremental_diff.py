@@ -17,7 +17,9 @@ from tests.unit.table.worked_tables import N, create, write
 from tests.unit.warehouse_under_test import Warehouse, ints
 
 import lakebed
+from lakebed.datafiles.read_file import FileReader
 from lakebed.errors import InvalidArgument, InvalidData, NotFound, Unsupported
+from lakebed.metadata.data_file import DataFile
 
 Rows = list[tuple[Any, ...]]
 
@@ -32,20 +34,17 @@ def numbered(start: int, stop: int, value: int) -> pa.Table:
 
 
 @contextmanager
-def opened_files(monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse) -> Iterator[Counter[str]]:
+def opened_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     """Counts how often each data file is opened."""
     opened: Counter[str] = Counter()
-    kind = type(warehouse.fileio)
-    real = kind.open_input
+    real = FileReader._open
 
-    def counting(self: Any, path: str) -> Any:
-        name = path.rsplit("/", 1)[-1]
-        if name.startswith("data-"):
-            opened[name] += 1
-        return real(self, path)
+    def counting(self: FileReader, path: str, file: DataFile) -> Any:
+        opened[path.rsplit("/", 1)[-1]] += 1
+        return real(self, path, file)
 
     with monkeypatch.context() as patch:
-        patch.setattr(kind, "open_input", counting)
+        patch.setattr(FileReader, "_open", counting)
         yield opened
 
 
@@ -91,16 +90,16 @@ def test_shared_files_are_not_opened(warehouse: Warehouse, monkeypatch: pytest.M
         table.write(numbered(start, start + 100, 1))
     old = {file.file_name for file in table.scan().files}
     table.write(numbered(110, 120, 2))
-    with opened_files(monkeypatch, warehouse) as opened:
+    with opened_files(monkeypatch) as opened:
         assert table.diff(4, 5).num_rows == 20
     assert len(opened) == 2
     assert len(opened.keys() & old) == 1
     table.compact(full=True)
-    with opened_files(monkeypatch, warehouse) as opened:
+    with opened_files(monkeypatch) as opened:
         assert table.diff(5, 5).num_rows == 0
         assert table.diff(6, 6).num_rows == 0
     assert not opened
-    with opened_files(monkeypatch, warehouse) as opened:
+    with opened_files(monkeypatch) as opened:
         assert table.diff(5, 6).num_rows == 0
 
 
@@ -111,7 +110,7 @@ def test_files_that_only_rose_are_not_opened(warehouse: Warehouse, monkeypatch: 
     table.write(numbered(0, 10, 1))
     table.compact(full=True)
     assert [file.level for file in table.scan().files] != [0]
-    with opened_files(monkeypatch, warehouse) as opened:
+    with opened_files(monkeypatch) as opened:
         assert table.diff(1, 2).num_rows == 0
     assert not opened
 

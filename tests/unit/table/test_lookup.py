@@ -17,8 +17,9 @@ import pytest
 from tests.unit.warehouse_under_test import Warehouse
 
 import lakebed
+from lakebed.datafiles.read_file import FileReader
 from lakebed.errors import InvalidArgument, InvalidData, NotFound, Unsupported
-from lakebed.fileio.local import LocalFileIO
+from lakebed.metadata.data_file import DataFile
 from lakebed.types.logical import INT
 
 COLUMNS = {"k": "INT NOT NULL", "v": "STRING"}
@@ -99,14 +100,14 @@ def test_a_lookup_belongs_to_a_snapshot(table: lakebed.Table) -> None:
 def _opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Names of the data files that are opened meanwhile."""
     names: list[str] = []
-    real = LocalFileIO.open_input
+    real = FileReader._open
 
-    def open_input(self: LocalFileIO, path: str) -> pa.NativeFile:
+    def noted(self: FileReader, path: str, file: DataFile) -> pa.NativeFile:
         names.append(os.path.basename(path))
-        return real(self, path)
+        return real(self, path, file)
 
     with monkeypatch.context() as patch:
-        patch.setattr(LocalFileIO, "open_input", open_input)
+        patch.setattr(FileReader, "_open", noted)
         yield names
 
 

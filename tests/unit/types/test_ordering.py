@@ -150,11 +150,12 @@ def test_columns_that_never_change_do_not_order() -> None:
 
 @given(st.lists(st.integers(-20, 20), max_size=30), st.sampled_from([0, -(1 << 63) + 30, (1 << 63) - 30]), st.data())
 def test_slots_say_what_sorting_says(values: list[int], shift: int, data: st.DataObject) -> None:
-    """The last place of every code in the order of codes, and the places that share a code with chosen ones."""
+    """The last place of every code, in the order of codes or marked, and the places that share one with chosen ones."""
     codes = np.array([value + shift for value in values], dtype=np.int64)
     slots = ordering.Slots(codes)
     last = {code: place for place, code in enumerate(codes.tolist())}
     assert slots.last_places().tolist() == [last[code] for code in sorted(last)]
+    assert np.flatnonzero(slots.are_last()).tolist() == sorted(last.values())
     chosen = np.array(data.draw(st.lists(st.booleans(), min_size=len(values), max_size=len(values))), dtype=np.bool_)
     wanted = set(codes[chosen].tolist())
     assert slots.shared_with(chosen).tolist() == [place for place, code in enumerate(codes.tolist()) if code in wanted]
@@ -166,3 +167,5 @@ def test_slots_are_few_where_most_numbers_occur() -> None:
     assert not ordering.Slots(np.array([0, 1 << 40])).are_few
     assert not ordering.Slots(np.array([-(1 << 63), (1 << 63) - 1])).are_few
     assert ordering.Slots(np.array([], np.int64)).are_few
+    assert ordering.Slots(np.arange(100) * 20).are_worth_filling
+    assert not ordering.Slots(np.arange(100) * 200).are_worth_filling

@@ -1,8 +1,8 @@
 """Universal compaction: picks the newest runs to merge, so that few runs remain and little is rewritten twice.
 
-Four questions are asked in turn, and the first one with an answer decides: is a full compaction due early, do newer
-runs weigh too much against the oldest, are there neighbours of like size, are there simply too many runs. This decides
-only: it opens no file and asks no clock.
+Some questions are asked in turn, and the first one with an answer decides: is a full compaction due early, is the
+bucket too small to be compacted in part, do newer runs weigh too much against the oldest, are there neighbours of like
+size, are there simply too many runs. This decides only: it opens no file and asks no clock.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ class UniversalSettings:
     offpeak_end_hour: int = -1
     offpeak_ratio_percent: int = 0
     deletion_vectors: bool = False
+    small_bucket_bytes: int = 0
+    """Up to this size a bucket is compacted as a whole as soon as it has as many runs as trigger a compaction."""
 
     def is_offpeak(self, now_ms: int) -> bool:
         """Whether it is quiet time on the local wall clock; the end hour does not belong to it."""
@@ -54,6 +56,7 @@ class UniversalPicker:
         """What is due now; None when nothing is. `last_full_ms` is None when there never was a full compaction."""
         return (
             self.early_full(levels, now_ms=now_ms, last_full_ms=last_full_ms)
+            or self.of_small_bucket(levels)
             or self.by_size_amplification(levels)
             or self.by_size_ratio(levels, now_ms=now_ms)
             or self.by_run_count(levels, now_ms=now_ms)
@@ -74,6 +77,13 @@ class UniversalPicker:
         if new_limit_bytes is not None and new_bytes > new_limit_bytes:
             return self.everything(levels, "much new data")
         return None
+
+    def of_small_bucket(self, levels: Levels) -> CompactionPlan | None:
+        """Everything, because it is little: each run costs readers more than its rows do, and so does each compaction,
+        of which fewer are due this way."""
+        if levels.number_of_runs < self.settings.trigger or levels.size_bytes > self.settings.small_bucket_bytes:
+            return None
+        return self.everything(levels, "little data")
 
     def by_size_amplification(self, levels: Levels) -> CompactionPlan | None:
         """Everything, because the newer runs together are too large beside the oldest."""

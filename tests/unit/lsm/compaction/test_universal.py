@@ -55,6 +55,22 @@ def test_picks(rules: tuple[int, int, int], num_levels: int, runs: str, expected
     assert (plan.reason if plan else "") == reason
 
 
+@pytest.mark.parametrize(
+    ("small_bytes", "runs", "expected"),
+    [
+        (0, "0:1 0:1 5:100", "1 1 -> L4"),
+        (101, "0:1 0:1 5:100", "1 1 -> L4"),
+        (102, "0:1 0:1 5:100", "1 1 100 -> L5"),
+        (1000, "0:1 5:100", "nothing"),
+    ],
+)
+def test_a_small_bucket_is_taken_as_a_whole(small_bytes: int, runs: str, expected: str) -> None:
+    """Up to the size named, and only once there are as many runs as trigger a compaction."""
+    levels = levels_of(*runs.split(), num_levels=6)
+    chosen = picker(3, 1, 200, small_bucket_bytes=small_bytes).pick(levels, now_ms=NOW_MS, last_full_ms=None)
+    assert as_text(levels, chosen) == expected
+
+
 @pytest.mark.parametrize(("ratio", "expected"), [(10, "nothing"), (20, "8 9 10 -> L5")])
 def test_k07_the_ratio_bounds_the_next_run(ratio: int, expected: str) -> None:
     """K-07: a run of 9 is taken after one of 8 at 20 percent, not at 10."""
