@@ -1,6 +1,6 @@
 """The same as `stream_thousand` without Spark: micro-batches committed by the core alone, in CPU time.
 
-    python -m benchmarks.stream_core [--batches 1000] [--rows 1000] [--keys 50000] [--place DIR] [--json]
+    python -m benchmarks.stream_core [--batches 1000] [--rows 1000] [--keys 50000] [--place DIR] [--small] [--json]
 
 `batch` is the mean CPU time of the last tenth of the batches divided by that of the first (without ten that warm up).
 After each of the last twelve batches everything is read: since compactions come every few batches, one read alone would
@@ -57,19 +57,21 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--keys", type=int, default=50_000)
     parser.add_argument("--place", help="where the table is made; on a disk of memory nothing waits for fsync")
+    parser.add_argument("--small", action="store_true", help="a quick run that only shows that it works")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     arguments = parser.parse_args()
+    batches = 30 if arguments.small else arguments.batches
     times: list[float] = []
     reads: list[float] = []
     with tempfile.TemporaryDirectory(dir=arguments.place) as directory:
         table = lakebed.connect(directory).create_table("t", COLUMNS, primary_key=["k"], options={"bucket": "8"})
-        for number in range(arguments.batches):
+        for number in range(batches):
             rows = rows_of(number, arguments.rows, arguments.keys)
             began = time.process_time()
             with table.writer(commit_user="stream", commit_identifier=number + 1) as writer:
                 writer.write(rows)
             times.append(time.process_time() - began)
-            if number >= arguments.batches - READS:
+            if number >= batches - READS:
                 reads.append(read_cpu_s(table))
         table.compact(full=True)
         compacted = read_cpu_s(table)
