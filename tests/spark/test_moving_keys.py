@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.spark.conftest import IS_CONNECT
 
 import lakebed
 from lakebed.errors import CommitConflict
@@ -84,6 +85,8 @@ def test_large_batches_among_small_ones(
 
     monkeypatch.setattr(stream_write.BatchWriter, "_told", noted)
     _run_a_stream(engine, spark, lake, tmp_path, [30, 20, 3, 4, 25, 30])
+    if IS_CONNECT:
+        return  # batches are written by another process there, which nothing was set in
     shared = [is_taught for parts, is_taught in ways if parts > 1]
     assert any(parts == 0 for parts, _ in ways)
     assert {True, False} == set(shared)
