@@ -4,12 +4,14 @@
 
 One table of 12 columns, about 260 bytes a change, goes into a table of 8 buckets; server and lake share this machine.
 `copy` is the initial copy. `backlog` are changes that wait in the log, one half in transactions of 10 (updates,
-inserts, deletes), the other half in a single one, and are drained from end to end. `server` is the time in which the
-server by itself decodes the same changes and sends them to nobody, before and after; `debezium` is Debezium's engine
-in an environment of its own, which only receives and counts them. `lag` is the time from a commit in the database until
-it is visible in the lake, under a steady load. `memory` is the most that all our Python processes have at a time while
-a single transaction of many rows goes through; Spark's JVM is told apart. CPU is that of all our processes, and of
-Python among them. At every rest the lake is compared with the database.
+inserts, deletes), the other half in a single one, and are drained from end to end: from the start of the query until
+the last of them is visible in the lake. The compaction that this makes due comes behind; `ended` is with it, and CPU
+too. `server` is the time in which the server by itself decodes the same changes and sends them to nobody, before and
+after; `debezium` is Debezium's engine in an environment of its own, which only receives and counts them, from its first
+event to its last. `lag` is the time from a commit in the database until it is visible in the lake, under a steady load.
+`memory` is the most that Python processes have at a time while a single transaction of many rows goes through: those
+that take part, and all of them, with those that Spark keeps in readiness; Spark's JVM is told apart. CPU is that of all
+our processes, and of Python among them. At every rest the lake is compared with the database.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ TABLE = """CREATE TABLE t (id bigint PRIMARY KEY, a int, b int, c text, d text, 
 ROWS = """SELECT x, x % 1000, x % 77, md5(x::text), md5(x::text) || md5((x + 1)::text), x / 7.0, now(),
   now()::timestamp, x % 2 = 0, random(), current_date, 'item ' || x FROM generate_series({first}, {last}) x"""
 TRANSACTION = 10
+AT_WORK_S = 0.1
 LOAD_PER_S, LOAD_TRANSACTIONS_PER_S = 5000, 100
 SERVER_SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "16GB", "checkpoint_timeout": "1h"}
 PEEK = (
@@ -121,16 +124,18 @@ class Database:
 class Measured:
     """What one step of the follower costs: wall seconds, and CPU seconds of its processes by kind."""
 
-    def __init__(self, worker: Worker, database: Database) -> None:
+    def __init__(self, worker: Worker, database: Database, warehouse: Path) -> None:
         self._worker = worker
         self._database = database
+        self._warehouse = warehouse
 
     def step(self, do: str, **arguments: Any) -> dict[str, Any]:
         """Runs it, and compares the lake with the database."""
-        before, begin = self.cpu_s(), time.perf_counter()
+        before, begin = self.cpu_s(), time.time()
         batches = self._worker.step(do, **arguments)[0]
-        wall = time.perf_counter() - begin
-        found = {"wall_s": wall, "batches": batches, "cpu_s": _less(self.cpu_s(), before)}
+        ended = time.time() - begin
+        visible = max(when for _, when in shown(self._warehouse)) - begin
+        found = {"visible_s": visible, "ended_s": ended, "batches": batches, "cpu_s": _less(self.cpu_s(), before)}
         self.compare()
         return found
 
@@ -190,17 +195,20 @@ def processes(root: int) -> list[Process]:
 
 @contextlib.contextmanager
 def peak_memory(root: int) -> Iterator[dict[str, float]]:
-    """The most that Python processes and JVM below a process have at a time, in MiB, until the block ends."""
-    peak = {"before_python": 0.0, "python": 0.0, "jvm": 0.0}
+    """The most that processes below one have at a time, in MiB, until the block ends."""
+    peak = {"at_work": 0.0, "python": 0.0, "jvm": 0.0}
     is_over = threading.Event()
+    idle_s = {one.pid: one.own_s for one in processes(root)}
 
     def look() -> None:
         while True:
-            sizes = [(one.is_java, one.memory_mib()) for one in processes(root)]
-            python = sum(size for is_java, size in sizes if not is_java)
-            peak["before_python"] = peak["before_python"] or python
-            peak["python"] = max(peak["python"], python)
-            peak["jvm"] = max(peak["jvm"], sum(size for is_java, size in sizes if is_java))
+            sizes = [(one, one.memory_mib()) for one in processes(root)]
+            for name, size in (
+                ("at_work", sum(size for one, size in sizes if not one.is_java and _works(one, idle_s))),
+                ("python", sum(size for one, size in sizes if not one.is_java)),
+                ("jvm", sum(size for one, size in sizes if one.is_java)),
+            ):
+                peak[name] = max(peak[name], size)
             if is_over.wait(0.1):
                 return
 
@@ -213,12 +221,17 @@ def peak_memory(root: int) -> Iterator[dict[str, float]]:
         thread.join()
 
 
+def _works(one: Process, idle_s: dict[int, float]) -> bool:
+    """Whether a process has done more than to answer a question."""
+    return one.own_s - idle_s.get(one.pid, 0.0) > AT_WORK_S
+
+
 def _less(after: dict[str, float], before: dict[str, float]) -> dict[str, float]:
     return {name: round(value - before[name], 2) for name, value in after.items()}
 
 
-def lags(warehouse: Path, commits: list[tuple[float, int]]) -> list[float]:
-    """Seconds from each commit until the first snapshot that has it."""
+def shown(warehouse: Path) -> list[tuple[int, float]]:
+    """Positions in the log that snapshots of the table have come to, and when."""
     seen = []
     for path in (warehouse / "default.db" / "t" / "snapshot").glob("snapshot-*"):
         body = json.loads(path.read_text())
@@ -226,7 +239,12 @@ def lags(warehouse: Path, commits: list[tuple[float, int]]) -> list[float]:
         if position is not None:
             high, _, low = json.loads(position)["lsn"].partition("/")
             seen.append(((int(high, 16) << 32) + int(low, 16), path.stat().st_mtime))
-    seen.sort()
+    return sorted(seen)
+
+
+def lags(warehouse: Path, commits: list[tuple[float, int]]) -> list[float]:
+    """Seconds from each commit until the first snapshot that has it."""
+    seen = shown(warehouse)
     positions = np.array([position for position, _ in seen])
     # What is visible stays visible: a later snapshot may lie at the same position.
     times = np.array([moment for _, moment in seen])
@@ -282,9 +300,9 @@ def measure(given: argparse.Namespace, home: Path) -> Iterator[dict[str, Any]]:
     ):
         database = Database(server)
         database.fill(given.copy_rows)
-        follower = Measured(worker, database)
+        follower = Measured(worker, database, warehouse)
         copy = follower.step("once", url=server.url)
-        yield {"part": "copy", "rows": given.copy_rows, **copy, "rows_per_s": given.copy_rows / copy["wall_s"]}
+        yield {"part": "copy", "rows": given.copy_rows, **copy, "rows_per_s": given.copy_rows / copy["visible_s"]}
 
         for slot in ("measure", "debezium"):
             database.slot(slot)
@@ -294,7 +312,7 @@ def measure(given: argparse.Namespace, home: Path) -> Iterator[dict[str, Any]]:
         decode_cpu_s = follower.cpu_s()["server"] - before
         drained = follower.step("once", url=server.url)
         decode_s.append(database.decode_s())
-        rate, server_rate = given.changes / drained["wall_s"], 2 * given.changes / sum(decode_s)
+        rate, server_rate = given.changes / drained["visible_s"], 2 * given.changes / sum(decode_s)
         yield {"part": "server", "wall_s": decode_s, "cpu_s": decode_cpu_s, "changes_per_s": server_rate}
         ours = drained["cpu_s"]["python"] + drained["cpu_s"]["jvm"]
         yield {
@@ -358,8 +376,8 @@ def told(part: dict[str, Any]) -> str:
     if name == "memory":
         peak = part["peak_mib"]
         return (
-            f"memory    {part['rows']:,} rows in one transaction: Python {peak['python']:,.0f} MiB at most "
-            f"({peak['before_python']:,.0f} before), JVM {peak['jvm']:,.0f} MiB, {part['wall_s']:.1f} s"
+            f"memory    {part['rows']:,} rows in one transaction: Python {peak['at_work']:,.0f} MiB at most "
+            f"({peak['python']:,.0f} with idle processes), JVM {peak['jvm']:,.0f} MiB, {part['visible_s']:.1f} s"
         )
     if name == "lag":
         return (
@@ -376,8 +394,8 @@ def told(part: dict[str, Any]) -> str:
             f"{part['cpu_s'] / part['events'] * 1e6:.1f} us of CPU each; ours is {part['ours_is_times']:.1f} times that"
         )
     cpu = part["cpu_s"]
-    costs = f"{part['wall_s']:.1f} s, CPU: Python {cpu['python']:.1f} s, JVM {cpu['jvm']:.1f} s"
-    costs += f", server {cpu['server']:.1f} s"
+    costs = f"{part['visible_s']:.1f} s, ended after {part['ended_s']:.1f} s; CPU: Python {cpu['python']:.1f} s"
+    costs += f", JVM {cpu['jvm']:.1f} s, server {cpu['server']:.1f} s"
     if name == "copy":
         return f"copy      {part['rows_per_s']:>9,.0f} rows/s  ({costs})"
     return (

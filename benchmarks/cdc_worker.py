@@ -17,13 +17,14 @@ import pyarrow.compute as pc
 
 import lakebed
 import lakebed.cdc
+from lakebed.spark.session import Session
 
 
 class Follower:
     """One lake and its sync."""
 
     def __init__(self, warehouse: str) -> None:
-        self._lake = lakebed.connect(warehouse)
+        self._lake = lakebed.connect(warehouse, spark=Session(plans_only=True))  # like `lakebed cdc`
         self._checkpoint = f"{warehouse}/checkpoint"
         self._run: Any = None
 

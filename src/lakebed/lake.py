@@ -38,7 +38,7 @@ def connect(path: str | os.PathLike[str], spark: object = None, options: Mapping
         raise InvalidArgument(f"path is {path!r}", hint="pass a directory, or a URL such as s3://bucket/path")
     keep_memory_warm()
     fileio, root = open_fileio(os.fspath(path), options)
-    jobs = SparkJobs(Session(spark))
+    jobs = SparkJobs(spark if isinstance(spark, Session) else Session(spark))
     return Lake(FilesystemCatalog(fileio, root, SystemClock(), RandomIds(), jobs), jobs)
 
 

@@ -58,6 +58,7 @@ _BLOCK_SCHEMA: Final = pa.schema(
     ]
 )
 _ANSWER: Final = "number int, answer string"
+_GATHERED_ROWS: Final = 65_536
 _SHAPED: Final = -1
 _CUT: Final = -2
 """In place of a shape: rows that are shaped already, and a TRUNCATE."""
@@ -289,7 +290,21 @@ def _rows(table: TableTask, context: TableContext, blocks: Iterator[Block]) -> I
         if found:
             yield completed(context, found)
     else:
-        yield from (rows for _, rows in blocks if rows is not None and rows.num_rows)
+        yield from _gathered(rows for _, rows in blocks if rows is not None and rows.num_rows)
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows in larger batches: what is done with one costs much the same for few rows as for many."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        if waiting and (count + batch.num_rows > _GATHERED_ROWS or batch.schema != waiting[0].schema):
+            yield pa.concat_batches(waiting)
+            waiting, count = [], 0
+        waiting.append(batch)
+        count += batch.num_rows
+    if waiting:
+        yield pa.concat_batches(waiting)
 
 
 def _answer_row(number: int, answer: dict[str, object]) -> pa.RecordBatch:

@@ -85,8 +85,9 @@ def _add_policies(parser: Parser) -> None:
 
 def _run(given: argparse.Namespace, out: Output) -> int:
     import lakebed.cdc  # loads Spark
+    from lakebed.spark.session import Session
 
-    lake = lakebed.connect(given.warehouse)
+    lake = lakebed.connect(given.warehouse, spark=Session(plans_only=True))
     checkpoint = given.checkpoint or f"{given.warehouse.rstrip('/')}/_cdc/{given.source}-{given.database}"
     run = lakebed.cdc.sync(
         lake,

@@ -11,6 +11,7 @@ import os
 import select
 import socket
 import struct
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -33,6 +34,10 @@ _PASSING = frozenset(b"NSA")
 
 _ROOM_BYTES = 1 << 20
 _MOST_BYTES = 4 << 20
+_GATHER_S = 0.005
+_GATHERED_BYTES = 256 << 10
+"""The server sends each change by itself. Whoever reads as soon as there is one reads a few dozen at a time, at five
+times the CPU for us and a third more for the server; so behind a few, more are let come together."""
 _ENCRYPTED = b"SELECT 1 FROM pg_stat_gssapi WHERE pid = pg_backend_pid() AND encrypted"
 
 
@@ -51,6 +56,7 @@ class CopyFrames:
         """Whether all is received, and the connection as before."""
         self._buffer = bytearray(_ROOM_BYTES)
         self._filled = 0
+        self._trickles = False
         self._socket: socket.socket | None = None
         if self._is_plain:
             self._socket = socket.socket(fileno=os.dup(self._raw.socket))
@@ -64,9 +70,14 @@ class CopyFrames:
 
     def receive(self, timeout_s: float) -> Messages:
         """What has arrived, with the frame in front of each message; waits so long for the first."""
+        if self._trickles:
+            time.sleep(_GATHER_S)
         # Some may be here already: a short answer comes together with the news that it begins.
         arrived = self._arrived(0.0)
-        return arrived if len(arrived) or self.is_over else self._arrived(timeout_s)
+        if not len(arrived) and not self.is_over:
+            arrived = self._arrived(timeout_s)
+        self._trickles = 0 < len(arrived.data) < _GATHERED_BYTES
+        return arrived
 
     def _arrived(self, timeout_s: float) -> Messages:
         readable, _, _ = select.select([self._raw.socket], [], [], timeout_s)

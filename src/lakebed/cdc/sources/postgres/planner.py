@@ -39,7 +39,7 @@ Answer = TypeVar("Answer")
 _PEEKED_BYTES: Final = 32 << 20
 """So much of the log is looked at in one go by a stream that ends; for more, a connection is kept."""
 _LEAST_BATCH_BYTES: Final = 64 << 20
-_PIECE_BYTES: Final = 16 << 20
+_PIECE_BYTES: Final = 32 << 20
 _MOST_PIECES: Final = 16
 _ORDINAL_BITS: Final = 32
 
