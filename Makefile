@@ -33,7 +33,7 @@ test: $(READY) ## all tests but the nightly ones
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-connect: $(READY) ## the tests on Spark once more, on a local Spark Connect server
-	@LAKEBED_TEST_CONNECT=1 $(BIN)/python -m pytest tests/spark
+	@LAKEBED_TEST_CONNECT=1 $(BIN)/python -m pytest tests/spark tests/cdc/pipeline/test_on_spark.py tests/cdc/pipeline/test_postgres_workload.py tests/cdc/mysql/test_spark.py
 
 check: $(READY) ## formatter, linter, types
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy --no-error-summary && echo "check: all good"
@@ -44,8 +44,9 @@ format: $(READY) ## let the formatter and the linter mend what they can
 bench: $(READY) ## benchmarks against the peers (minutes)
 	@for b in append_table bucket_hash keyed_write merge_read compaction lookup_changelog memory deletion_vectors dynamic_buckets spark_read spark_upsert stream_core stream_latency stream_thousand cdc; do echo "== $$b"; $(BIN)/python -m benchmarks.$$b || exit 1; done
 
-nightly: $(READY) ## the long random runs
+nightly: $(READY) ## the long random runs, and the unit tests with many more examples
 	@$(BIN)/python -m pytest -n 2 -m nightly
+	@$(BIN)/python -m pytest -n 2 tests/unit --hypothesis-profile thorough
 
 docs: $(READY) ## write the generated reference pages again
 	@$(BIN)/python -m lakebed.options > docs/reference/options.md

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.sessions import open_session
 
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.testing.postgres_server import PostgresServer, available_versions
@@ -96,9 +97,7 @@ def any_database(request: pytest.FixtureRequest) -> Iterator[Database]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """A local Spark session, as users get it."""
-    from lakebed.spark.session import Session
-
-    session = Session().get()
+    """A Spark session."""
+    session = open_session()
     yield session
     session.stop()

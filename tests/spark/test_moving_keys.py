@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.spark.conftest import IS_CONNECT
+from tests.sessions import IS_CONNECT
 
 import lakebed
 from lakebed.errors import CommitConflict
@@ -61,7 +61,16 @@ def _compact(table: lakebed.Table) -> None:
     table.compact(full=True)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+# Without Spark, tests/properties/test_cross_partition_model moves keys of all engines.
+@pytest.mark.parametrize(
+    "engine",
+    [
+        "deduplicate",
+        pytest.param("partial-update", marks=pytest.mark.nightly),
+        "aggregation",
+        pytest.param("first-row", marks=pytest.mark.nightly),
+    ],
+)
 def test_a_stream_that_is_restarted_midway(engine: str, spark: Any, lake: lakebed.Lake, tmp_path: Path) -> None:
     """Batches, restarts, a batch that comes twice, other writers in between: the table agrees with the model."""
     _run_a_stream(engine, spark, lake, tmp_path, [15])

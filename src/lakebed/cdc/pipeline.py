@@ -12,7 +12,7 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +21,7 @@ from lakebed.cdc.backfill import fill_waiting
 from lakebed.cdc.batches import Batch, Counts, Marks, SparkBatch
 from lakebed.cdc.envelope import COPY, ROWS, SKIPPED, STREAM, TRUNCATE, Chunk, Description, SourceName, SourceTable
 from lakebed.cdc.position import POSITION, SOURCE, position_of
-from lakebed.cdc.progress import ProgressBoard
+from lakebed.cdc.progress import ProgressBoard, ProgressFile
 from lakebed.cdc.routing import Target
 from lakebed.cdc.rows import ShapedRows
 from lakebed.cdc.rules import FAIL_TRUNCATE, IGNORE_TRUNCATE, SyncRules
@@ -71,7 +71,8 @@ class _TableBatch:
 
 
 class Pipeline:
-    """Applies batches of one source to one lake."""
+    """Applies batches of one source to one lake. With Spark Connect a copy of it does so, in a process of the server:
+    it tells its progress through a file, and leaves nothing to be done behind its last batch."""
 
     def __init__(
         self,
@@ -98,6 +99,11 @@ class Pipeline:
         self.failure: Exception | None = None
         """What made the last batch fail: Spark tells only its text."""
         self._follow_ups = FollowUps()
+        self._is_copy = False
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._is_copy = True
 
     def prepare(self, sources: Sequence[SourceTable], user: str = "") -> None:
         """Makes the tables of the lake that are known to be needed, and says what is wrong with them before a start."""
@@ -125,6 +131,8 @@ class Pipeline:
             raise
         finally:
             kept.unpersist()
+            if self._is_copy:
+                ProgressFile(self._checkpoint).write(self._board.now)
 
     def close(self) -> None:
         """Waits for what the last commits made due."""
@@ -344,7 +352,7 @@ class Pipeline:
             self._board.table_committed(str(part.target), count.rows, phase, part.evolved.changes, lag)
             if snapshot is None:
                 continue
-            if part.commit.is_follow_up_awaited:
+            if part.commit.is_follow_up_awaited or self._is_copy:
                 part.commit.follow_up(spark)()
             else:
                 due.append(part.commit.follow_up(spark))

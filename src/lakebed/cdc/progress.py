@@ -1,12 +1,20 @@
-"""What a sync has done so far, for people and machines that watch it. Kept in memory, by the pipeline."""
+"""What a sync has done so far, for people and machines that watch it. Kept in memory, by the pipeline.
+
+Where the pipeline works in another process than the one who watches (Spark Connect), it comes through a small file
+beside the checkpoint.
+"""
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Self
+
+from lakebed.errors import LakebedError
+from lakebed.fileio import open_fileio
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +53,31 @@ class SyncProgress:
         """Plain data."""
         return asdict(self)
 
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> Self:
+        """Inverse of `to_json`."""
+        return cls(**{**body, "tables": tuple(TableProgress(**table) for table in body["tables"])})
+
 
 class ProgressBoard:
-    """Collects what the pipeline tells. Several threads may look at it."""
+    """Collects what the pipeline tells. Several threads may look at it. A copy, in another process, begins empty."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self._begin()
+
+    def _begin(self) -> None:
         self._lock = threading.Lock()
         self._tables: dict[str, TableProgress] = {}
         self._now = SyncProgress()
         self._recent: list[tuple[float, int]] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_clock": self._clock}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._clock = state["_clock"]
+        self._begin()
 
     @property
     def now(self) -> SyncProgress:
@@ -105,13 +128,32 @@ class ProgressBoard:
             now = self._now
             self._now = replace(now, skipped_records=now.skipped_records + count, skipped_why=why)
 
-    def source_ahead(self, lag_bytes: int | None, phase: str | None) -> None:
-        """What the source says of itself."""
-        with self._lock:
-            self._now = replace(self._now, lag_bytes=lag_bytes, phase=phase or self._now.phase)
+
+class ProgressFile:
+    """The progress of a sync whose batches are made elsewhere, beside its checkpoint."""
+
+    def __init__(self, checkpoint: str) -> None:
+        self._fileio, root = open_fileio(checkpoint)
+        self._path = f"{root}/{_FILE}"
+
+    def write(self, progress: SyncProgress) -> None:
+        """Replaces what is there."""
+        self._fileio.overwrite(self._path, json.dumps(progress.to_json()).encode())
+
+    def read(self) -> SyncProgress:
+        """The last that was written; that of a sync that begins if there is none."""
+        try:
+            return SyncProgress.from_json(json.loads(self._fileio.read_bytes(self._path)))
+        except (LakebedError, ValueError):
+            return SyncProgress()
+
+    def remove(self) -> None:
+        """Forgets what an earlier run has written."""
+        self._fileio.delete(self._path)
 
 
 _WINDOW_S = 30.0
 _MOST = 1000
+_FILE = "lakebed-progress.json"
 
-__all__ = ["ProgressBoard", "SyncProgress", "TableProgress"]
+__all__ = ["ProgressBoard", "ProgressFile", "SyncProgress", "TableProgress"]

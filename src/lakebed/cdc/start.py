@@ -10,21 +10,22 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from lakebed.cdc.computed_columns import ComputedColumn
-from lakebed.cdc.failures import cause_of
 from lakebed.cdc.metadata_columns import metadata_columns
 from lakebed.cdc.pipeline import Pipeline
-from lakebed.cdc.progress import ProgressBoard, SyncProgress
+from lakebed.cdc.progress import ProgressBoard, ProgressFile, SyncProgress
 from lakebed.cdc.routing import KEEP_CASE, PatternValue, Routing
 from lakebed.cdc.rules import DELETE_ROWS, SyncRules, type_modes, type_rules
 from lakebed.cdc.schema_sync import FAIL, KEEP, Policies
 from lakebed.cdc.sources import ChangeSource, open_source
-from lakebed.errors import InvalidArgument, LakebedError, Unsupported
+from lakebed.errors import InvalidArgument, LakebedError
 from lakebed.options import check_options
+from lakebed.spark.causes import cause_of
 from lakebed.spark.stream_query import batch_errors, query_id_of, trigger_of
 
 if TYPE_CHECKING:
@@ -39,9 +40,17 @@ _LOOK_S = 0.05
 class SyncRun:
     """A sync that is under way."""
 
-    def __init__(self, query: StreamingQuery, source: ChangeSource, pipeline: Pipeline, board: ProgressBoard) -> None:
+    def __init__(
+        self,
+        query: StreamingQuery,
+        source: ChangeSource,
+        pipeline: Pipeline,
+        board: ProgressBoard,
+        told: ProgressFile | None = None,
+    ) -> None:
         self.query = query
         """The Spark query behind it."""
+        self._told = told
         self._source = source
         self._pipeline = pipeline
         self._board = board
@@ -49,12 +58,12 @@ class SyncRun:
     @property
     def progress(self) -> SyncProgress:
         """How far it is: rows, rates and lags, for each table and for all."""
+        now = self._board.now if self._told is None else self._told.read()
         try:
-            told = self._source.progress(self._board.now.position)
+            ahead = self._source.progress(now.position)
         except LakebedError:
-            return self._board.now  # who only looks must not be stopped by a source that does not answer
-        self._board.source_ahead(told.lag_bytes, told.phase)
-        return self._board.now
+            return now  # who only looks must not be stopped by a source that does not answer
+        return replace(now, lag_bytes=ahead.lag_bytes, phase=ahead.phase or now.phase)
 
     @property
     def is_active(self) -> bool:
@@ -190,7 +199,6 @@ def sync(
     )
     opened.follow_only(rules.routing.patterns)
     opened.check()
-    _check_session(lake)
     board = ProgressBoard()
     place = os.fspath(checkpoint)
     size = {} if here_bytes is None else {"here_bytes": here_bytes}
@@ -198,8 +206,11 @@ def sync(
     pipeline.prepare(opened.tables(), _former_user(lake, place))
     opened.keep_state_in(f"{place.rstrip('/')}/source-state")
     opened.prepare()
+    told = ProgressFile(place) if _is_connect(lake) else None
+    if told is not None:
+        told.remove()
     query = _start(lake, opened, pipeline, place, how_often, query_name)
-    return SyncRun(query, opened, pipeline, board)
+    return SyncRun(query, opened, pipeline, board, told)
 
 
 def _opened(
@@ -225,14 +236,9 @@ def _opened(
     return open_source(source, **given)
 
 
-def _check_session(lake: Lake) -> None:
-    """A sync decides batch by batch on the driver, in this process; clients of Spark Connect have none."""
-    if type(lake.spark).__module__.startswith("pyspark.sql.connect"):
-        raise Unsupported(
-            "a sync does not run on a session of Spark Connect: its batches would be planned in another process",
-            hint="start it where the driver is, with a classic session: lakebed.connect(warehouse) without `spark`, or "
-            "`lakebed cdc ...`; tables that it keeps can be read from any session",
-        )
+def _is_connect(lake: Lake) -> bool:
+    """Whether batches are made in another process, on the server of Spark Connect."""
+    return type(lake.spark).__module__.startswith("pyspark.sql.connect")
 
 
 def _former_user(lake: Lake, checkpoint: str) -> str:

@@ -43,6 +43,10 @@ class Session:
         self._spark: SparkSession | None = given
         self._plans_only = plans_only
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the session: whoever gets a copy of this is in another process, and has one of its own."""
+        return {"_spark": None, "_plans_only": self._plans_only}
+
     @property
     def is_started(self) -> bool:
         """Whether there is a session already."""

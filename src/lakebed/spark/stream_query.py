@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakebed.errors import InvalidArgument, LakebedError
+from lakebed.spark.causes import cause_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,6 +65,9 @@ def batch_errors(batch_id: int) -> Iterator[None]:
         hint = "start the query again: the batch comes again"
         if any(sign in text for sign in _SIGNS_OF_A_STOP):
             raise LakebedError(f"batch {batch_id} was given up ({_SAID_OF_A_STOP})", hint=hint) from None
+        ours = cause_of(error)
+        if isinstance(ours, LakebedError):
+            raise ours from error
         if len(text) <= _LONGEST_TEXT:
             raise
         short = text.split("\n\tat ")[0][:_LONGEST_TEXT]

@@ -10,11 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.sessions import IS_CONNECT
 
 import lakebed
 import lakebed.cdc
 from lakebed.cdc import backfill
-from lakebed.errors import InvalidArgument, InvalidData, NotFound, Unsupported
+from lakebed.errors import InvalidArgument, InvalidData, NotFound
 from lakebed.options import LAKEBED_CDC_BACKFILL
 from lakebed.schema.changes import AddColumn, SetOption
 
@@ -87,7 +88,8 @@ def test_a_sync_that_dies_at_any_step_is_made_up_for(files: Files, here_bytes: i
             if name == wanted:
                 raise RuntimeError(f"died at {name}")
 
-        with pytest.raises(RuntimeError, match=f"died at {step}"):
+        # From another process, only the words of an error that is none of ours come back.
+        with pytest.raises(Exception if IS_CONNECT else RuntimeError, match=f"died at {step}"):
             files.sync(on_step=fail, here_bytes=here_bytes).wait(120)
         if number % 2:
             assert files.sync(here_bytes=here_bytes).wait(120)
@@ -104,19 +106,6 @@ def test_a_message_that_is_none_stops_the_sync_with_our_error(files: Files) -> N
         files.sync().wait(120)
     assert "can not be read" in caught.value.message
     assert "Traceback" not in str(caught.value)
-
-
-def test_a_session_of_spark_connect_is_refused(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Said before anything is made: batches are planned in the driver's process, which a client has not."""
-
-    class Client:
-        """Looks like a session of Spark Connect."""
-
-    Client.__module__ = "pyspark.sql.connect.session"
-    monkeypatch.setattr(type(files.lake), "spark", Client())
-    with pytest.raises(Unsupported, match="Spark Connect"):
-        files.sync()
-    assert not (files.place / "checkpoint").exists()
 
 
 def test_wrong_arguments_are_refused_before_anything_is_made(files: Files) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,14 @@ from tests.unit.cdc.batches import ChunkMaker, description
 import lakebed
 from lakebed.cdc.backfill import fill_waiting
 from lakebed.cdc.envelope import Description, SourceName, chunks_from_arrow, chunks_to_arrow, decode_rows, encode_rows
-from lakebed.cdc.failures import cause_of
 from lakebed.cdc.position import position_of
-from lakebed.cdc.progress import ProgressBoard
+from lakebed.cdc.progress import ProgressBoard, ProgressFile, SyncProgress
 from lakebed.cdc.sources import open_source, source_class
 from lakebed.cdc.sources.kafka.client import KafkaSettings
 from lakebed.errors import InvalidArgument, InvalidData
 from lakebed.options import LAKEBED_CDC_BACKFILL
 from lakebed.schema.changes import AddColumn, SetOption
+from lakebed.spark.causes import cause_of
 from lakebed.spark.stream_query import query_id_of
 
 
@@ -72,11 +73,25 @@ def test_progress_has_rates_and_plain_data() -> None:
     board.batch_done(5, "stream", "p1")
     board.batch_done(50, "", None)
     board.table_skipped("lk.x", "no key")
-    board.source_ahead(100, None)
     now = board.now
-    assert (now.rows, now.rows_per_second, now.lag_seconds, now.lag_bytes) == (55, 5.0, 2.0, 100)
+    assert (now.rows, now.rows_per_second, now.lag_seconds) == (55, 5.0, 2.0)
     assert (now.position, now.phase, now.skipped) == ("p1", "stream", {"lk.x": "no key"})
     assert json.loads(json.dumps(now.to_json()))["tables"][0]["table"] == "lk.t"
+
+
+def test_progress_comes_through_a_file_beside_the_checkpoint(tmp_path: Path) -> None:
+    """What another process has told last is read as it was; a file that is not there tells of a beginning."""
+    file = ProgressFile(str(tmp_path / "checkpoint"))
+    assert file.read() == SyncProgress()
+    board = pickle.loads(pickle.dumps(ProgressBoard()))
+    board.table_committed("lk.t", 5, "copy", 0, None)
+    board.batch_done(5, "copy", "p1")
+    board.table_skipped("lk.x", "no key")
+    for _ in range(2):
+        file.write(board.now)
+        assert file.read() == board.now
+    file.remove()
+    assert file.read() == SyncProgress()
 
 
 def test_our_error_is_found_behind_sparks() -> None:

@@ -1,4 +1,4 @@
-"""What made a sync stop, in our own words: errors of ours that Spark has wrapped, also those of its workers.
+"""What made a job or a query fail, in our own words: errors of ours that Spark has wrapped, also those of its workers.
 
 A worker's error comes back as text, stack and all. Ours end with what to do next; that is found and taken out.
 """

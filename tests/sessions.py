@@ -1,0 +1,28 @@
+"""The Spark session that tests run on: a local one as users get it, or one of Spark Connect if the environment says so."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from lakebed.spark.session import Session
+
+IS_CONNECT = bool(os.environ.get("LAKEBED_TEST_CONNECT"))
+
+
+def open_session() -> Any:
+    """A session, to be stopped by the caller."""
+    if not IS_CONNECT:
+        return Session().get()
+    from pyspark.sql import SparkSession
+
+    from lakebed.spark.java import java_home
+
+    os.environ["JAVA_HOME"] = java_home() or os.environ.get("JAVA_HOME", "")
+    # The server's workers would take whatever `python3` is on the path, and look in relative directories of theirs.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(part).resolve()) for part in sys.path if part)
+    os.environ.setdefault("SPARK_TESTING", "1")  # the server takes any free port, not the same one each time
+    return SparkSession.builder.remote("local[2]").getOrCreate()
