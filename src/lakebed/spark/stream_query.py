@@ -67,7 +67,7 @@ def batch_errors(batch_id: int) -> Iterator[None]:
             raise LakebedError(f"batch {batch_id} was given up ({_SAID_OF_A_STOP})", hint=hint) from None
         ours = cause_of(error)
         if isinstance(ours, LakebedError):
-            raise ours from error
+            raise ours from None
         if len(text) <= _LONGEST_TEXT:
             raise
         short = text.split("\n\tat ")[0][:_LONGEST_TEXT]

@@ -51,3 +51,12 @@ def test_long_texts_of_failures_are_cut() -> None:
 def test_other_errors_stay_as_they_are(error: Exception) -> None:
     """Our own, and short ones."""
     assert _told(error) is error
+
+
+def test_our_error_of_a_worker_is_told_as_it_is() -> None:
+    """It comes back in the middle of a long text of Spark's; its words and what to do next are all that is told."""
+    worker = "Traceback (most recent call last):\nlakebed.errors.InvalidData: row 3 does not fit\n  -> mend it\n"
+    told = _told(RuntimeError(f"Job aborted: {'x' * 2000}{worker}{STACK}"))
+    assert isinstance(told, InvalidData)
+    assert (told.message, told.hint) == ("row 3 does not fit", "mend it")
+    assert told.__suppress_context__
