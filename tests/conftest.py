@@ -1,7 +1,23 @@
 """Settings of all tests."""
 
+import os
+import shutil
+from pathlib import Path
+
 from hypothesis import settings
 
-# How long an example takes says more about the machine than about us: benchmarks measure time, tests do not.
-settings.register_profile("untimed", settings.get_profile(settings.get_current_profile_name()), deadline=None)
+# How long an example takes says more about the machine than about us: benchmarks measure time, tests do not. Where a
+# test does not say how many examples it needs, the default run makes some, and the nightly run (`thorough`) many.
+_given = settings.get_profile(settings.get_current_profile_name())
+settings.register_profile("untimed", _given, deadline=None, max_examples=40)
+settings.register_profile("thorough", _given, deadline=None, max_examples=1000, derandomize=False)
 settings.load_profile("untimed")
+
+# Every commit waits for its files to be on the disk. No test cuts the power, so a disk in memory will do where there is
+# room for one. Files of tests that failed stay (`tmp_path_retention_policy`).
+_MEMORY = Path("/dev/shm")
+if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 4 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+
+# JVMs of Spark live for seconds here: what the second compiler makes faster never pays for the time that it takes.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")

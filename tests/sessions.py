@@ -1,4 +1,4 @@
-"""The Spark session that tests run on: a local one as users get it, or one of Spark Connect if the environment says so."""
+"""The Spark session that tests run on: a local one as users get it, or one of Spark Connect if the environment says."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 def test_demo() -> None:
     """A live database, its copy and what is derived from it are equal in the end, and no secret is shown."""
     done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "shop.py"), "--seconds", "4"],
+        [sys.executable, str(ROOT / "examples" / "shop.py"), "--seconds", "2"],
         capture_output=True,
         text=True,
         check=False,

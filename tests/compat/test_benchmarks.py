@@ -1,4 +1,7 @@
-"""Benchmarks run at a small size, so that they can not rot. What they measure means nothing here."""
+"""Benchmarks run at a small size, so that they can not rot. What they measure means nothing here.
+
+The default run takes some without Spark, of appending, of keys and of changes; the nightly run takes all.
+"""
 
 import json
 import subprocess
@@ -15,12 +18,12 @@ ROOT = Path(__file__).parents[2]
     [
         "append_table",
         "bucket_hash",
-        "compaction",
-        "keyed_write",
+        pytest.param("compaction", marks=pytest.mark.nightly),
+        pytest.param("keyed_write", marks=pytest.mark.nightly),
         "lookup_changelog",
-        "memory",
-        "merge_read",
-        "stream_core",
+        pytest.param("memory", marks=pytest.mark.nightly),
+        pytest.param("merge_read", marks=pytest.mark.nightly),
+        pytest.param("stream_core", marks=pytest.mark.nightly),
         pytest.param("cdc", marks=[pytest.mark.spark, pytest.mark.nightly]),
         pytest.param("cdc_postgres_source", marks=pytest.mark.nightly),
         pytest.param("deletion_vectors", marks=[pytest.mark.spark, pytest.mark.nightly]),

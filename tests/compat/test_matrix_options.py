@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.thinning import thinned
 
 from lakebed.errors import InvalidOption
 
@@ -102,10 +103,20 @@ def check_filters(judge: Judge, warehouse: Path, rows: list[Row], columns: list[
     assert not wrong
 
 
-@pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize(
-    ("judge_name", "layout_name"),
-    [("java", "key_4"), ("java", "append_partitioned"), ("pypaimon", "append_partitioned")],
+    ("judge_name", "layout_name", "file_format"),
+    thinned(
+        [
+            (judge_name, layout_name, file_format)
+            for judge_name, layout_name in [
+                ("java", "key_4"),
+                ("java", "append_partitioned"),
+                ("pypaimon", "append_partitioned"),
+            ]
+            for file_format in FORMATS
+        ],
+        lambda judge_name, layout_name, file_format: [(judge_name, layout_name), (judge_name, file_format)],
+    ),
 )
 def test_filters(
     judge_name: str, layout_name: str, file_format: str, tmp_path: Path, request: pytest.FixtureRequest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -44,6 +44,11 @@ def copy_of(disk: FileIO) -> MemoryFileIO:
     for status in disk.list_recursive(ROOT):
         copy.write_bytes(status.path, disk.read_bytes(status.path))
     return copy
+
+
+def in_turn(numbers: Sequence[int], every: int, turn: int) -> Sequence[int]:
+    """One in so many of the numbers, others for each turn; at least one if there are any."""
+    return numbers[turn % max(1, min(every, len(numbers))) :: every]
 
 
 def wipe(disk: MemoryFileIO) -> None:

@@ -17,7 +17,8 @@ from lakebed.table.table import Table
 
 # Without the lock the processes get in each other's way all the time: correctness must not rest on it.
 SIZES = [
-    pytest.param((8, 100, True), id="8x100"),
+    pytest.param((8, 20, True), id="8x20"),
+    pytest.param((8, 100, True), id="8x100", marks=pytest.mark.nightly),
     pytest.param((4, 25, False), id="4x25-without-lock"),
     pytest.param((8, 400, False), id="8x400-without-lock", marks=pytest.mark.nightly),
 ]

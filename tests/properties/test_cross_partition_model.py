@@ -141,9 +141,9 @@ class MovingMachine(EngineMachine):
 
 @pytest.mark.parametrize("kind", KINDS_OF_TABLES)
 def test_moving_keys(kind: str) -> None:
-    """Up to 96 steps on tables of each engine: every key is in one partition, with the row its engine makes."""
+    """Up to 48 steps on tables of each engine: every key is in one partition, with the row its engine makes."""
     machine = type(f"Moving {kind}", (MovingMachine,), {"kind": kind})
-    run_state_machine_as_test(machine, settings=settings(max_examples=8, stateful_step_count=12))
+    run_state_machine_as_test(machine, settings=settings(max_examples=4, stateful_step_count=12))
 
 
 @pytest.mark.nightly

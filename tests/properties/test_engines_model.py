@@ -207,14 +207,14 @@ MACHINES: list[type[EngineMachine]] = [
     AggregationMachine,
     FirstRowMachine,
 ]
-EXAMPLES, STEPS = 20, 15
+EXAMPLES, STEPS = 8, 15
 LONG_EXAMPLES, LONG_STEPS = 160, 40
 """Of each machine. Histories may end earlier: measured, about 7 of 10 steps asked for are taken."""
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.kind)
 def test_engine(machine: type[EngineMachine]) -> None:
-    """Up to 300 steps on tables of each engine, each followed by a comparison."""
+    """Up to 120 steps on tables of each engine, each followed by a comparison."""
     run_state_machine_as_test(machine, settings=settings(max_examples=EXAMPLES, stateful_step_count=STEPS))
 
 

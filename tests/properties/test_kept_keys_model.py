@@ -112,9 +112,9 @@ class InSharesMachine(MovingMachine):
 
 @pytest.mark.parametrize("kind", KINDS_OF_TABLES)
 def test_moving_keys_in_shares(kind: str) -> None:
-    """Up to 24 steps on tables of each engine: every key is in one partition, with the row its engine makes."""
+    """Up to 16 steps on tables of each engine: every key is in one partition, with the row its engine makes."""
     machine = type(f"In shares {kind}", (InSharesMachine,), {"kind": kind})
-    run_state_machine_as_test(machine, settings=settings(max_examples=3, stateful_step_count=8))
+    run_state_machine_as_test(machine, settings=settings(max_examples=2, stateful_step_count=8))
 
 
 @pytest.mark.nightly

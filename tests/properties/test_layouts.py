@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.properties.side_by_side import SideBySide
@@ -44,10 +45,24 @@ def _step(batches: list[list[Row]], kinds: list[str] | None, overwrite: Any) -> 
     return lambda both: both.write(batches, kinds, overwrite)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(table_definitions(), st.data())
 def test_layout_does_not_change_the_table(definition: TableDefinition, data: st.DataObject) -> None:
     """Buckets, format, buffers, file sizes, manifests and statistics leave rows, history and filtered reads alone."""
+    check_layouts(definition, data)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+@settings(max_examples=300, derandomize=False)
+@given(table_definitions(), st.data())
+def test_layout_does_not_change_the_table_for_a_night(definition: TableDefinition, data: st.DataObject) -> None:
+    """The same many times; other tables each time."""
+    check_layouts(definition, data)
+
+
+def check_layouts(definition: TableDefinition, data: st.DataObject) -> None:
+    """The same steps on tables of three layouts."""
     script = data.draw(steps(definition), "steps")
     others = [data.draw(layouts(definition.columns), "layout") for _ in range(2)]
     condition = data.draw(filters(definition.columns, definition.pools), "filter")
@@ -69,10 +84,24 @@ def test_layout_does_not_change_the_table(definition: TableDefinition, data: st.
     assert seen[0] == seen[1] == seen[2]
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(table_definitions(), st.data())
 def test_many_rows_in_small_files(definition: TableDefinition, data: st.DataObject) -> None:
     """Hundreds of rows over wide keys, cut into many files, runs and batches, read back as the model has them."""
+    check_small_files(definition, data)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+@settings(max_examples=100, derandomize=False)
+@given(table_definitions(), st.data())
+def test_many_rows_in_small_files_for_a_night(definition: TableDefinition, data: st.DataObject) -> None:
+    """The same many times; other tables each time."""
+    check_small_files(definition, data)
+
+
+def check_small_files(definition: TableDefinition, data: st.DataObject) -> None:
+    """Rows in many small files, side by side with the model."""
     layout = {
         **definition.layout,
         "write-only": "true",

@@ -63,9 +63,9 @@ ENGINES = ["deduplicate", "partial-update", "sequence groups", "aggregation"]
 
 @pytest.mark.parametrize("kind", ENGINES)
 def test_masking(kind: str) -> None:
-    """Up to 120 steps for each engine."""
+    """Up to 60 steps for each engine."""
     machine = type(f"Masking {kind}", (MaskingMachine,), {"kind": kind})
-    run_state_machine_as_test(machine, settings=settings(max_examples=10, stateful_step_count=12))
+    run_state_machine_as_test(machine, settings=settings(max_examples=5, stateful_step_count=12))
 
 
 @pytest.mark.nightly

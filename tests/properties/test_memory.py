@@ -50,7 +50,7 @@ def fill(warehouse: Path, rows: int, options: dict[str, str]) -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the peak from /proc")
-@pytest.mark.parametrize("engine", ["deduplicate", "aggregation"])
+@pytest.mark.parametrize("engine", ["deduplicate", pytest.param("aggregation", marks=pytest.mark.nightly)])
 def test_memory_does_not_grow_with_the_table(tmp_path: Path, engine: str) -> None:
     """Four times the rows, and hardly more memory than before: far less than the rows that came on top."""
     options = {"merge-engine": engine}

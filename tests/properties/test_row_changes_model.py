@@ -156,10 +156,25 @@ class History:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(steps=steps, partitioned=st.booleans())
 def test_the_table_shows_the_rows_of_the_list(layout: str, steps: list, partitioned: bool) -> None:
     """After every step rows, ids and sequence numbers are those of the list."""
+    check_steps(layout, steps, partitioned)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@settings(max_examples=500, derandomize=False)
+@given(steps=steps, partitioned=st.booleans())
+def test_the_table_shows_the_rows_of_the_list_for_a_night(layout: str, steps: list, partitioned: bool) -> None:
+    """The same many times; other steps each time."""
+    check_steps(layout, steps, partitioned)
+
+
+def check_steps(layout: str, steps: list, partitioned: bool) -> None:
+    """The table beside the list, step by step."""
     history = History(layout, partitioned)
     for name, argument in steps:
         getattr(history, name.replace(" ", "_"))(argument)
@@ -182,12 +197,13 @@ def test_every_earlier_state_stays(layout: str, steps: list) -> None:
             assert sorted(zip(*(column.to_pylist() for column in shown.columns), strict=True)) == wanted
 
 
+@pytest.mark.parametrize("changes", [40, pytest.param(100, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("layout", ["ids", "ids, marking"])
-def test_ids_stay_through_a_hundred_changes(layout: str) -> None:
+def test_ids_stay_through_many_changes(layout: str, changes: int) -> None:
     """Appends, updates, deletes and compactions in any order: every row has the id that it was given first."""
     chance = random.Random(layout)
     history = History(layout, partitioned=True)
-    for number in range(100):
+    for number in range(changes):
         some = {chance.randrange(10) for _ in range(3)}
         step = chance.choice(["append", "append", "append", "delete", "update", "update", "compact"])
         argument: object = some

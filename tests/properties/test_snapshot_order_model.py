@@ -19,7 +19,7 @@ from tests.properties.test_engines_model import MACHINES, EngineMachine
 from lakebed.testing.engine_strategies import engine_definitions
 from lakebed.testing.strategies import TableDefinition
 
-EXAMPLES, STEPS = 6, 12
+EXAMPLES, STEPS = 4, 12
 LONG_EXAMPLES, LONG_STEPS = 100, 40
 
 
@@ -52,7 +52,7 @@ KINDS = [machine.kind for machine in MACHINES if machine.kind != "first-row"]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_snapshot_order(kind: str) -> None:
-    """Up to 72 steps on tables of each engine, each followed by a comparison."""
+    """Up to 48 steps on tables of each engine, each followed by a comparison."""
     run_state_machine_as_test(machine_of(kind), settings=settings(max_examples=EXAMPLES, stateful_step_count=STEPS))
 
 

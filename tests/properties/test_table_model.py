@@ -198,9 +198,9 @@ class AppendMachine(TableMachine):
 
 
 TestKeyedTable = TableMachine.TestCase
-TestKeyedTable.settings = settings(max_examples=35, stateful_step_count=15)
+TestKeyedTable.settings = settings(max_examples=15, stateful_step_count=15)
 TestAppendTable = AppendMachine.TestCase
-TestAppendTable.settings = settings(max_examples=15, stateful_step_count=15)
+TestAppendTable.settings = settings(max_examples=8, stateful_step_count=15)
 
 
 @pytest.mark.nightly

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -25,8 +25,6 @@ import lakebed
 from lakebed.commit.replay import last_identifiers
 
 ROOT = Path(__file__).parents[2]
-RESTARTS = int(os.environ.get("LAKEBED_TEST_STREAM_RESTARTS", "100"))
-"""Query restarts of the default run; fewer make a quick check."""
 PER_DEATH = len(QUERIES) * len(SETS)
 _DEADLINE_S = 300.0
 """An application that has not died by then never will."""
@@ -169,9 +167,8 @@ def disturb(place: Path, sets: list[Tables], chance: random.Random) -> None:
             table.remove_orphan_files(older_than=time.time_ns() // 1_000_000 - 1)
 
 
-def deaths(count: int, chance: random.Random) -> Iterator[tuple[str, int, float]]:
+def deaths(count: int, chance: random.Random, phases: Sequence[str]) -> Iterator[tuple[str, int, float]]:
     """Every phase in turn, then random moments with a phase now and then."""
-    phases = list(PHASES)
     for turn in range(count):
         if turn >= len(phases) and turn % 5:
             yield "", 0, chance.uniform(-3.0, 4.0)
@@ -179,13 +176,13 @@ def deaths(count: int, chance: random.Random) -> Iterator[tuple[str, int, float]
             yield phases[turn % len(phases)], chance.randint(1, 12), 0.0
 
 
-def check_exactly_once(place: Path, restarts: int, seed: int) -> None:
+def check_exactly_once(place: Path, restarts: int, seed: int, phases: Sequence[str] = tuple(PHASES)) -> None:
     """Kills and restarts so many queries, and looks at the tables after each death."""
     create(place)
     chance = random.Random(seed)
     sets = [Tables(place, mark) for mark in SETS]
     done = 0
-    for phase, number, moment_s in deaths(-(-restarts // PER_DEATH), chance):
+    for phase, number, moment_s in deaths(-(-restarts // PER_DEATH), chance, phases):
         said = run_until_death(place, phase, number, moment_s)
         assert not phase or f"died as {phase}" in said, said
         done += PER_DEATH
@@ -200,10 +197,20 @@ def check_exactly_once(place: Path, restarts: int, seed: int) -> None:
         each.check_told()
 
 
+@pytest.mark.parametrize(
+    ("restarts", "phases"),
+    [
+        pytest.param(16, ["manifests are written", "a batch is committed"], id="16"),
+        pytest.param(100, list(PHASES), id="100", marks=pytest.mark.nightly),
+    ],
+)
 @pytest.mark.timeout(3600)
-def test_every_row_counts_once(tmp_path: Path) -> None:
-    """A hundred restarts: appends, sums and partial updates are exact, and the changelog replays to the table."""
-    check_exactly_once(tmp_path, RESTARTS, 1)
+def test_every_row_counts_once(tmp_path: Path, restarts: int, phases: list[str]) -> None:
+    """After all restarts: appends, sums and partial updates are exact, and the changelog replays to the table.
+
+    The default run dies before a commit and after one; `test_stream_phases` dies at every phase.
+    """
+    check_exactly_once(tmp_path, restarts, 1, phases)
 
 
 @pytest.mark.nightly

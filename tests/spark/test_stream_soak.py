@@ -142,7 +142,7 @@ def check(done: dict[str, Any]) -> None:
 
 def test_all_at_once(tmp_path: Path) -> None:
     """For a short while."""
-    check(soak(tmp_path, 15))
+    check(soak(tmp_path, 8))
 
 
 @pytest.mark.nightly
