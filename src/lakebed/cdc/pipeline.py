@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from lakebed.cdc.backfill import fill_waiting
 from lakebed.cdc.batches import Batch, Counts, Marks, SparkBatch
+from lakebed.cdc.column_links import TableLinks
 from lakebed.cdc.envelope import COPY, ROWS, SKIPPED, STREAM, TRUNCATE, Chunk, Description, SourceName, SourceTable
 from lakebed.cdc.position import POSITION, SOURCE, position_of
 from lakebed.cdc.progress import ProgressBoard, ProgressFile
@@ -32,6 +33,7 @@ from lakebed.cdc.table_rows import assembled
 from lakebed.cdc.target_tables import target_table
 from lakebed.clock import SystemClock
 from lakebed.errors import InvalidArgument, InvalidData, InvalidSchema, LakebedError
+from lakebed.options import LAKEBED_CDC_COLUMNS
 from lakebed.spark.follow_ups import FollowUps
 from lakebed.spark.stream_query import query_id_of
 
@@ -221,8 +223,18 @@ class Pipeline:
         if fill_waiting(table, user, identifier, batch.spark):
             self._on_step("backfill")
         commit = TableCommit(table, user, identifier, properties)
-        kept = tuple(chunk for chunk in chunks if self._keeps(target, chunk))
-        return _TableBatch(target, kept, evolved, commit)
+        links = TableLinks.from_text(table.schema.options.get(LAKEBED_CDC_COLUMNS.key), user)
+        kept: list[Chunk] = []
+        has_rows: set[SourceName] = set()
+        for chunk in chunks:
+            if chunk.kind == ROWS:
+                has_rows.add(chunk.name)
+            elif chunk.kind == TRUNCATE:
+                is_known = links.shape(chunk.name).before_commit(identifier) and table.latest_snapshot() is not None
+                if not self._truncates(target, chunk.name, is_new=not is_known and chunk.name not in has_rows):
+                    continue
+            kept.append(chunk)
+        return _TableBatch(target, tuple(kept), evolved, commit)
 
     def _evolved(
         self, table: Table, target: Target, chunks: Sequence[Chunk], user: str, identifier: int
@@ -260,20 +272,19 @@ class Pipeline:
         self._board.table_skipped(str(target), error.message)
         _log.warning("table %s is not followed: %s", target, error.message)
 
-    def _keeps(self, target: Target, chunk: Chunk) -> bool:
-        """Whether a chunk counts: a TRUNCATE does if it is allowed, and the table is nobody else's."""
-        if chunk.kind != TRUNCATE or self._rules.truncate not in (IGNORE_TRUNCATE, FAIL_TRUNCATE):
-            if chunk.kind == TRUNCATE and len(self._sources_of[target]) > 1:
-                raise InvalidData(
-                    f"{chunk.name} was truncated, and table `{target}` has rows of other sources too",
-                    hint="delete its rows in the lake, and start again with truncate set to `ignore`",
-                )
-            return True
-        if self._rules.truncate == FAIL_TRUNCATE:
+    def _truncates(self, target: Target, source: SourceName, *, is_new: bool) -> bool:
+        """Whether a TRUNCATE counts: if it is allowed, and the table is nobody else's. A new source has no rows."""
+        is_shared = len(self._sources_of[target]) > 1
+        if self._rules.truncate == IGNORE_TRUNCATE or (is_new and is_shared):
+            return False
+        if self._rules.truncate == FAIL_TRUNCATE and not is_new:
+            raise InvalidData(f"{source} was truncated", hint="start again with truncate set to `delete` or `ignore`")
+        if is_shared:
             raise InvalidData(
-                f"{chunk.name} was truncated", hint="start again with truncate set to `delete` or `ignore`"
+                f"{source} was truncated, and table `{target}` has rows of other sources too",
+                hint="delete its rows in the lake, and start again with truncate set to `ignore`",
             )
-        return False
+        return True
 
     # --- rows ----------------------------------------------------------------------------------------------------
 

@@ -99,6 +99,11 @@ class Postgres(Dialect):
         name = self.quoted(table.name)
         return f"UPDATE {name} SET id = {key} WHERE id = (SELECT id FROM {name} ORDER BY random() LIMIT 1)"
 
+    def renamed(self, *names: tuple[str, str]) -> list[str]:
+        """Statements that give other names to tables, all at once."""
+        changes = [f"ALTER TABLE {self.quoted(old)} RENAME TO {self.quoted(new)}" for old, new in names]
+        return ["BEGIN", *changes, "COMMIT"]
+
     def special_tables(self) -> list[Table]:
         full = ("ALTER TABLE whole REPLICA IDENTITY FULL", "ALTER TABLE whole ALTER COLUMN note SET STORAGE EXTERNAL")
         parts = tuple(f"CREATE TABLE parted{i} PARTITION OF parted FOR VALUES IN ({i})" for i in range(3))
@@ -205,6 +210,10 @@ class MariaDb(Dialect):
 
     def move_key(self, table: Table, key: str) -> str:
         return f"UPDATE {self.quoted(table.name)} SET id = {key} ORDER BY rand() LIMIT 1"
+
+    def renamed(self, *names: tuple[str, str]) -> list[str]:
+        """Statements that give other names to tables, all at once."""
+        return [f"RENAME TABLE {', '.join(f'{self.quoted(old)} TO {self.quoted(new)}' for old, new in names)}"]
 
     def special_tables(self) -> list[Table]:
         return [Table("parted", {"v": "int", "note": "text"}, extra=" PARTITION BY HASH (id) PARTITIONS 3")]

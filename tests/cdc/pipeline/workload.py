@@ -83,6 +83,10 @@ class Dialect(ABC):
     def special_tables(self) -> list[Table]:
         """Tables that only this server has."""
 
+    @abstractmethod
+    def renamed(self, *names: tuple[str, str]) -> list[str]:
+        """Statements that give other names to tables, all at once."""
+
     @property
     def texts(self) -> str:
         """The type of long texts."""
@@ -207,6 +211,14 @@ class Workload:
                 if narrow is not None:
                     table.columns[narrow] = self.dialect.wider[table.columns[narrow]]
                     self._alter(table, "type", narrow)
+            case "rename table" if not table.also:
+                new = self._new_name("moved")
+                self._run(f"ALTER TABLE {name} RENAME TO {self._quoted(new)}")
+                table.name = new
+            case "exchange tables" if not table.also:
+                self._exchange(table)
+            case "rename table" | "exchange tables":
+                pass
             case "in a transaction" if self.dialect.has_transactional_ddl:
                 self._run("BEGIN")
                 self._insert(table, 3)
@@ -226,6 +238,24 @@ class Workload:
                 if kind == "comment":
                     table.comments[column] = f"it's {rng.randrange(100)}"
                 self._alter(table, kind, column)
+
+    def _exchange(self, table: Table) -> None:
+        """Gives a table the name of another with the same key, and the other way round."""
+        others = [
+            other
+            for other in self.tables
+            if (other.key, other.key_type) == (table.key, table.key_type)
+            and not (other is table or other.is_fixed or other.also)
+        ]
+        if not others:
+            return
+        other = self._random.choice(others)
+        between, names = self._new_name("between"), (table.name, other.name)
+        self._insert(table, 2)
+        for statement in self.dialect.renamed((table.name, between), (other.name, table.name), (between, other.name)):
+            self._run(statement)
+        other.name, table.name = names
+        self._update(table)
 
     def _alter(self, table: Table, kind: str, column: str) -> None:
         """A change that is one statement of the dialect."""
@@ -324,6 +354,7 @@ class Workload:
         self.dialect.run(statement)
 
 
-_CHANGES = ("add", "drop", "rename", "exchange", "drop and add", "widen", "create", "recreate", "in a transaction")
+_CHANGES = ("add", "drop", "rename", "exchange", "drop and add", "widen", "create", "recreate", "in a transaction",
+            "rename table", "exchange tables")  # fmt: skip
 
 __all__ = ["ODD_COLUMNS", "ODD_TABLE", "Dialect", "Table", "Workload"]

@@ -289,6 +289,47 @@ def test_a_renamed_table_is_followed_under_its_new_name(database: Any, follow: A
     assert {name.table for name in follower.rows.tables} == {"t", "renamed"}
 
 
+def test_tables_that_change_places(database: Any, follow: Any) -> None:
+    """Names that are exchanged in a transaction: each ends with the rows of the table that has it."""
+    rows = "INSERT INTO {} SELECT i, '{}', i FROM generate_series({}) i"
+    other = TABLE.replace("TABLE t ", "TABLE other ")
+    assert other != TABLE
+    follower = follow(
+        TABLE, other, rows.format("t", "t", "1, 40"), rows.format("other", "o", "20, 60"), is_strict=False
+    )
+    follower.follow()
+    with database.connect() as writer, writer.transaction():
+        writer.execute("DELETE FROM t WHERE id % 3 = 0")
+        for old, new in (("t", "halfway"), ("other", "t"), ("halfway", "other")):
+            writer.execute(f"ALTER TABLE {old} RENAME TO {new}")
+        writer.execute("DELETE FROM t WHERE id % 5 = 0")
+    database.execute("UPDATE other SET v = 'x' WHERE id < 9")
+    follower.follow()
+    database.execute("DELETE FROM other WHERE id > 30", "INSERT INTO t VALUES (1000, 'new', 1)")
+    follower.follow()
+    follower.compare()
+    for old, new in (("t", "halfway"), ("other", "t"), ("halfway", "other")):  # back again
+        database.execute(f"ALTER TABLE {old} RENAME TO {new}")
+    database.execute("UPDATE t SET v = 'z' WHERE id < 20", "DELETE FROM other WHERE id = 1000")
+    follower.follow()
+    follower.compare()
+
+
+def test_a_new_table_takes_the_name_of_one_that_stays(database: Any, follow: Any) -> None:
+    """Changes of the table that had the name before are not made to the rows of the one that has it now."""
+    follower = follow(TABLE, "INSERT INTO t SELECT i, 't', i FROM generate_series(1, 40) i", is_strict=False)
+    follower.follow()
+    database.execute("UPDATE t SET n = 0 WHERE id > 20", TABLE.replace("TABLE t ", "TABLE fresh "))
+    database.execute("INSERT INTO fresh SELECT i, 'f', i FROM generate_series(1, 15) i", "DELETE FROM t WHERE id = 9")
+    database.execute(
+        "ALTER TABLE t RENAME TO old", "ALTER TABLE fresh RENAME TO t", "INSERT INTO t VALUES (99, 'x', 9)"
+    )
+    follower.follow()
+    database.execute("UPDATE old SET v = 'o' WHERE id < 5", "DELETE FROM t WHERE id < 5")
+    follower.follow()
+    follower.compare()
+
+
 def _number(column: SourceColumn) -> int:
     """The column's number in its table, without the table's."""
     assert column.id is not None

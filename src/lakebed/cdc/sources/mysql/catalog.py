@@ -41,6 +41,8 @@ SELECT constraint_schema, table_name, constraint_name FROM information_schema.re
 WHERE (delete_rule NOT IN ('RESTRICT', 'NO ACTION') OR update_rule NOT IN ('RESTRICT', 'NO ACTION'))
 AND {where} ORDER BY 1, 2, 3
 """
+_CLOCKS_DIFFER_S: Final = 60
+"""The age of a table is that of a file, whose clock need not be the server's."""
 
 Name = tuple[str, str]
 
@@ -82,6 +84,16 @@ def read_tables(connection: Any, names: Sequence[Name], *, mariadb: bool) -> lis
         for name in names
         if name in tables
     ]
+
+
+def was_made_since(connection: Any, name: Name, time_s: int) -> bool:
+    """Whether a table may be younger than a moment. Some statements make a table look younger than it is."""
+    found = rows(
+        connection,
+        "SELECT UNIX_TIMESTAMP(create_time) FROM information_schema.tables WHERE table_schema = %s AND table_name = %s",
+        name,
+    )
+    return bool(found) and (found[0][0] is None or int(found[0][0]) + _CLOCKS_DIFFER_S >= time_s)
 
 
 def _all_but_system() -> tuple[str, tuple[str, ...]]:
@@ -158,4 +170,4 @@ def _implicit_default(kind: str, members: tuple[str, ...]) -> str | None:
     return None
 
 
-__all__ = ["SYSTEM_DATABASES", "Name", "read_tables", "table_names"]
+__all__ = ["SYSTEM_DATABASES", "Name", "read_tables", "table_names", "was_made_since"]

@@ -18,6 +18,7 @@ from lakebed.cdc.envelope import Description
 from lakebed.cdc.sources.mysql.catalog import read_tables
 from lakebed.cdc.sources.mysql.changes import ChangeReader, TableChanges
 from lakebed.cdc.sources.mysql.columns import TableColumns
+from lakebed.cdc.sources.mysql.ddl import table_changes
 from lakebed.cdc.sources.mysql.keys import KeyRange, range_condition, within
 from lakebed.cdc.sources.mysql.log_reader import LogReader
 from lakebed.cdc.sources.mysql.mapping import describe
@@ -55,7 +56,7 @@ class ChunkReader:
         return self.read(part, position)
 
     def read(self, part: KeyRange, position: MariaDbPosition | MySqlPosition) -> list[CopiedRows]:
-        """The rows of a part. Empty if the table is gone: the stream will tell so."""
+        """The rows of a part. Empty if the table is gone, or another has its name: the stream will tell so."""
         connection = self.settings.connect_patiently()
         try:
             server = Server.of(connection)
@@ -69,6 +70,8 @@ class ChunkReader:
             if str(later) == str(position):
                 return [(description, columns, count)]
             touched = self._touched(server, tables[0], position, later)
+            if touched is None:
+                return []
             return self._taken_back(connection, tables[0], part, (description, columns, count), touched)
         finally:
             connection.close()
@@ -95,8 +98,8 @@ class ChunkReader:
         table: TableColumns,
         position: MariaDbPosition | MySqlPosition,
         later: MariaDbPosition | MySqlPosition,
-    ) -> list[TableChanges]:
-        """The changes of the table between two positions."""
+    ) -> list[TableChanges] | None:
+        """The changes of the table between two positions; None if it is not the same table at both."""
         name = (table.database, table.table)
         changes = ChangeReader(
             lambda database, other: (database, other) == name,
@@ -106,12 +109,16 @@ class ChunkReader:
             zone=self.zone,
         )
         reader = LogReader(self.settings, position, self.replica_id)
+        found: list[TableChanges] = []
         try:
-            return [
-                change for piece in reader.read_to(later) if isinstance(piece, Rows) for change in changes.read(piece)
-            ]
+            for piece in reader.read_to(later):
+                if isinstance(piece, Rows):
+                    found += changes.read(piece)
+                elif any(each.is_another and (each.database, each.table) == name for each in table_changes(piece)):
+                    return None
         finally:
             reader.close()
+        return found
 
     def _taken_back(
         self, connection: Any, table: TableColumns, part: KeyRange, copied: CopiedRows, touched: list[TableChanges]

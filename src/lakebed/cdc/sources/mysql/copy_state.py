@@ -8,6 +8,7 @@ not there yet and changes of them are passed over.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -90,22 +91,37 @@ def next_step(state: CopyState, server: Server, follow: Follow) -> CopyState:
     return CopyState(tuple(pending), current, after, tuple(step))
 
 
+def parts_of(server: Server, table: TableColumns, until: Cut | None, most: int) -> Iterator[KeyRange]:
+    """All parts of a table up to a key, one after another."""
+    after: Cut | None = None
+    while True:
+        cut = None
+        if can_be_cut(table, orders_keys=server.orders_keys):
+            cut = _next_cut(server, table, after, rows_at_once(table, most), until)
+        yield KeyRange(table.database, table.table, after, until if cut is None else cut)
+        if cut is None:
+            return
+        after = cut
+
+
 def rows_at_once(table: TableColumns, most: int) -> int:
     """So many rows make a part: fewer than asked for if they are long, since a part is held in memory."""
     return max(1, min(most, _PART_BYTES // max(table.row_bytes, 1)))
 
 
-def _next_cut(server: Server, table: TableColumns, after: Cut | None, count: int) -> Cut | None:
-    """The key of the row so many rows further on; None if the table ends before."""
+def _next_cut(
+    server: Server, table: TableColumns, after: Cut | None, count: int, until: Cut | None = None
+) -> Cut | None:
+    """The key of the row so many rows further on; None if the table, or what is asked for of it, ends before."""
     keys = key_columns(table)
     found = rows(
         server.connection,
         f"SELECT {', '.join(cut_expression(column) for column in keys)} "
         f"FROM {quoted(table.database)}.{quoted(table.table)} "
-        f"WHERE {range_condition(server.connection, table, after, None)} "
+        f"WHERE {range_condition(server.connection, table, after, until)} "
         f"ORDER BY {', '.join(quoted(column.name) for column in keys)} LIMIT 1 OFFSET {count - 1}",
     )
     return tuple(str(part) for part in found[0]) if found else None
 
 
-__all__ = ["CopyState", "next_step", "rows_at_once"]
+__all__ = ["CopyState", "next_step", "parts_of", "rows_at_once"]

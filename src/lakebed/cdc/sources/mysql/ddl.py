@@ -5,6 +5,7 @@ Only so much of the text is understood as that takes; what a table looks like af
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -17,6 +18,10 @@ _TOKEN: Final = re.compile(
       | (?P<word>[\w$]+) | (?P<sign>.)""",
     re.VERBOSE | re.DOTALL,
 )
+_NUMBER: Final = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
+_NUMBER_PART: Final = re.compile(r"\d+(e\d*)?|[-+.]", re.IGNORECASE)
+_ESCAPED: Final = re.compile(r"\\(.)|''", re.DOTALL)
+_ESCAPES: Final = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,16 @@ class ColumnChanges:
     renamed: tuple[tuple[str, str], ...] = ()
     dropped: tuple[str, ...] = ()
     defined: tuple[tuple[str, str], ...] = ()
+    filled: tuple[FilledColumn, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FilledColumn:
+    """A column that is added with a plain value for the rows that are there: its type as the statement spells it."""
+
+    name: str
+    type: str
+    value: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +56,17 @@ class TableChange:
     """Rows may have changed, and the log holds the statement instead of the rows."""
     created: bool = False
     """Another table has the name now."""
+    perhaps_created: bool = False
+    """CREATE TABLE IF NOT EXISTS: servers log it for tables that were there as well."""
+    arrived: bool = False
+    """Another table has the name now, and it brings rows along that the log has under another name or not at all."""
     columns: ColumnChanges | None = None
     """What an ALTER did to columns; None if the statement says what the whole table is."""
+
+    @property
+    def is_another(self) -> bool:
+        """Whether the name is not that of the table before."""
+        return self.dropped or self.created or self.arrived
 
 
 def table_changes(said: Statement) -> list[TableChange]:
@@ -127,7 +151,7 @@ def _alter(words: _Words) -> list[TableChange]:
         return []
     words.skip("IF", "EXISTS")
     name = words.name()
-    changes = [name]
+    renamed = name
     partly = False
     columns = _column_changes(words)
     while not words.is_over:
@@ -139,11 +163,15 @@ def _alter(words: _Words) -> list[TableChange]:
         elif word == "RENAME" and words.peek() not in ("COLUMN", "INDEX", "KEY", "CONSTRAINT"):
             if words.peek() in ("TO", "AS", "="):
                 words.next_word()
-            changes.append(words.name())
-    return [
-        TableChange(*changed, partly_emptied=partly, columns=columns if changed == name else None)
-        for changed in changes
-    ]
+            renamed = words.name()
+    if renamed != name:
+        return _moved(name, renamed)
+    return [TableChange(*name, partly_emptied=partly, columns=columns)]
+
+
+def _moved(old: tuple[str, str], new: tuple[str, str]) -> list[TableChange]:
+    """A table that has another name now, whatever else was done to it."""
+    return [TableChange(*old, dropped=True), TableChange(*new, arrived=True)]
 
 
 _NO_COLUMN: Final = (
@@ -158,6 +186,7 @@ def _column_changes(words: _Words) -> ColumnChanges:
     renamed: list[tuple[str, str]] = []
     dropped: list[str] = []
     defined: list[tuple[str, str]] = []
+    filled: list[FilledColumn] = []
     for part in _parts(words.tokens[words.at :]):
         clause = _Clause(part)
         action = clause.word()
@@ -171,8 +200,10 @@ def _column_changes(words: _Words) -> ColumnChanges:
             not is_column and clause.peek() in _NO_COLUMN
         ):
             continue
-        if action == "ADD" and clause.skip("("):
-            defined += [_Clause(inner).definition() for inner in _parts(clause.rest()[:-1])]
+        if action == "ADD":
+            inner = _parts(clause.rest()[:-1]) if clause.skip("(") else [clause.rest()]
+            defined += [_Clause(each).definition() for each in inner]
+            filled += [found for each in inner if (found := _Clause(each).filled()) is not None]
         elif action == "DROP":
             dropped.append(clause.name())
         elif action == "CHANGE":
@@ -181,7 +212,7 @@ def _column_changes(words: _Words) -> ColumnChanges:
             renamed.append((old, defined[-1][0]))
         elif action != "ALTER":
             defined.append(clause.definition())
-    return ColumnChanges(tuple(renamed), tuple(dropped), tuple(defined))
+    return ColumnChanges(tuple(renamed), tuple(dropped), tuple(defined), tuple(filled))
 
 
 def _parts(tokens: list[tuple[str, str]]) -> list[list[tuple[str, str]]]:
@@ -233,9 +264,29 @@ class _Clause:
         """The name of a column and the first word of its type; moves on."""
         return self.name(), self.word().lower()
 
+    def filled(self) -> FilledColumn | None:
+        """A column that is defined with a plain value as default; moves on."""
+        name = self.name()
+        words = [text.upper() if kind == "word" else "" for kind, text in self.rest()]
+        if "DEFAULT" not in words:
+            return None
+        behind = words.index("DEFAULT")
+        value = _plain_value(self.rest()[behind + 1 :])
+        kind = " ".join(text for kind, text in self.rest()[:behind] if kind in ("word", "sign"))
+        return None if value is None else FilledColumn(name, kind.lower(), value)
+
     def rest(self) -> list[tuple[str, str]]:
         """What is left."""
         return self._tokens[self._at :]
+
+
+def _plain_value(tokens: list[tuple[str, str]]) -> str | None:
+    """The text or number that tokens begin with; None for anything else."""
+    if tokens and tokens[0][0] == "text":
+        return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1] or "'"), tokens[0][1][1:-1])
+    parts = itertools.takewhile(_NUMBER_PART.fullmatch, (text for _, text in tokens))
+    number = "".join(parts)
+    return number if _NUMBER.fullmatch(number) else None
 
 
 def _create(words: _Words) -> list[TableChange]:
@@ -249,7 +300,7 @@ def _create(words: _Words) -> list[TableChange]:
     if words.peek() == "(":
         inner = [_Clause(part) for part in _parts(_inside(words.tokens[words.at :]))]
         columns = ColumnChanges(defined=tuple(part.definition() for part in inner if part.peek() not in _NO_COLUMN))
-    return [TableChange(*name, emptied=emptied, created=emptied, columns=columns)]
+    return [TableChange(*name, emptied=emptied, created=emptied, perhaps_created=not emptied, columns=columns)]
 
 
 def _inside(tokens: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -268,11 +319,11 @@ def _rename(words: _Words) -> list[TableChange]:
     words.skip("IF", "EXISTS")
     changes: list[TableChange] = []
     while not words.is_over:
-        words.name()
+        old = words.name()
         while not words.is_over and words.next_word() != "TO":
             pass
         if not words.is_over:
-            changes.append(TableChange(*words.name()))
+            changes += _moved(old, words.name())
         words.skip(",")
     return changes
 
@@ -301,4 +352,4 @@ def _drop(words: _Words) -> list[TableChange]:
     return changes
 
 
-__all__ = ["ColumnChanges", "TableChange", "table_changes"]
+__all__ = ["ColumnChanges", "FilledColumn", "TableChange", "table_changes"]

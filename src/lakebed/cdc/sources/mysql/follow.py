@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Self
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from lakebed.cdc.envelope import SourceName
 from lakebed.cdc.routing import TablePatterns, spellings
 from lakebed.cdc.sources.mysql.catalog import SYSTEM_DATABASES
@@ -65,6 +68,7 @@ class Follow:
                 raise InvalidArgument(f"`{name}` is {getattr(self, name)}", hint="give a number above 0")
         if not 0 <= self.replica_id < 1 << 32:
             raise InvalidArgument(f"`replica_id` is {self.replica_id}", hint="give a number from 1 to 4294967295")
+        _check_zone(self.zone)
 
     def matches(self, database: str, table: str) -> bool:
         """Whether a table is one of those to follow."""
@@ -101,6 +105,16 @@ class Follow:
 def any_of(names: Iterable[str]) -> str:
     """A pattern that matches these names and no others."""
     return "|".join(re.escape(name) for name in names)
+
+
+def _check_zone(zone: str) -> None:
+    try:
+        pc.local_timestamp(pa.scalar(0, pa.timestamp("us", tz=zone or "none")))
+    except pa.ArrowException as error:
+        raise InvalidArgument(
+            f"`zone` is `{zone}`, which is no time zone that is known here",
+            hint="give a name such as Europe/Berlin or UTC",
+        ) from error
 
 
 def _check_pattern(name: str, pattern: str) -> None:

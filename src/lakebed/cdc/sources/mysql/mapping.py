@@ -64,11 +64,11 @@ def describe(table: TableColumns, modes: tuple[str, ...]) -> Description:
     columns: list[SourceColumn] = []
     for column in table.columns:
         kind = lake_type(column, modes, is_key=column.name in table.primary_key)
-        columns.append(SourceColumn(column.name, kind, column.comment or None, _default(column, kind)))
+        columns.append(SourceColumn(column.name, kind, column.comment or None, default_text(column, kind)))
     return Description(tuple(columns), table.primary_key, table.comment or None)
 
 
-def _default(column: Column, kind: DataType) -> str | None:
+def default_text(column: Column, kind: DataType) -> str | None:
     """The default as a text of the lake's type; None if it has none there."""
     text = column.default
     if text is None or (column.kind in ("date", "datetime", "timestamp") and text.startswith("0000")):
@@ -85,4 +85,4 @@ def source_table(table: TableColumns, modes: tuple[str, ...]) -> SourceTable:
     return SourceTable(SourceName(table.database, "", table.table), describe(table, modes))
 
 
-__all__ = ["MODES", "TO_NULLABLE", "definition", "describe", "lake_type", "modes_of", "source_table"]
+__all__ = ["MODES", "TO_NULLABLE", "default_text", "definition", "describe", "lake_type", "modes_of", "source_table"]

@@ -64,7 +64,7 @@ class ServerSettings:
             "host": self.host,
             "port": self.port,
             "user": self.user,
-            "password": self.password(),
+            "password": self.password().encode(),  # of a text PyMySQL would make Latin-1
             "charset": "utf8mb4",
             "connect_timeout": _CONNECT_SECONDS,
             "read_timeout": _READ_SECONDS,

@@ -7,25 +7,15 @@ task. While tables are being copied the two take turns, so that a part is copied
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
-from lakebed.cdc.envelope import (
-    COPY,
-    ENVELOPE_DDL,
-    MOST_ROWS,
-    ROWS,
-    SCHEMA,
-    Chunk,
-    SourceName,
-    chunks_to_arrow,
-    copied_rows,
-    encode_rows,
-)
+from lakebed.cdc.envelope import ENVELOPE_DDL, chunks_to_arrow
+from lakebed.cdc.sources.mysql.arrivals import copied_chunks
 from lakebed.cdc.sources.mysql.check import check_server, check_tables
 from lakebed.cdc.sources.mysql.copy_chunk import ChunkReader
 from lakebed.cdc.sources.mysql.copy_state import CopyState, next_step
@@ -225,22 +215,14 @@ class MySqlStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
             yield from self._stream(partition)
 
     def _copy(self, task: CopyPart) -> Iterator[pa.RecordBatch]:
+        first = task.number * _ORDINALS_OF_A_TASK
+        for chunk in copied_chunks(self._chunk_reader(task.number), task.part, _parse(task.position)):
+            yield chunks_to_arrow([replace(chunk, ordinal=first + chunk.ordinal)])
+
+    def _chunk_reader(self, number: int) -> ChunkReader:
         follow = self._follow
-        replica_id = follow.replica_id + 2 + task.number % _REPLICA_IDS
-        reader = ChunkReader(self._settings, follow.type_mapping, follow.zone, replica_id)
-        position = _parse(task.position)
-        name = SourceName(task.part.database, "", task.part.table)
-        ordinal = task.number * _ORDINALS_OF_A_TASK
-        for description, columns, count in reader.read_patiently(task.part, position):
-            text = description.to_text()
-            if count == 0 and task.part.low is None:
-                yield chunks_to_arrow([Chunk(ordinal, name, SCHEMA, text, COPY)])
-                ordinal += 1
-            for at in range(0, count, MOST_ROWS):
-                part = {column: values.slice(at, MOST_ROWS) for column, values in columns.items()}
-                payload = encode_rows(copied_rows(part, min(MOST_ROWS, count - at)))
-                yield chunks_to_arrow([Chunk(ordinal, name, ROWS, text, COPY, payload)])
-                ordinal += 1
+        replica_id = follow.replica_id + 2 + number % _REPLICA_IDS
+        return ChunkReader(self._settings, follow.type_mapping, follow.zone, replica_id)
 
     def _stream(self, task: LogPart) -> Iterator[pa.RecordBatch]:
         start, end = _parse(task.start), _parse(task.end)
@@ -250,6 +232,8 @@ class MySqlStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
             with borrow_reader(self._settings, start, self._follow.replica_id) as reader:
                 for chunks in stream.read(reader, end):
                     yield chunks_to_arrow(chunks)
+            for chunks in stream.read_arrivals(self._chunk_reader(0), end):
+                yield chunks_to_arrow(chunks)
         finally:
             connection.close()
 

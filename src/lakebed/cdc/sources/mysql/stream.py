@@ -14,13 +14,17 @@ from lakebed.cdc.envelope import (
     Chunk,
     Description,
     NameChanges,
+    SourceColumn,
     SourceName,
     encode_rows,
 )
-from lakebed.cdc.sources.mysql.catalog import Name, read_tables
+from lakebed.cdc.mysql_types import mysql_type
+from lakebed.cdc.sources.mysql.arrivals import ArrivalReader
+from lakebed.cdc.sources.mysql.catalog import Name, read_tables, was_made_since
 from lakebed.cdc.sources.mysql.changes import ChangeReader, TableChanges
 from lakebed.cdc.sources.mysql.check import table_fault
-from lakebed.cdc.sources.mysql.columns import BLOBS, INTEGERS, TEXTS, TableColumns
+from lakebed.cdc.sources.mysql.columns import BLOBS, INTEGERS, TEXTS, Column, TableColumns
+from lakebed.cdc.sources.mysql.copy_chunk import ChunkReader
 from lakebed.cdc.sources.mysql.copy_state import CopyState
 from lakebed.cdc.sources.mysql.ddl import ColumnChanges, TableChange, table_changes
 from lakebed.cdc.sources.mysql.events import Statement
@@ -28,7 +32,7 @@ from lakebed.cdc.sources.mysql.follow import Follow
 from lakebed.cdc.sources.mysql.keys import within
 from lakebed.cdc.sources.mysql.known_booleans import Booleans, table_key
 from lakebed.cdc.sources.mysql.log_reader import LogReader
-from lakebed.cdc.sources.mysql.mapping import describe
+from lakebed.cdc.sources.mysql.mapping import default_text, describe
 from lakebed.cdc.sources.mysql.moments import moment_text
 from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition
 from lakebed.cdc.sources.mysql.server import Server, value
@@ -50,6 +54,7 @@ class StreamReader:
         self._copied = copied
         self._tables: dict[Name, TableColumns | None] = {}
         self._dropped: set[Name] = set()
+        self._arrived: dict[Name, None] = {}
         self._ordinal = 0
         self._changes = ChangeReader(
             self._follows,
@@ -71,6 +76,13 @@ class StreamReader:
             if chunks:
                 yield chunks
 
+    def read_arrivals(self, reader: ChunkReader, end: MariaDbPosition | MySqlPosition) -> Iterator[list[Chunk]]:
+        """Envelope rows of tables that were renamed to a followed name, as of the position up to which was read."""
+        arrivals = ArrivalReader(reader, self._follow, self._copied, self._accepts)
+        for name in self._arrived:
+            for chunk in arrivals.read(self._server.connection, name, end):
+                yield [self._numbered(chunk)]
+
     def _of_rows(self, changes: TableChanges) -> list[Chunk]:
         copied = self._copied
         if (changes.name.database, changes.name.table) == copied.current:
@@ -86,6 +98,9 @@ class StreamReader:
 
     def _of_statement(self, change: TableChange, said: Statement) -> list[Chunk]:
         name = (change.database, change.table)
+        if change.arrived or name in self._arrived or self._is_made_by(change, said):
+            self._note_arrival(change)
+            return []
         if not self._follows(*name):
             return []
         if change.is_untold:
@@ -116,15 +131,50 @@ class StreamReader:
             untold = Description((), changes=NameChanges())  # of the columns; the catalog may be ahead of the log
             chunks.append(self._chunk(source, TRUNCATE, untold.to_text(), None))
             self._dropped.discard(name)
-        is_about_columns = is_new or not change.emptied
-        if is_about_columns and table is not None and self._accepts(table):
-            described = describe(self._as_of(table, said), self._follow.type_mapping)
-            if change.columns is not None:
-                described = _about(described, table, change.columns)
-            if is_new:
-                described = replace(described, changes=NameChanges(is_new_table=True))
+        described = self._described(change, said, table, is_new=is_new)
+        if described is not None:
             chunks.append(self._chunk(source, SCHEMA, described.to_text(), None))
         return chunks
+
+    def _described(
+        self, change: TableChange, said: Statement, table: TableColumns | None, *, is_new: bool
+    ) -> Description | None:
+        """What a statement says of the columns of a table; None if nothing."""
+        if change.emptied and not is_new:
+            return None
+        if table is None:
+            # It is gone by now, but rows that were logged before have the names that the statement gave.
+            told = change.columns or ColumnChanges()
+            changes = NameChanges(told.renamed, told.dropped)
+            return None if is_new or changes == NameChanges() else Description((), changes=changes)
+        if not self._accepts(table):
+            return None
+        described = describe(self._as_of(table, said), self._follow.type_mapping)
+        if change.columns is not None:
+            described = _about(described, table, change.columns, self._follow.type_mapping)
+        return replace(described, changes=NameChanges(is_new_table=True)) if is_new else described
+
+    def _is_made_by(self, change: TableChange, said: Statement) -> bool:
+        """Whether a table may be another since this statement, although the statement does not say so.
+
+        Its rows are in the log, but if it is the one that was there all the time, what the lake has is right as well.
+        """
+        name = (change.database, change.table)
+        if not change.perhaps_created or name in self._dropped or not self._follows(*name):
+            return False
+        return was_made_since(self._server.connection, name, said.time_s)
+
+    def _note_arrival(self, change: TableChange) -> None:
+        """A table that is copied at the end: until then it only matters whether it still has the name."""
+        name = (change.database, change.table)
+        if change.dropped:
+            del self._arrived[name]
+            self._dropped.add(name)
+        elif self._follows(*name):
+            self._arrived[name] = None
+            self._dropped.discard(name)
+        self._tables.pop(name, None)
+        self._changes.forget()
 
     def _as_of(self, table: TableColumns, said: Statement) -> TableColumns:
         """The table with the moment of a statement as the default of columns that are made with CURRENT_TIMESTAMP."""
@@ -139,11 +189,16 @@ class StreamReader:
         return replace(table, columns=tuple(columns))
 
     def _chunk(self, name: SourceName, kind: str, text: str, payload: bytes | None) -> Chunk:
+        return self._numbered(Chunk(0, name, kind, text, STREAM, payload))
+
+    def _numbered(self, chunk: Chunk) -> Chunk:
         self._ordinal += 1
-        return Chunk(self._ordinal, name, kind, text, STREAM, payload)
+        return replace(chunk, ordinal=self._ordinal)
 
     def _follows(self, database: str, table: str) -> bool:
-        return self._follow.matches(database, table) and not self._copied.waits(database, table)
+        if (database, table) in self._arrived or self._copied.waits(database, table):
+            return False
+        return self._follow.matches(database, table)
 
     def _accepts(self, table: TableColumns) -> bool:
         fault = table_fault(table, self._follow)
@@ -162,17 +217,25 @@ class StreamReader:
         return self._tables[name]
 
 
-def _about(described: Description, table: TableColumns, changes: ColumnChanges) -> Description:
+def _about(described: Description, table: TableColumns, changes: ColumnChanges, modes: tuple[str, ...]) -> Description:
     """What a statement says of a table, of which later statements may have made something else since.
 
     Only columns that the statement defines are described, as they are now; not those that have another type by now.
+    Those that it gives a value in rows that are there have it, whatever their name, type and default are by now.
     """
     kinds = {column.name.lower(): column.kind for column in table.columns}
     defined = {name.lower() for name, kind in changes.defined if kind not in _KINDS or kinds.get(name.lower()) == kind}
-    columns = tuple(column for column in described.columns if column.name.lower() in defined)
+    columns = {column.name.lower(): column for column in described.columns if column.name.lower() in defined}
+    for filled in changes.filled:
+        key, kind = filled.name.lower(), filled.type.partition(" ")[0]
+        if key not in columns and kind in _KINDS:
+            columns[key] = SourceColumn(filled.name, mysql_type(filled.type, modes))
+        if key in columns and kind != "bit":
+            value = default_text(Column(filled.name, kind, default=filled.value), columns[key].type)
+            columns[key] = replace(columns[key], default=value)
     spelled = {name.lower(): name for name in described.names}
     renamed = tuple((old, spelled.get(new.lower(), new)) for old, new in changes.renamed if old.lower() != new.lower())
-    return replace(described, columns=columns, changes=NameChanges(renamed, changes.dropped))
+    return replace(described, columns=tuple(columns.values()), changes=NameChanges(renamed, changes.dropped))
 
 
 __all__ = ["StreamReader"]

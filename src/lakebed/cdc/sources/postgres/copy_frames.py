@@ -38,6 +38,8 @@ _GATHER_S = 0.005
 _GATHERED_BYTES = 256 << 10
 """The server sends each change by itself. Whoever reads as soon as there is one reads a few dozen at a time, at five
 times the CPU for us and a third more for the server; so behind a few, more are let come together."""
+_READS_OF_A_RECORD = 3
+"""After so many the last part of an encrypted record is read, of which the socket knows nothing any more."""
 _ENCRYPTED = b"SELECT 1 FROM pg_stat_gssapi WHERE pid = pg_backend_pid() AND encrypted"
 
 
@@ -82,7 +84,7 @@ class CopyFrames:
     def _arrived(self, timeout_s: float) -> Messages:
         readable, _, _ = select.select([self._raw.socket], [], [], timeout_s)
         if self._socket is None:
-            return self._received_by_libpq(bool(readable))
+            return self._received_by_libpq()
         if readable:
             self._fill(self._socket)
         return self._cut()
@@ -216,23 +218,34 @@ class CopyFrames:
             raise psycopg.OperationalError(text)  # the server went away
         raise CopyRefused(text)
 
-    def _received_by_libpq(self, is_readable: bool) -> Messages:
+    def _received_by_libpq(self) -> Messages:
+        """All that is there. libpq takes one encrypted record at a time, and the server makes one of each message."""
+        found: list[bytes] = []
+        size_bytes = unchanged = 0
+        while not self.is_over and size_bytes < _MOST_BYTES and unchanged < _READS_OF_A_RECORD:
+            count = len(found)
+            self._consume(found)
+            size_bytes += sum(map(len, found[count:]))
+            readable, _, _ = select.select([self._raw.socket], [], [], 0.0)
+            unchanged = unchanged + 1 if len(found) == count and not readable else 0
+        return Messages.of(found, FRAME_BYTES)
+
+    def _consume(self, found: list[bytes]) -> None:
+        """Reads once, and adds the messages that are whole now."""
         import psycopg
 
-        if is_readable:
-            self._raw.consume_input()
+        self._raw.consume_input()
         if self._raw.status != psycopg.pq.ConnStatus.OK:
             raise psycopg.OperationalError("the replication connection was lost")
-        found: list[bytes] = []
         while True:
             length, data = self._raw.get_copy_data(1)
             if length > 0:
                 found.append(b"d" + (length + 4).to_bytes(4, "big") + bytes(data))
             elif length == 0:
-                return Messages.of(found, FRAME_BYTES)
+                return
             elif self._ends and length == -1 and self._finished():
                 self.is_over = True
-                return Messages.of(found, FRAME_BYTES)
+                return
             else:
                 result = self._raw.get_result()
                 text = result.get_error_message() if result is not None else "the server ended the stream"

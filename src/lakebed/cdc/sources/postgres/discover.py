@@ -7,7 +7,7 @@ values that the log does not hold (a computed default, another type) is copied a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,9 +40,11 @@ class Discovery:
     settings: PostgresSettings
     state: SourceState
     notices: list[SchemaNotice] = field(default_factory=list)
-    _told: dict[int, str] = field(default_factory=dict)
+    _told: dict[int, tuple[SourceName, str]] = field(default_factory=dict)
     _rewritten: dict[int, int] = field(default_factory=dict)
     """Tables to be copied again, and where the log was when that was seen."""
+    _moved: dict[tuple[int, str, str], int] = field(default_factory=dict)
+    """Tables that have the name that another one had, and where the log was when that was seen."""
 
     def look(self, connection: psycopg.Connection[Any], read_lsn: int) -> None:
         """Looks once. `read_lsn` is how far the stream is."""
@@ -54,15 +56,23 @@ class Discovery:
         now = parse_lsn(row[0])
         storage = dict(connection.execute(_STORAGE, [list(tables)]).fetchall())
         known = self.state.tables()
-        new = [table for oid, table in tables.items() if (oid, table.schema, table.name) not in known]
-        if new and self.settings.new_tables:
+        names, owners = _last(known)
+        new = [
+            table
+            for oid, table in tables.items()
+            if names.get(oid) != (table.schema, table.name) or owners[table.schema, table.name] != oid
+        ]
+        if not self.settings.new_tables:
+            new = [table for table in new if table.oid in names]  # only the name is new
+        new = self._arrived(new, tables, now, read_lsn)
+        if new:
             self._add(connection, publication, new)
         self._compare(tables, storage, now)
         self._copy_again(connection, tables, storage, read_lsn)
 
     def waits_for(self, read_lsn: int) -> bool:
         """Whether a look now would plan something that had to wait for the stream to get here."""
-        return any(lsn <= read_lsn for lsn in self._rewritten.values())
+        return any(lsn <= read_lsn for lsn in (*self._rewritten.values(), *self._moved.values()))
 
     def due(self, end: int) -> tuple[SchemaNotice, ...]:
         """Notices that a batch up to `end` may carry."""
@@ -78,6 +88,20 @@ class Discovery:
             if table.key and table.identity != "n":
                 found += followable([table], self.settings)
         return found
+
+    def _arrived(
+        self, new: list[CatalogTable], tables: Mapping[int, CatalogTable], now: int, read_lsn: int
+    ) -> list[CatalogTable]:
+        """Without tables whose name another one, which is still there, has in the part of the log that is not read yet.
+
+        Changes of that other table would be made to the rows of the new one.
+        """
+        known = self.state.tables()
+        names = {(schema, name) for oid, schema, name in known if oid in tables}
+        moved = [(table.oid, table.schema, table.name) for table in new if (table.schema, table.name) in names]
+        seen = {key: self._moved.get(key, now) for key in moved}
+        self._moved = {key: lsn for key, lsn in seen.items() if lsn > read_lsn}
+        return [table for table in new if (table.oid, table.schema, table.name) not in self._moved]
 
     def _add(
         self, connection: psycopg.Connection[Any], publication: Publication | None, new: list[CatalogTable]
@@ -113,9 +137,9 @@ class Discovery:
                 text = describe(table, self.settings).to_text()
             except Unsupported:
                 continue  # its next row says so
-            if self._told.get(oid) != text:
-                self._told[oid] = text
-                name = SourceName(self.settings.database, table.schema, table.name)
+            name = SourceName(self.settings.database, table.schema, table.name)
+            if self._told.get(oid) != (name, text):
+                self._told[oid] = (name, text)
                 self.notices.append(SchemaNotice(now, name, text))
             before = seen.get(str(oid))
             if before is None or (before["columns"] != text and not _is_rewritten(before, text, storage[oid])):
@@ -147,6 +171,14 @@ class Discovery:
             text = describe(tables[oid], self.settings).to_text()
             seen[str(oid)] = remembered(seen.get(str(oid)), text, storage[oid], tables[oid].dropped)
         self.state.replace(SEEN, seen)
+
+
+def _last(known: Sequence[tuple[int, str, str]]) -> tuple[dict[int, tuple[str, str]], dict[tuple[str, str], int]]:
+    """Under which name each table was copied last, and which table was the last under each name."""
+    return (
+        {oid: (schema, name) for oid, schema, name in known},
+        {(schema, name): oid for oid, schema, name in known},
+    )
 
 
 def _is_rewritten(before: Mapping[str, str], text: str, storage: str) -> bool:

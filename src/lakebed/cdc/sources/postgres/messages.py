@@ -53,7 +53,9 @@ class Messages:
         self._header_bytes = header_bytes
         self.starts: Numbers = self._ends - lengths + header_bytes
         self.bytes: Bytes = np.frombuffer(data, np.uint8)
-        self.tags: Bytes = self.bytes[self.starts] if len(lengths) else np.zeros(0, np.uint8)
+        self.tags: Bytes = np.zeros(len(lengths), np.uint8)
+        has_tag = lengths > header_bytes  # the end of a copy is a header alone, behind which there may be nothing
+        self.tags[has_tag] = self.bytes[self.starts[has_tag]]
         self.buffer = pa.py_buffer(data)
 
     @classmethod

@@ -223,7 +223,7 @@ def _private_passfile(settings: PostgresSettings, password: str) -> str:
         )
     handle, path = tempfile.mkstemp(prefix="lakebed-", suffix=".pgpass")  # readable by its owner only
     line = ":".join(["*", "*", escaped(settings.database), escaped(settings.user), escaped(password)])
-    with os.fdopen(handle, "w") as file:
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
         # Replication connections look for the database `replication` in old servers' clients; ours name the real one.
         file.write(line + "\n")
     atexit.register(_remove, path)

@@ -104,11 +104,11 @@ class SourceState:
             self._parts = [CopyPart(**part) for body in (begun, *plans) if body is not None for part in body["parts"]]
         return self._parts
 
-    def tables(self) -> set[tuple[int, str, str]]:
-        """Tables that are followed: id, schema and name."""
+    def tables(self) -> list[tuple[int, str, str]]:
+        """Tables that are or were followed: id, schema and name, in the order in which they came."""
         begun = self.read("source") or {"tables": []}
-        first = {(oid, schema, name) for oid, schema, name in begun["tables"]}
-        return first | {(part.oid, part.schema, part.table) for part in self.parts()}
+        first = [(oid, schema, name) for oid, schema, name in begun["tables"]]
+        return first + [(part.oid, part.schema, part.table) for part in self.parts()]
 
     def plan(self, parts: Sequence[CopyPart]) -> None:
         """Adds parts, which are numbered on from those there are."""

@@ -93,6 +93,13 @@ def test_a_copy_ends_when_the_server_is_ready() -> None:
         assert rows == b"1,a\n2,b\n"
 
 
+def test_the_end_of_a_copy_may_come_by_itself() -> None:
+    """It is a message without a body: where the next would begin, there is nothing yet."""
+    messages = Messages(frame(b"d", b"x") + frame(b"c"), np.array([6, 5]), FRAME_BYTES)
+    assert messages.tags.tolist() == [ord("x"), 0]
+    assert messages.bodies().to_pybytes() == b"x"
+
+
 def test_what_came_with_the_answer_is_not_waited_for() -> None:
     """A short COPY is here as a whole when it begins: whoever waited for more would wait for nothing."""
     end = [frame(b"c"), frame(b"C", b"COPY 1\0"), frame(b"Z", b"T")]
