@@ -80,7 +80,7 @@ def _spark(place: Path) -> SparkSession:
     (place / "events").mkdir()
     properties = place / "log4j2.properties"
     properties.write_text(_LOGGING.format(place=place))
-    settings = session._settings() | {
+    settings = session._settings(False) | {
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={properties}",
         "spark.ui.enabled": "true",
         "spark.ui.port": "0",
@@ -89,7 +89,7 @@ def _spark(place: Path) -> SparkSession:
         "spark.eventLog.compress": "false",
         "spark.eventLog.rolling.enabled": "false",
     }
-    session._settings = lambda: settings
+    session._settings = lambda _: settings
     spark = session.start_local()
     spark.sparkContext.setLogLevel("DEBUG")  # Python's side of Spark has made it WARN
     return spark
