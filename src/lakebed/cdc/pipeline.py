@@ -50,6 +50,9 @@ _HERE_BYTES: Final = 16 << 20
 _BLOCKS_AT_A_TIME: Final = 16
 """Chunks that Spark hands to a worker together: each may have megabytes."""
 
+_BEHIND_S: Final = 10.0
+"""A sync whose changes are older has more to do than to compact, as long as there are not too many runs of files."""
+
 _MOST_READERS: Final = 4
 """As many tasks look through all payloads for the rows of their buckets; with more of them, rows are moved instead."""
 
@@ -101,6 +104,7 @@ class Pipeline:
         self.failure: Exception | None = None
         """What made the last batch fail: Spark tells only its text."""
         self._follow_ups = FollowUps()
+        self._waiting: list[Callable[[], None]] = []
         self._is_copy = False
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -137,7 +141,9 @@ class Pipeline:
                 ProgressFile(self._checkpoint).write(self._board.now)
 
     def close(self) -> None:
-        """Waits for what the last commits made due."""
+        """Sees to what the last commits made due."""
+        if self._waiting:
+            self._run_behind([])
         self._follow_ups.wait()
 
     def apply(self, batch: Batch, user: str, identifier: int, position: str | None) -> None:
@@ -365,12 +371,19 @@ class Pipeline:
                 continue
             if part.commit.is_follow_up_awaited or self._is_copy:
                 part.commit.follow_up(spark)()
+            elif lag is not None and lag > _BEHIND_S and part.commit.may_follow_up_wait:
+                self._waiting.append(part.commit.follow_up(spark))
             else:
                 due.append(part.commit.follow_up(spark))
         if due:
-            self._follow_ups.run(lambda: _run_all(due))
+            self._run_behind(due)
         phase = COPY if phases == {COPY} else STREAM if phases else ""
         self._board.batch_done(sum(count.rows for count in counts), phase, position)
+
+    def _run_behind(self, due: Sequence[Callable[[], None]]) -> None:
+        """Begins what is due, and what has waited for it."""
+        everything, self._waiting = [*self._waiting, *due], []
+        self._follow_ups.run(lambda: _run_all(everything))
 
 
 def _first_descriptions(chunks: Sequence[Chunk]) -> list[SourceTable]:

@@ -87,6 +87,11 @@ class TableCommit:
         """Whether the next batch must not begin before what this commit makes due is done."""
         return self._commit.is_compaction_awaited
 
+    @property
+    def may_follow_up_wait(self) -> bool:
+        """Whether more batches may be written before that."""
+        return self._commit.may_compaction_wait(self._messages)
+
     def follow_up(self, spark: SparkSession | None) -> Callable[[], None]:
         """What this commit makes due."""
         if spark is None:

@@ -29,6 +29,7 @@ from lakebed.options import (
     COMMIT_FORCE_CREATE_SNAPSHOT,
     COMPACTION_MIN_FILE_NUM,
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
+    NUM_SORTED_RUN_STOP_TRIGGER,
     SNAPSHOT_IGNORE_EMPTY_COMMIT,
     WRITE_ONLY,
     WRITE_SEQUENCE_NUMBER_INIT_MODE,
@@ -187,6 +188,12 @@ class WriteCommit:
         return (
             self._is_full_due() or self._context.options[COMMIT_FORCE_COMPACT] or looks_for_more(self._context.options)
         )
+
+    def may_compaction_wait(self, messages: list[CommitMessage]) -> bool:
+        """Whether more may be written before the buckets of this commit are compacted."""
+        options = self._context.options
+        limit = options[NUM_SORTED_RUN_STOP_TRIGGER] or options[NUM_SORTED_RUN_COMPACTION_TRIGGER] + 3
+        return not self.is_compaction_awaited and all(self._run_count(message) < limit for message in messages)
 
     def catch_up(self) -> None:
         """Of a commit that is in already, the compaction may still be missing: only that is done again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from pathlib import Path
 from typing import Any
 
@@ -434,3 +435,23 @@ def test_another_sync_of_the_same_source_is_refused(lab: Lab) -> None:
     lab.lake.table("lk.orders").alter(RemoveOption("lakebed.cdc.columns"))
     lab.pipeline().apply(again, "somebody else", 1, None)
     assert lab.rows() == [(1, "a"), (2, "b")]
+
+
+@pytest.mark.parametrize(("is_old", "most", "compacted"), [(True, "20", 0), (True, "4", 1), (False, "20", 1)])
+def test_a_sync_that_is_behind_compacts_later(lab: Lab, is_old: bool, most: str, compacted: int) -> None:
+    """Unless changes are new, or there are as many runs as there may be; at the end nothing is left to do."""
+    trigger = {"num-sorted-run.compaction-trigger": "3", "num-sorted-run.stop-trigger": most}
+    pipeline = lab.pipeline(conf={"bucket": "1", **trigger})
+    moment = 1_000 if is_old else time.time_ns() // 1_000_000
+
+    def compactions() -> int:
+        pipeline._follow_ups.wait()
+        return [snapshot.commit_kind for snapshot in lab.lake.table("lk.orders").snapshots()].count("COMPACT")
+
+    for number in range(4):
+        chunk = lab.makes.rows(PLAIN, ("+I", number, "a"), op_ts_ms=moment)
+        pipeline.apply(LocalBatch([chunk]), "user", number + 1, "there")
+    assert compactions() == compacted
+    pipeline.close()
+    assert compactions() == 1
+    assert lab.rows() == [(number, "a") for number in range(4)]
