@@ -253,7 +253,7 @@ def day(folder: Path, seconds: float) -> None:
 
 def evening(lake: lakebed.Lake) -> None:
     """A look at what is there now."""
-    say("5. Every change of the totals, with its old value: what a downstream job consumes")
+    say("5. Every change of the totals, with its old value, for jobs downstream")
     told = lake.table("shop.product_sales").changes()
     for row in told.slice(max(0, told.num_rows - 4)).to_pylist():
         CONSOLE.print("   " + "  ".join(str(value) for value in row.values()))
@@ -277,7 +277,7 @@ def main() -> None:
     kept = f"The lake is in {folder}/lake: lakebed --warehouse {folder}/lake tables" if arguments.folder else ""
     say("What next")
     CONSOLE.print(f"   {kept or '(This demo cleans up behind itself; give it a directory to keep the lake.)'}")
-    CONSOLE.print("   Your own database: lakebed cdc postgres --help; SQL, time travel and more: examples/tour.py")
+    CONSOLE.print("   Your own database: lakebed cdc postgres --help; the tables: examples/tour.py")
 
 
 if __name__ == "__main__":

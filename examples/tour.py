@@ -128,7 +128,7 @@ def tour(warehouse: str) -> None:
     assert totals["spent"].to_pylist()[0] == 50
     assert totals["status"].to_pylist() == ["sent", "new"]
 
-    say("8. Every change of the totals, with its old value: what a downstream job consumes")
+    say("8. Every change of the totals, with its old value, for jobs downstream")
     told = lake.table("totals").changes(since=0)
     show(told)
     assert told["rowkind"].to_pylist()[-2:] == ["-U", "+U"]
