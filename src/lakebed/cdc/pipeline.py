@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -138,11 +139,12 @@ class Pipeline:
         finally:
             kept.unpersist()
             if self._is_copy:
-                ProgressFile(self._checkpoint).write(self._board.now)
+                with suppress(LakebedError):  # it is there for those who watch
+                    ProgressFile(self._checkpoint).write(self._board.now)
 
-    def close(self) -> None:
-        """Sees to what the last commits made due."""
-        if self._waiting:
+    def close(self, *, in_haste: bool = False) -> None:
+        """Sees to what the last commits made due; `in_haste` leaves to the next run what has not begun."""
+        if self._waiting and not in_haste:
             self._run_behind([])
         self._follow_ups.wait()
 

@@ -97,10 +97,10 @@ class SyncRun:
         while self.query.isActive and self.query.status["isTriggerActive"] and time.monotonic() < deadline:
             time.sleep(_LOOK_S)
         self.query.stop()
-        self._close()
+        self._close(in_haste=True)
 
-    def _close(self) -> None:
-        self._pipeline.close()
+    def _close(self, *, in_haste: bool = False) -> None:
+        self._pipeline.close(in_haste=in_haste)
         self._source.close()
 
     def _cause(self, error: Exception) -> Exception:

@@ -451,6 +451,7 @@ def test_a_sync_that_is_behind_compacts_later(lab: Lab, is_old: bool, most: str,
     for number in range(4):
         chunk = lab.makes.rows(PLAIN, ("+I", number, "a"), op_ts_ms=moment)
         pipeline.apply(LocalBatch([chunk]), "user", number + 1, "there")
+    pipeline.close(in_haste=True)
     assert compactions() == compacted
     pipeline.close()
     assert compactions() == 1
