@@ -53,6 +53,8 @@ _BLOCKS_AT_A_TIME: Final = 16
 
 _BEHIND_S: Final = 10.0
 """A sync whose changes are older has more to do than to compact, as long as there are not too many runs of files."""
+_MOST_WAITING: Final = 32
+"""So many commits are followed up together at most: where each goes to new buckets, runs alone would set no limit."""
 
 _MOST_READERS: Final = 4
 """As many tasks look through all payloads for the rows of their buckets; with more of them, rows are moved instead."""
@@ -373,7 +375,7 @@ class Pipeline:
                 continue
             if part.commit.is_follow_up_awaited or self._is_copy:
                 part.commit.follow_up(spark)()
-            elif lag is not None and lag > _BEHIND_S and part.commit.may_follow_up_wait:
+            elif lag is not None and lag > _BEHIND_S and self._has_room and part.commit.may_follow_up_wait:
                 self._waiting.append(part.commit.follow_up(spark))
             else:
                 due.append(part.commit.follow_up(spark))
@@ -381,6 +383,10 @@ class Pipeline:
             self._run_behind(due)
         phase = COPY if phases == {COPY} else STREAM if phases else ""
         self._board.batch_done(sum(count.rows for count in counts), phase, position)
+
+    @property
+    def _has_room(self) -> bool:
+        return len(self._waiting) < _MOST_WAITING
 
     def _run_behind(self, due: Sequence[Callable[[], None]]) -> None:
         """Begins what is due, and what has waited for it."""

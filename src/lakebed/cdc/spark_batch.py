@@ -59,6 +59,8 @@ _BLOCK_SCHEMA: Final = pa.schema(
 )
 _ANSWER: Final = "number int, answer string"
 _GATHERED_ROWS: Final = 65_536
+_GATHERED_BYTES: Final = 64 << 20
+"""So much is written at a time; a column of long texts in one piece must stay far below two gigabytes."""
 _SHAPED: Final = -1
 _CUT: Final = -2
 """In place of a shape: rows that are shaped already, and a TRUNCATE."""
@@ -296,13 +298,14 @@ def _rows(table: TableTask, context: TableContext, blocks: Iterator[Block]) -> I
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows in larger batches: what is done with one costs much the same for few rows as for many."""
     waiting: list[pa.RecordBatch] = []
-    count = 0
+    count = size_bytes = 0
     for batch in batches:
-        if waiting and (count + batch.num_rows > _GATHERED_ROWS or batch.schema != waiting[0].schema):
+        count, size_bytes = count + batch.num_rows, size_bytes + batch.nbytes
+        is_full = count > _GATHERED_ROWS or size_bytes > _GATHERED_BYTES
+        if waiting and (is_full or batch.schema != waiting[0].schema):
             yield pa.concat_batches(waiting)
-            waiting, count = [], 0
+            waiting, count, size_bytes = [], batch.num_rows, batch.nbytes
         waiting.append(batch)
-        count += batch.num_rows
     if waiting:
         yield pa.concat_batches(waiting)
 

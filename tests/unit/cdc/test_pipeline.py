@@ -11,6 +11,7 @@ import pytest
 from tests.unit.cdc.batches import SOURCE, ChunkMaker, LocalBatch, description
 
 import lakebed
+from lakebed.cdc import pipeline as pipelines
 from lakebed.cdc.computed_columns import ComputedColumn
 from lakebed.cdc.envelope import COPY, SKIPPED, STREAM, Chunk, Description, SourceColumn, SourceName, SourceTable
 from lakebed.cdc.metadata_columns import metadata_columns
@@ -456,3 +457,17 @@ def test_a_sync_that_is_behind_compacts_later(lab: Lab, is_old: bool, most: str,
     pipeline.close()
     assert compactions() == 1
     assert lab.rows() == [(number, "a") for number in range(4)]
+
+
+def test_commits_to_new_buckets_are_followed_up_too(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their runs never become many: no more than so many commits wait for what follows them."""
+    monkeypatch.setattr(pipelines, "_MOST_WAITING", 3)
+    described = description({"id": "INT NOT NULL", "p": "INT NOT NULL"}, ("id", "p"))
+    pipeline = lab.pipeline(conf={"bucket": "1"}, partition_keys=("p",))
+    waiting = []
+    for number in range(5):
+        chunk = lab.makes.rows(described, ("+I", number, number))
+        pipeline.apply(LocalBatch([chunk]), "user", number + 1, "there")
+        waiting.append(len(pipeline._waiting))
+    assert waiting == [1, 2, 3, 0, 1]
+    pipeline.close()
