@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from lakebed.clock import Clock
 from lakebed.commit.lineage import is_in_line
-from lakebed.commit.manifest_merge import ManifestMergeRules, merge_manifests
+from lakebed.commit.manifest_merge import ManifestMergeRules, adds_again, merge_manifests
 from lakebed.commit.replay import LAST_IDENTIFIER_PREFIX, CommitIdentity, is_replay, last_identifiers
 from lakebed.commit.row_ids import RowIdRules, number_rows
 from lakebed.commit.sequence_state import MAX_SEQUENCE_NUMBER, next_kept_number
@@ -214,10 +214,10 @@ class Committer:
         )
 
     def _build(self, stores: MetadataStores, latest: Snapshot | None, changes: Changes, stamp: _Stamp) -> Snapshot:
-        merge = self.rules.manifests
-        if changes.rewrites_manifests:
+        merge, metas = self.rules.manifests, all_metas(stores, latest)
+        if changes.rewrites_manifests or adds_again(stores, metas, changes.entries):
             merge = replace(merge, full_threshold_bytes=0)
-        before = merge_manifests(stores, all_metas(stores, latest), self.partition_types, merge)
+        before = merge_manifests(stores, metas, self.partition_types, merge)
         base_name, base_size = stores.manifest_lists.write(before)
         snapshot_id = latest.id + 1 if latest else 1
         entries, next_row_id = list(changes.entries), (latest.next_row_id or 0) if latest else 0

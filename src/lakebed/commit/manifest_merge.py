@@ -1,6 +1,9 @@
 """Keeps the number of manifests small: at each commit, runs of small manifests are written again as one.
 
 A table that is committed to a thousand times would otherwise have to open a thousand manifests to plan a read.
+
+Other readers of the format know no order among the manifests of a state: a file that one of them deletes is gone. So
+before a file that was deleted is added again, all manifests are merged, which leaves no deletion behind (`adds_again`).
 """
 
 from __future__ import annotations
@@ -67,18 +70,37 @@ def _merge_all(
     rules: ManifestMergeRules,
 ) -> list[ManifestMeta]:
     """Live files only. Large manifests that lost no file stay as they are."""
-    deleted = {
-        entry.identity
-        for entry in read_manifests(stores, [meta for meta in metas if meta.num_deleted_files])
+    deleted_at = {
+        entry.identity: (number, place)
+        for number, meta in enumerate(metas)
+        if meta.num_deleted_files
+        for place, entry in enumerate(read_manifests(stores, [meta]))
         if entry.kind == EntryKind.DELETE
     }
     kept: list[ManifestMeta] = []
     entries: list[ManifestEntry] = []
-    for meta in metas:
+    for number, meta in enumerate(metas):
         found = read_manifests(stores, [meta])
-        is_clean = not meta.num_deleted_files and meta.size_bytes >= rules.target_size_bytes
-        if is_clean and not any(entry.identity in deleted for entry in found):
+        live = [
+            entry
+            for place, entry in enumerate(found)
+            if entry.kind == EntryKind.ADD and (number, place) > deleted_at.get(entry.identity, (-1, -1))
+        ]
+        if len(live) == len(found) and meta.size_bytes >= rules.target_size_bytes:
             kept.append(meta)
         else:
-            entries += [e for e in found if e.kind == EntryKind.ADD and e.identity not in deleted]
+            entries += live
     return kept + (stores.manifests.write(entries, partition_types, rules.target_size_bytes) if entries else [])
+
+
+def adds_again(stores: MetadataStores, metas: Sequence[ManifestMeta], entries: Sequence[ManifestEntry]) -> bool:
+    """Whether the entries add a file that a manifest of the state before deletes.
+
+    Only a file that changes its level can be one: all others that are added are new.
+    """
+    moved = {entry.file.file_name for entry in entries if entry.kind == EntryKind.DELETE}
+    again = {entry.identity for entry in entries if entry.kind == EntryKind.ADD and entry.file.file_name in moved}
+    return bool(again) and any(
+        entry.kind == EntryKind.DELETE and entry.identity in again
+        for entry in read_manifests(stores, [meta for meta in metas if meta.num_deleted_files])
+    )

@@ -76,31 +76,37 @@ class ManifestEntry:
 
 
 def live_entries(entries: Iterable[ManifestEntry], *, strict: bool = False) -> list[ManifestEntry]:
-    """The ADD entries that no DELETE entry takes back, in their order.
+    """The ADD entries that no later DELETE entry takes back, in the order in which their files were first added.
 
-    A file added twice counts once. With `strict`, that and a DELETE without its ADD are `CorruptFile`; without, they
-    are passed over, as every other reader of the format does.
+    Order counts: a file that is deleted and added again lives, which happens when an older state is brought back. A
+    file added twice counts once. With `strict`, that and a DELETE without its ADD are `CorruptFile`; without, they are
+    passed over. Other readers know no order: to them a DELETE is the end of a file, wherever it stands, so whoever
+    adds a file again makes sure that no manifest of the new state deletes it (`commit.manifest_merge`).
     """
-    added: dict[Hashable, ManifestEntry] = {}
-    deleted: dict[Hashable, ManifestEntry] = {}
+    live: dict[Hashable, ManifestEntry] = {}
     for entry in entries:
-        known = deleted if entry.kind else added
         identity = entry.identity
-        if strict and identity in known:
-            raise _inconsistent(entry, "twice")
-        known.setdefault(identity, entry)
-    for identity, entry in deleted.items():
-        if added.pop(identity, None) is None and strict:
-            raise _inconsistent(entry, "without having been added")
-    return list(added.values())
+        if strict and (identity in live) != (entry.kind == EntryKind.DELETE):
+            raise _inconsistent(entry, "without having been added" if entry.kind else "twice")
+        if entry.kind == EntryKind.DELETE:
+            live.pop(identity, None)
+        else:
+            live.setdefault(identity, entry)
+    return list(live.values())
 
 
 def merge_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """What is left when an ADD and the DELETE of the same file cancel out; other DELETEs stay, for older manifests."""
-    kept: dict[tuple[bool, Hashable], ManifestEntry] = {}
+    """The same change in fewer entries: what is added and deleted here is left out, one entry of each file stays.
+
+    A DELETE whose ADD lies in an older manifest stays. A file that an older manifest adds, and that is deleted and
+    added again here, needs no entry at all.
+    """
+    first: dict[Hashable, ManifestEntry] = {}
+    last: dict[Hashable, ManifestEntry] = {}
     for entry in entries:
-        kept.setdefault((entry.kind is EntryKind.ADD, entry.identity), entry)
-    return [entry for (is_add, identity), entry in kept.items() if (not is_add, identity) not in kept]
+        first.setdefault(entry.identity, entry)
+        last[entry.identity] = entry
+    return [entry for identity, entry in first.items() if last[identity].kind == entry.kind]
 
 
 def _inconsistent(entry: ManifestEntry, how: str) -> CorruptFile:

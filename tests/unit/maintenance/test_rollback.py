@@ -8,7 +8,8 @@ from tests.unit.maintenance.test_tags import history
 
 from lakebed.errors import CommitConflict, InvalidArgument, NotFound
 from lakebed.fileio.base import FileIO
-from lakebed.metadata.entries import all_metas
+from lakebed.metadata.entries import all_metas, read_manifests
+from lakebed.metadata.manifest import EntryKind
 from lakebed.metadata.snapshot import CommitKind
 from lakebed.table.table import Table
 from lakebed.testing.faulty_io import FaultyFileIO
@@ -231,3 +232,31 @@ def test_an_expired_tag_state_becomes_the_latest() -> None:
     table.rollback_to_as_latest(tag="a")
     table.delete_tag("a")
     assert shown(table) == expected
+
+
+@pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation", "first-row"])
+@pytest.mark.parametrize("merging", [{}, {"manifest__merge_min_count": 2}], ids=["", "merging manifests"])
+def test_a_state_that_came_back_survives_compactions(engine: str, merging: dict[str, object]) -> None:
+    """A file is lifted, brought back to where it was, and lifted again: it lives, for readers without order too."""
+    table = Workshop().create(merge_engine=engine, **merging)
+    table.write(rows((1, 1), (2, 2)))
+    expected = shown(table)
+    first = table.latest_snapshot()
+    assert first is not None
+    table.compact(full=True)
+    for number in range(6):
+        table.rollback_to_as_latest(first.id)
+        table.compact(full=True)
+        assert shown(table) == expected
+        assert table.check() == []
+        assert _live_without_order(table) == 1
+        if number % 2:
+            table.write(rows((3, 3)))
+
+
+def _live_without_order(table: Table) -> int:
+    """How many files a reader sees for which a file that any manifest deletes is gone."""
+    stores = stores_of(table)
+    entries = read_manifests(stores, all_metas(stores, table.latest_snapshot()))
+    gone = {entry.identity for entry in entries if entry.kind == EntryKind.DELETE}
+    return sum(entry.identity not in gone for entry in entries if entry.kind == EntryKind.ADD)
