@@ -327,6 +327,12 @@ def in_buckets(buckets: Collection[Bucket]) -> Keep:
     return lambda entries: [entry for entry in entries if (entry.partition, entry.bucket) in wanted]
 
 
+def in_partitions(partitions: Collection[bytes]) -> Keep:
+    """Keeps the entries of these partitions."""
+    wanted = frozenset(partitions)
+    return lambda entries: [entry for entry in entries if entry.partition in wanted]
+
+
 def needs_empty_level_0(options: Options) -> bool:
     """Whether new files must leave level 0 as soon as possible.
 

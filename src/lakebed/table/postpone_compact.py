@@ -1,15 +1,15 @@
 """Brings rows that wait for a bucket to their buckets, which is when readers begin to see them.
 
-Waiting files are read in the order in which their writers made them, and their rows go the way of all rows: sorted,
-merged, numbered after what is in the bucket. Waiting files out, new files in is one commit. What comes after it is an
-ordinary compaction.
+Waiting files are read in the order in which they were committed, and their rows go the way of all rows: sorted, merged,
+numbered after what is in the bucket. So whoever writes to the buckets of a partition directly places first what waits
+there: its rows are newer. Waiting files out, new files in is one commit. What comes after it is an ordinary compaction.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from lakebed.commit.committer import Changes, Progress
 from lakebed.commit.conflict import check_conflicts
@@ -23,15 +23,17 @@ from lakebed.lsm.sections import Section, SortedRun
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
+from lakebed.metadata.manifest_list import ManifestMeta
 from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.snapshot import CommitKind, Snapshot
+from lakebed.options import BUCKET, Options
 from lakebed.schema.system_columns import VALUE_KIND
 from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.compact import Keep, in_buckets
 from lakebed.table.context import TableContext
 from lakebed.table.pieces import PieceWork, RunPieces
-from lakebed.table.postponed import first_count, in_writing_order
+from lakebed.table.postponed import first_count
 from lakebed.table.read import SplitReader
 from lakebed.table.splits import Split
 from lakebed.table.write_files import FileMaker
@@ -40,11 +42,16 @@ from lakebed.table.write_rules import committer_for
 
 @dataclass(frozen=True)
 class WaitingRows:
-    """The waiting rows of a table. `keep` chooses among its live entries; all by default."""
+    """The waiting rows of a table, also of one that does not postpone any more.
+
+    `keep` chooses among its live entries; all by default. `counts` are the numbers of buckets of partitions that have
+    no files in buckets yet, if somebody has chosen them already.
+    """
 
     context: TableContext
     keep: Keep | None = None
     run_pieces: RunPieces | None = None
+    counts: Mapping[bytes, int] = field(default_factory=dict)
 
     def place(self, identity: CommitIdentity) -> Snapshot | None:
         """Brings them to their buckets in one snapshot; None when no row waits."""
@@ -53,21 +60,22 @@ class WaitingRows:
         return replace(self, context=self.context.under_latest_schema())._place(identity, latest)
 
     def files(self, snapshot: Snapshot | None) -> dict[bytes, list[DataFile]]:
-        """Waiting files by partition, in the order in which they are to be read."""
+        """Waiting files by partition, in the order in which they are to be read: that of their commits."""
 
         def keep(entries: list[ManifestEntry]) -> list[ManifestEntry]:
             waiting = [entry for entry in entries if entry.bucket == POSTPONE_BUCKET]
             return waiting if self.keep is None else self.keep(waiting)
 
         found: dict[bytes, list[DataFile]] = defaultdict(list)
-        for entry in live_files(self.context.stores, snapshot, keep_entries=keep):
+        for entry in live_files(self.context.stores, snapshot, keep_metas=_with_waiting, keep_entries=keep):
             found[entry.partition].append(entry.file)
-        return {partition: in_writing_order(files) for partition, files in found.items()}
+        return dict(found)
 
     def write(self, waiting: dict[bytes, list[DataFile]], states: BucketStates, fileio: FileIO) -> list[CommitMessage]:
         """Writes the rows of waiting files to new files of their buckets."""
         counts = {
             partition: states.bucket_count(partition)
+            or self.counts.get(partition)
             or first_count(
                 self.context.options, sum(file.row_count for file in files), sum(file.size_bytes for file in files)
             )
@@ -95,11 +103,12 @@ class WaitingRows:
     # --- inside --------------------------------------------------------------------------------------------------
 
     def _place(self, identity: CommitIdentity, latest: Snapshot | None) -> Snapshot | None:
-        if bucket_mode(self.context.schema, self.context.options) is not BucketMode.POSTPONE:
-            return None
         waiting = self.files(latest)
         if not waiting:
             return None
+        if bucket_mode(self.context.schema, self.context.options) is BucketMode.FIXED:
+            # The table postponed them once. They go where the other rows of their partition are.
+            return self._postponing(waiting)._place(identity, latest)
         fileio, written = WrittenFiles.watch(self.context.fileio)
         progress = Progress()
         try:
@@ -112,8 +121,10 @@ class WaitingRows:
             ]
             size_bytes = sum(file.size_bytes for files in waiting.values() for file in files)
 
+            counts = dict(self.counts)
+
             def write(context: TableContext, item: tuple[bytes, list[DataFile]], fileio: FileIO) -> list[CommitMessage]:
-                return WaitingRows(context).write(dict([item]), states, fileio)
+                return WaitingRows(context, counts=counts).write(dict([item]), states, fileio)
 
             work = PieceWork(self.context, fileio, written, self.run_pieces)
             made = work.run(list(waiting.items()), size_bytes, write)
@@ -123,6 +134,12 @@ class WaitingRows:
             if not progress.may_be_visible:
                 written.take_back()
             raise
+
+    def _postponing(self, partitions: Iterable[bytes]) -> WaitingRows:
+        options = self.context.options
+        postponed = Options({**options.raw, BUCKET.key: str(POSTPONE_BUCKET)})
+        counts = {**dict.fromkeys(partitions, options[BUCKET]), **self.counts}
+        return replace(self, context=self.context.with_schema(self.context.schema, postponed), counts=counts)
 
     def _commit(
         self, messages: Sequence[CommitMessage], states: BucketStates, identity: CommitIdentity, progress: Progress
@@ -168,6 +185,11 @@ class WaitingRows:
                     "for their buckets were being brought there",
                     hint="compact again; nothing was changed",
                 )
+
+
+def _with_waiting(metas: list[ManifestMeta]) -> list[ManifestMeta]:
+    """Manifests that may tell of waiting files; most tables have none, and few of their manifests are opened."""
+    return [meta for meta in metas if meta.min_bucket is None or meta.min_bucket <= POSTPONE_BUCKET]
 
 
 def _as_compaction(message: CommitMessage) -> CommitMessage:

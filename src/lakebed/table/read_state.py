@@ -20,6 +20,7 @@ from lakebed.lsm.sections import Section, SortedRun, key_bounds
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.entries import delta_entries
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
+from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.table.compact import Bucket, in_buckets
 from lakebed.table.context import TableContext
@@ -44,12 +45,16 @@ class ReadState:
         ours: dict[Bucket, list[DataFile]] = defaultdict(list)
         for message in messages:
             ours[message.partition, message.bucket] += message.new_files
-        keep = in_buckets(ours)
+        # Rows that wait for their bucket may be of any key.
+        waiting = {(partition, POSTPONE_BUCKET) for partition, _ in ours}
+        keep = in_buckets({*ours, *waiting})
         theirs: dict[Bucket, list[DataFile]] = defaultdict(list)
         for snapshot in self._written_since(context, latest):
             for entry in keep(_delta(context, snapshot)):
                 if entry.kind == EntryKind.DELETE:
                     raise _conflict(context, "rows were replaced")
+                if entry.bucket == POSTPONE_BUCKET:
+                    raise _conflict(context, "rows were written that wait for their buckets")
                 theirs[entry.partition, entry.bucket].append(entry.file)
         for bucket, files in theirs.items():
             if _share_a_key(context, bucket, ours[bucket], files):

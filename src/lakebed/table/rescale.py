@@ -21,12 +21,12 @@ from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import BUCKET, Options
 from lakebed.table.bucket_state import BucketStates
-from lakebed.table.compact import Compactor
 from lakebed.table.context import TableContext
 from lakebed.table.overwrite import Overwrite
 from lakebed.table.pieces import PieceWork, RunPieces
 from lakebed.table.read import SplitReader
 from lakebed.table.scan import plan_scan
+from lakebed.table.settle import settled
 from lakebed.table.splits import Split
 from lakebed.table.write_commit import WriteCommit
 from lakebed.table.write_files import FileMaker
@@ -67,13 +67,15 @@ def rescale(
     """Rewrites the partitions that agree with one of the specs (all); None when they have no files."""
     _check_bucket_count(context, bucket_count)
     chosen = None if specs is None else [Overwrite.parse(context, dict(spec)) for spec in specs]
-    if context.is_first_row:
-        # Which rows of new files count is known after compaction only, and reads leave them out until then.
-        Compactor(context, True).run(CommitIdentity(identity.user, identity.identifier))
-    snapshot = context.stores.snapshots.latest()
-    live = live_files(context.stores, snapshot)
-    if chosen is not None:
-        live = [entry for spec in chosen for entry in spec.replaced(live, set())]
+
+    def keep(entries: list[ManifestEntry]) -> list[ManifestEntry]:
+        if chosen is None:
+            return entries
+        kept = {entry.partition for spec in chosen for entry in spec.replaced(entries, set())}
+        return [entry for entry in entries if entry.partition in kept]
+
+    snapshot = settled(context, keep=keep, run_pieces=run_pieces)
+    live = live_files(context.stores, snapshot, keep_entries=keep)
     if snapshot is None or not live:
         return None
     partitions = frozenset(entry.partition for entry in live)

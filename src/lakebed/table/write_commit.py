@@ -7,6 +7,7 @@ commit wins. Afterwards comes what a commit makes due: compaction, expiry.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 
 from lakebed.commit.committer import Changes, Committer, Progress
@@ -17,6 +18,7 @@ from lakebed.commit.replay import CommitIdentity, is_replay
 from lakebed.commit.sequence_state import kept_number, stamped
 from lakebed.commit.written_files import WrittenFiles
 from lakebed.datafiles.restamp import restamp
+from lakebed.errors import CommitConflict
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.entries import live_files
@@ -37,7 +39,7 @@ from lakebed.options import (
 from lakebed.table.append_compact import AppendCompactor
 from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.bucket_state import BucketStates
-from lakebed.table.compact import Compactor, RunPlans, in_buckets, looks_for_more
+from lakebed.table.compact import Compactor, RunPlans, in_buckets, in_partitions, looks_for_more
 from lakebed.table.context import TableContext
 from lakebed.table.cross_partition import check_only_crossing
 from lakebed.table.expire import expire_after_commit
@@ -47,11 +49,14 @@ from lakebed.table.normalised_input import InputNormaliser
 from lakebed.table.overwrite import Overwrite
 from lakebed.table.overwrite_upgrade import upgraded
 from lakebed.table.pieces import PieceWork, RunPieces
+from lakebed.table.postpone_compact import WaitingRows
 from lakebed.table.precommit import joined_before_commit
 from lakebed.table.producers import full_compaction_every
 from lakebed.table.read_state import ReadState
 from lakebed.table.write_files import file_layout
 from lakebed.table.write_rules import committer_for, latest_schema_id, write_rules
+
+_MOST_PLACINGS = 10
 
 
 class WriteCommit:
@@ -137,6 +142,8 @@ class WriteCommit:
                 self._read.check(self._context, messages, latest)
             if not messages and not self._wants_empty_snapshot():
                 return None
+            if self._goes_past_waiting(messages, latest):
+                raise _RowsWait
             self._check_only_writer(final, latest)
             final = self._told_anew(final, latest)
             final = [self._rebased(message, latest) for message in final]
@@ -148,15 +155,18 @@ class WriteCommit:
                 self._indexed(final, latest),
             )
 
-        snapshot = self._committer.commit(
-            kind,
-            self._identity,
-            lambda: latest_schema_id(self._context),
-            prepare,
-            progress=self._progress,
-            watermark=self.watermark,
-            operation="WRITE" if self._overwrite is None else "OVERWRITE" if messages else "TRUNCATE",
-            properties=self.properties,
+        snapshot = self._placing_first(
+            messages,
+            lambda: self._committer.commit(
+                kind,
+                self._identity,
+                lambda: latest_schema_id(self._context),
+                prepare,
+                progress=self._progress,
+                watermark=self.watermark,
+                operation="WRITE" if self._overwrite is None else "OVERWRITE" if messages else "TRUNCATE",
+                properties=self.properties,
+            ),
         )
         self._context.memory.bucket_states = self._states
         committed = final if snapshot is not None else []
@@ -316,6 +326,27 @@ class WriteCommit:
         files = tuple(self._moved(message, file, shift) for file in message.new_files)
         return replace(message, new_files=files, base_snapshot_id=self._states.snapshot_id)
 
+    def _placing_first(self, messages: list[CommitMessage], commit: Callable[[], Snapshot | None]) -> Snapshot | None:
+        """Commits, once no rows wait that are older than these and would be numbered after them."""
+        counts = {message.partition: message.total_buckets for message in messages}
+        for _ in range(_MOST_PLACINGS):
+            try:
+                return commit()
+            except _RowsWait:
+                waiting = WaitingRows(self._context, in_partitions(counts), self._run_pieces, counts)
+                waiting.place(CommitIdentity(self._context.ids.new_id()))
+        raise CommitConflict(
+            f"table `{self._context.name}`: other jobs kept adding rows that wait for their buckets",
+            hint="commit again when fewer jobs write to these partitions; nothing was changed",
+        )
+
+    def _goes_past_waiting(self, messages: list[CommitMessage], latest: Snapshot | None) -> bool:
+        """Whether rows wait in the partitions of rows that do not: what waits came before them."""
+        partitions = {message.partition for message in messages if message.bucket != POSTPONE_BUCKET}
+        if not partitions or bucket_mode(self._context.schema, self._context.options) is not BucketMode.POSTPONE:
+            return False
+        return bool(WaitingRows(self._context, in_partitions(partitions)).files(latest))
+
     def _told_anew(self, messages: list[CommitMessage], latest: Snapshot | None) -> list[CommitMessage]:
         """The messages with what their rows change on top of the latest snapshot, and of each other."""
         recorded: dict[tuple[bytes, int], list[CommitMessage]] = {}
@@ -363,6 +394,10 @@ class WriteCommit:
             self._context.data_file_path(message.partition, message.bucket, name) for name in (file.file_name, new_name)
         )
         return restamp(self._fileio, old, new, file, layout, rules, shift)
+
+
+class _RowsWait(Exception):
+    """Rows wait that have to be placed before others are written to their buckets."""
 
 
 def _added(messages: list[CommitMessage]) -> list[ManifestEntry]:

@@ -223,16 +223,16 @@ def test_partitions_are_compacted_as_chosen() -> None:
 
 
 def test_a_write_in_between_stops_the_compaction(tmp_path: Path) -> None:
-    """Rows that come to a bucket while others are brought there have no order with them: the compaction gives up."""
+    """A direct write places what waits before it goes past it: a compaction that was about to do so gives up."""
     table = create(WAITING, str(tmp_path))
     direct = table.with_options({"postpone.batch-write-fixed-bucket": "true"})
     write(direct, [(1, 1, "old")])
     write(table, [(1, 1, "waited"), (1, 2, "waited")])
-    rows = WaitingRows(table._current())
-    inner = rows.write
+    inner = WaitingRows.write
 
     def interrupted(self: WaitingRows, *arguments: Any) -> Any:
-        messages = inner(*arguments)
+        messages = inner(self, *arguments)
+        patch.setattr(WaitingRows, "write", inner)
         write(direct, [(1, 1, "direct")])
         return messages
 
@@ -241,11 +241,57 @@ def test_a_write_in_between_stops_the_compaction(tmp_path: Path) -> None:
         before = {path.name for path in tmp_path.rglob("bucket-0/*")}
         with pytest.raises(CommitConflict, match="another job wrote to bucket 0"):
             table.compact()
-    assert len({path.name for path in tmp_path.rglob("bucket-0/*")} - before) == 1
-    assert shown(table) == [(1, 1, "direct")]
+    assert len({path.name for path in tmp_path.rglob("bucket-0/*")} - before) == 2
+    assert shown(table) == [(1, 1, "direct"), (1, 2, "waited")]
     write(table, [(1, 3, "also")])
     table.compact()
-    assert shown(table) == [(1, 1, "waited"), (1, 2, "waited"), (1, 3, "also")]
+    assert shown(table) == [(1, 1, "direct"), (1, 2, "waited"), (1, 3, "also")]
+
+
+@pytest.mark.parametrize("engine", ["deduplicate", "partial-update"])
+@pytest.mark.parametrize("has_buckets", [True, False])
+def test_rows_that_waited_are_older_than_later_ones(engine: str, has_buckets: bool) -> None:
+    """A batch that goes to its buckets at once wins over rows that were written before it and still wait."""
+    table = create({**WAITING, "merge-engine": engine})
+    direct = table.with_options({"postpone.batch-write-fixed-bucket": "true"})
+    if has_buckets:
+        write(direct, [(1, 9, "first")])
+    write(table, [(1, 1, "waited"), (1, 2, "waited")])
+    write(table, [(1, 2, "waited longer")])
+    write(direct, [(1, 1, "later")])
+    table.compact()
+    assert shown(table)[:2] == [(1, 1, "later"), (1, 2, "waited longer")]
+
+
+def test_a_deleted_row_that_waited_does_not_return() -> None:
+    """A delete of a row that waits for its bucket is newer than the row."""
+    table = create(WAITING)
+    write(table, [(1, 1, "a"), (1, 2, "b")])
+    direct = table.with_options({"postpone.batch-write-fixed-bucket": "true"})
+    direct.write(pa.table({"p": [1], "k": [1], "v": ["a"], "kind": ["-D"]}), row_kind="kind")
+    table.compact(full=True)
+    assert shown(table) == [(1, 2, "b")]
+
+
+def test_waiting_files_are_placed_in_the_order_of_their_commits() -> None:
+    """Whoever wrote them: the row of the later commit wins, also among several writers that take turns."""
+    table = create(WAITING)
+    first, second = table.with_options({}), table.with_options({})
+    write(first, [(1, 1, "a")])
+    write(second, [(1, 1, "b"), (1, 2, "b")])
+    write(first, [(1, 2, "c")])
+    table.compact()
+    assert shown(table) == [(1, 1, "b"), (1, 2, "c")]
+
+
+def test_rows_that_wait_when_buckets_become_fixed_are_placed() -> None:
+    """Whatever the option says by now, compaction and rescale bring them to the buckets of their partition."""
+    table = create(WAITING)
+    write(table, [(1, 1, "a"), (1, 2, "b")])
+    fixed = table.with_options({"bucket": "2"})
+    assert fixed.rescale(3) is not None
+    assert shown(table) == [(1, 1, "a"), (1, 2, "b")]
+    assert {bucket for _, bucket in buckets(table)} <= {0, 1, 2}
 
 
 def test_rows_that_come_to_wait_meanwhile_stay() -> None:

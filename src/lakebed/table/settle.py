@@ -1,0 +1,60 @@
+"""Brings to light what reads do not show yet, for those who replace rows by what they have read.
+
+Some rows are stored and not shown: new files of tables whose compaction decides which rows count (first-row, deletion
+vectors), and rows that wait for their bucket. Whoever rewrites a table from what a read shows would lose them. So who
+rewrites settles first, reads the settled state, and commits only if nothing was added to it meanwhile.
+"""
+
+from __future__ import annotations
+
+from lakebed.commit.committer import CommitIdentity
+from lakebed.errors import CommitConflict
+from lakebed.metadata.entries import live_files
+from lakebed.metadata.snapshot import Snapshot
+from lakebed.options import COMPACTION_FORCE_UP_LEVEL_0, Options
+from lakebed.table.compact import Compactor, Keep, RunPlans
+from lakebed.table.context import TableContext, num_levels
+from lakebed.table.pieces import RunPieces
+from lakebed.table.postpone_compact import WaitingRows
+
+_MOST_ROUNDS = 10
+
+
+def settled(
+    context: TableContext,
+    *,
+    one_row_per_key: bool = False,
+    keep: Keep | None = None,
+    run_plans: RunPlans | None = None,
+    run_pieces: RunPieces | None = None,
+) -> Snapshot | None:
+    """The latest snapshot, once a read of it shows all rows that are stored; None for a table without any.
+
+    `keep` chooses among live entries, by partition; all by default. With `one_row_per_key` the rows are merged too, so
+    that what is stored of a key is its row.
+    """
+    if not context.has_key:
+        return context.stores.snapshots.latest()
+    lowest = num_levels(context.options) - 1 if one_row_per_key else context.lowest_visible_level
+    for _ in range(_MOST_ROUNDS):
+        WaitingRows(context, keep, run_pieces).place(_identity(context))
+        snapshot = context.stores.snapshots.latest()
+        live = live_files(context.stores, snapshot, keep_entries=keep)
+        if all(entry.bucket >= 0 and entry.file.level >= lowest for entry in live):
+            return snapshot
+        Compactor(_lifting(context), one_row_per_key, keep, run_plans).run(_identity(context))
+    raise CommitConflict(
+        f"table `{context.name}`: others kept adding rows that have to be compacted first",
+        hint="run the statement again when fewer jobs write to the table; nothing was changed",
+    )
+
+
+def _identity(context: TableContext) -> CommitIdentity:
+    return CommitIdentity(context.ids.new_id())
+
+
+def _lifting(context: TableContext) -> TableContext:
+    """The same table for a compaction that leaves nothing on level 0."""
+    return context.with_schema(
+        context.schema, Options({**context.options.raw, COMPACTION_FORCE_UP_LEVEL_0.key: "true"})
+    )
