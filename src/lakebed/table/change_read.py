@@ -101,7 +101,7 @@ class ChangeReading:
             return self._read(StoredEvents(self._context, (), self._fields), None)
         if asked.mode == DIFF:
             return self._read(
-                StateDiff(self._context, asked.before, asked.after, sieve, self.view.tells_pairs), asked.after
+                StateDiff.between(self._context, asked.before, asked.after, sieve, self.view.tells_pairs), asked.after
             )
         entries = self._matching(entries_of(self._context, asked, sieve), sieve)
         last = History(self._context.stores).changes(asked.until)
@@ -109,7 +109,7 @@ class ChangeReading:
 
     def of_difference(self, before: Snapshot | None, after: Snapshot | None) -> ChangeRead:
         """What makes one state the other, with the old rows of updates."""
-        return self._read(StateDiff(self._context, before, after, self._sieve), after)
+        return self._read(StateDiff.between(self._context, before, after, self._sieve), after)
 
     @property
     def _context(self) -> TableContext:

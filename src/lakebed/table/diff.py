@@ -46,7 +46,7 @@ _OLD, _NEW = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Difference:
+class Difference:
     """A key range of a bucket, or for tables without a key a whole bucket, and its files on each side."""
 
     partition: bytes
@@ -58,15 +58,43 @@ class _Difference:
 
 
 @dataclass(frozen=True)
+class StateFiles:
+    """The files that make up a state, and which of their rows are gone."""
+
+    entries: Sequence[ManifestEntry] = ()
+    vectors: Vectors = field(default_factory=dict)
+
+    @staticmethod
+    def shown_at(context: TableContext, snapshot: Snapshot | None, sieve: FileSieve) -> StateFiles:
+        """What a read of a snapshot shows, as far as the sieve lets it through; None is the empty table."""
+        entries = live_files(context.stores, snapshot, keep_metas=sieve.keep_metas, keep_entries=sieve.keep_entries)
+        lowest = context.lowest_visible_level
+        shown = sieve.keep_live([entry for entry in entries if entry.file.level >= lowest])
+        return StateFiles(shown, vectors_at(context, snapshot))
+
+
+@dataclass(frozen=True)
 class StateDiff:
-    """The difference of two states; None is the empty table. The sieve says which files may matter."""
+    """The difference of two states of a table."""
 
     context: TableContext
-    before: Snapshot | None
-    after: Snapshot | None
-    sieve: FileSieve = field(compare=False)
+    before: StateFiles
+    after: StateFiles
     tells_pairs: bool = True
     """Whether rows that differ are told as `-U` and `+U`; otherwise only the new one comes, as it was written."""
+    rules: EventRules = _RULES
+
+    @staticmethod
+    def between(
+        context: TableContext,
+        before: Snapshot | None,
+        after: Snapshot | None,
+        sieve: FileSieve,
+        tells_pairs: bool = True,
+    ) -> StateDiff:
+        """The difference of what reads of two snapshots show. The sieve says which files may matter."""
+        old, new = (StateFiles.shown_at(context, snapshot, sieve) for snapshot in (before, after))
+        return StateDiff(context, old, new, tells_pairs)
 
     @property
     def splits(self) -> tuple[Split, ...]:
@@ -81,20 +109,20 @@ class StateDiff:
     def read(self) -> Iterator[pa.RecordBatch]:
         """See `EventSource.read`: an event, or the two of an update, for every key that differs."""
         if self.context.has_key:
-            for parts in self._compared_together():
-                yield from self._keyed(parts)
+            for parts in self.compared_together():
+                yield from self.events_of(parts)
         else:
             for part in self._differences:
                 yield from self._unkeyed(part)
 
-    @cached_property
+    @property
     def _vectors(self) -> tuple[Vectors, Vectors]:
-        return vectors_at(self.context, self.before), vectors_at(self.context, self.after)
+        return self.before.vectors, self.after.vectors
 
     @cached_property
-    def _differences(self) -> list[_Difference]:
-        sides = [_by_bucket(entries) for entries in self._states]
-        found: list[_Difference] = []
+    def _differences(self) -> list[Difference]:
+        sides = [_by_bucket(side.entries) for side in (self.before, self.after)]
+        found: list[Difference] = []
         for partition, bucket in sorted(sides[_OLD].keys() | sides[_NEW].keys()):
             old, new = (side.get((partition, bucket), {}) for side in sides)
             if self.context.has_key:
@@ -104,28 +132,16 @@ class StateDiff:
                 came = tuple(file for name, file in new.items() if name not in old)
                 masked = tuple(file for name, file in new.items() if name in old and self._is_masked_anew(name))
                 if gone or came or masked:
-                    found.append(_Difference(partition, bucket, gone, came, masked))
+                    found.append(Difference(partition, bucket, gone, came, masked))
         return found
-
-    @cached_property
-    def _states(self) -> tuple[list[ManifestEntry], list[ManifestEntry]]:
-        return self._live(self.before), self._live(self.after)
 
     def _is_masked_anew(self, name: str) -> bool:
         old, new = self._vectors
         return old.get(name) != new.get(name)
 
-    def _live(self, snapshot: Snapshot | None) -> list[ManifestEntry]:
-        sieve = self.sieve
-        entries = live_files(
-            self.context.stores, snapshot, keep_metas=sieve.keep_metas, keep_entries=sieve.keep_entries
-        )
-        lowest = self.context.lowest_visible_level
-        return sieve.keep_live([entry for entry in entries if entry.file.level >= lowest])
-
     def _changed_ranges(
         self, partition: bytes, bucket: int, old: dict[str, DataFile], new: dict[str, DataFile]
-    ) -> Iterator[_Difference]:
+    ) -> Iterator[Difference]:
         """Sections of all files together that hold a file which the two sides do not share."""
         levels_matter = lowest_level_counts(self.context)
         for section in cut_sections([*{**old, **new}.values()], self.context.key_types):
@@ -135,17 +151,17 @@ class StateDiff:
             if _identities(before, levels_matter) != _identities(after, levels_matter) or any(
                 map(self._is_masked_anew, names)
             ):
-                yield _Difference(partition, bucket, before, after)
+                yield Difference(partition, bucket, before, after)
 
     # --- with a key ----------------------------------------------------------------------------------------------
 
-    def _compared_together(self) -> list[list[_Difference]]:
+    def compared_together(self) -> list[list[Difference]]:
         """Each alone, unless keys may have changed their bucket: then those of a partition together."""
         mode = bucket_mode(self.context.schema, self.context.options)
         moves_keys = mode in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION)
-        rescaled = _rescaled(*self._states)
-        alone: list[list[_Difference]] = []
-        together: dict[bytes, list[_Difference]] = defaultdict(list)
+        rescaled = _rescaled(self.before.entries, self.after.entries)
+        alone: list[list[Difference]] = []
+        together: dict[bytes, list[Difference]] = defaultdict(list)
         for part in self._differences:
             if moves_keys or part.partition in rescaled:
                 together[part.partition].append(part)
@@ -153,8 +169,9 @@ class StateDiff:
                 alone.append([part])
         return [*alone, *together.values()]
 
-    def _keyed(self, parts: Sequence[_Difference]) -> Iterator[pa.RecordBatch]:
-        buckets: dict[int, list[_Difference]] = defaultdict(list)
+    def events_of(self, parts: Sequence[Difference]) -> Iterator[pa.RecordBatch]:
+        """Events of differences that are compared together, of a table with a key, in key-value shape."""
+        buckets: dict[int, list[Difference]] = defaultdict(list)
         for part in parts:
             buckets[part.bucket].append(part)
         sides = [
@@ -170,7 +187,7 @@ class StateDiff:
             if events.num_rows:
                 yield events
 
-    def _side(self, part: _Difference, files: Sequence[DataFile], side: int) -> Iterator[pa.RecordBatch]:
+    def _side(self, part: Difference, files: Sequence[DataFile], side: int) -> Iterator[pa.RecordBatch]:
         merged = MergedRows(self.context, self.context.schema.fields)
         split = Split(part.partition, part.bucket, (), self._vectors[side])
         for section in cut_sections(files, self.context.key_types):
@@ -194,12 +211,12 @@ class StateDiff:
         after = rows.take(pa.array(np.where(new >= 0, new, old)))
         kinds = np.where(new >= 0, RowKind.INSERT, RowKind.DELETE).astype(np.int8)
         after = after.set_column(after.schema.get_field_index(VALUE_KIND), KIND_FIELD, pa.array(kinds))
-        events = change_events(of_kind(before, RowKind.INSERT), after, _RULES, known=old >= 0)
+        events = change_events(of_kind(before, RowKind.INSERT), after, self.rules, known=old >= 0)
         return events if self.tells_pairs else _without_old_rows(events)
 
     # --- without -------------------------------------------------------------------------------------------------
 
-    def _unkeyed(self, part: _Difference) -> Iterator[pa.RecordBatch]:
+    def _unkeyed(self, part: Difference) -> Iterator[pa.RecordBatch]:
         if part.before and part.after:
             raise Unsupported(
                 f"table `{self.context.name}` has no primary key, and files were replaced between the two states: "
@@ -214,7 +231,7 @@ class StateDiff:
         for batch in reader.read_stored(Split(part.partition, part.bucket, sections, vectors)):
             yield of_kind(with_defaults(batch, self.context.shown_defaults), kind)
 
-    def _newly_masked(self, part: _Difference) -> Iterator[pa.RecordBatch]:
+    def _newly_masked(self, part: Difference) -> Iterator[pa.RecordBatch]:
         """Rows that a deletion vector has taken in between."""
         old, new = self._vectors
         reader = SplitReader(self.context, (*self.context.schema.fields, ROW_INDEX))
@@ -256,4 +273,4 @@ def _without_old_rows(events: pa.RecordBatch) -> pa.RecordBatch:
     return rows.filter(pa.array(kinds != RowKind.UPDATE_BEFORE)).drop_columns([_WRITTEN_AS])
 
 
-__all__ = ["StateDiff"]
+__all__ = ["Difference", "StateDiff", "StateFiles"]

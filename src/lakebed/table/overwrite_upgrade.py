@@ -1,7 +1,7 @@
 """Files of an overwrite go straight to the highest level: nothing else is there that they would have to be merged with.
 
 Readers that see nothing of level 0 see them at once, and no compaction has to move them. Where compactions tell what
-changed, the files stay on level 0, or nobody would hear of their rows.
+changed, the commit itself tells of such files (`told_replacements`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from lakebed.lsm.sections import cut_sections
 from lakebed.metadata.data_file import DataFile
 from lakebed.options import OVERWRITE_UPGRADE
 from lakebed.table.context import TableContext, num_levels
-from lakebed.table.producers import event_rules
 
 
 def upgraded(context: TableContext, messages: Sequence[CommitMessage]) -> list[CommitMessage]:
     """The messages of an overwrite, with files on the highest level in buckets where they share no key."""
-    if not context.has_key or not context.options[OVERWRITE_UPGRADE] or event_rules(context.options) is not None:
+    if not context.has_key or not context.options[OVERWRITE_UPGRADE]:
         return list(messages)
     buckets: dict[tuple[bytes, int], list[DataFile]] = defaultdict(list)
     for message in messages:

@@ -18,7 +18,7 @@ from lakebed.metadata.data_file import creation_time_to_epoch
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.partition_text import partition_text
-from lakebed.metadata.snapshot import CommitKind, Snapshot
+from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import (
     END_INPUT_CHECK_PARTITION_EXPIRE,
     PARTITION_DEFAULT_NAME,
@@ -33,7 +33,7 @@ from lakebed.options import (
 )
 from lakebed.table.context import TableContext
 from lakebed.table.overwrite import Overwrite
-from lakebed.table.write_rules import committer_for, latest_schema_id
+from lakebed.table.told_replacements import commit_telling
 
 _log = logging.getLogger(__name__)
 _STRATEGIES = ("values-time", "update-time")
@@ -206,13 +206,7 @@ def _drop(
         return Changes(delta, index_entries=without_partitions(indexes, gone) if indexes else None)
 
     # A new token for each commit: it becomes the snapshot's own id.
-    snapshot = committer_for(context).commit(
-        CommitKind.OVERWRITE,
-        CommitIdentity(identity.user, identity.identifier),
-        lambda: latest_schema_id(context),
-        prepare,
-        operation=operation,
-    )
+    snapshot = commit_telling(context, CommitIdentity(identity.user, identity.identifier), prepare, operation=operation)
     if snapshot is None:
         return DroppedPartitions()
     default_name = context.options[PARTITION_DEFAULT_NAME]

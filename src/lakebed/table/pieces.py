@@ -65,7 +65,7 @@ class PieceWork:
         return [
             self.context.data_file_path(message.partition, message.bucket, name)
             for message in messages
-            for file in (*message.new_files, *message.compact_after)
+            for file in (*message.new_files, *message.compact_after, *message.changelog_files)
             for name in (file.file_name, *file.extra_files)
         ]
 

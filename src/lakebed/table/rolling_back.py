@@ -12,12 +12,12 @@ from lakebed.maintenance.rollback import RolledBack, roll_back
 from lakebed.maintenance.tags import find_snapshot
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
-from lakebed.metadata.snapshot import CommitKind, Snapshot
+from lakebed.metadata.snapshot import Snapshot
 from lakebed.table.arguments import snapshot_argument, tag_argument
 from lakebed.table.branching import forget_writes
 from lakebed.table.context import TableContext
 from lakebed.table.time_travel import snapshot_at_time, snapshot_of_tag, snapshot_of_watermark, to_millis
-from lakebed.table.write_rules import committer_for, latest_schema_id
+from lakebed.table.told_replacements import commit_telling
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,7 @@ def revive(context: TableContext, target: Snapshot, identity: CommitIdentity) ->
         # No manifest may say of a file that it was deleted earlier: readers would not see it come back.
         return Changes([*gone, *back], index_entries=index, rewrites_manifests=True)
 
-    committed = committer_for(context).commit(
-        CommitKind.OVERWRITE, identity, lambda: latest_schema_id(context), prepare, operation="ROLLBACK"
-    )
+    committed = commit_telling(context, identity, prepare, operation="ROLLBACK")
     assert committed is not None
     if not is_kept(stores, target) and not any(tag.snapshot == target for tag in stores.tags.list()):
         roll_back_table(context, stores.snapshots.get(previous))

@@ -99,7 +99,7 @@ def state_splits(
     predicate: Predicate | None = None,
 ) -> list[ChangeSplit]:
     """The whole state of a snapshot as far as no changelog will tell of it later, and as far as it may match."""
-    lowest, sieve = _lowest_told_level(context), _sieve(context, predicate)
+    lowest, sieve = lowest_level_told(context), _sieve(context, predicate)
     entries = [
         entry
         for entry in live_files(context.stores, snapshot, keep_metas=sieve.keep_metas, keep_entries=sieve.keep_entries)
@@ -169,7 +169,7 @@ def _sieve(context: TableContext, predicate: Predicate | None) -> FileSieve:
     return FileSieve(context, predicates.conjunction(given) if given else None)
 
 
-def _lowest_told_level(context: TableContext) -> int:
+def lowest_level_told(context: TableContext) -> int:
     """Rows below this level will be told by the compaction that lifts them, so a first plan leaves them out."""
     if not context.has_key:
         return 0

@@ -53,6 +53,7 @@ from lakebed.table.postpone_compact import WaitingRows
 from lakebed.table.precommit import joined_before_commit
 from lakebed.table.producers import full_compaction_every
 from lakebed.table.read_state import ReadState
+from lakebed.table.told_replacements import ToldReplacements, changelog_paths
 from lakebed.table.write_files import file_layout
 from lakebed.table.write_rules import committer_for, latest_schema_id, write_rules
 
@@ -96,6 +97,8 @@ class WriteCommit:
         self._progress = Progress()
         self._moved_files = itertools.count()
         self._prefix = context.new_data_file_prefix()
+        self._told: list[ManifestEntry] = []
+        """Changelog files of what an overwrite changes."""
 
     def states(self) -> BucketStates:
         """Where sequence numbers stand now: from what the last write of this handle knew, if there was one."""
@@ -179,6 +182,7 @@ class WriteCommit:
                 for file in (*message.new_files, *(message.changelog_files if kept_changelogs else ()))
             }
             | {paths.index_file(entry.file_name) for message in committed for entry in message.new_index_files}
+            | (changelog_paths(self._context, self._told) if snapshot is not None else set())
         )
         return snapshot
 
@@ -291,7 +295,11 @@ class WriteCommit:
         emptied = overwrite.emptied({entry.partition for entry in current}, partitions)
         kept = without_partitions(current, emptied)
         has_indexes = len(kept) < len(current) or any(message.new_index_files for message in messages)
-        return Changes(delta, index_entries=self._indexed(messages, latest, kept) if has_indexes else None)
+        indexes = self._indexed(messages, latest, kept) if has_indexes else None
+        telling = ToldReplacements(self._context, self._fileio, self._written, self._run_pieces)
+        self._told = telling.entries(latest, delta, indexes)
+        self._written.make_durable()
+        return Changes(delta, self._told, indexes)
 
     def _check_only_writer(self, messages: list[CommitMessage], latest: Snapshot | None) -> None:
         mode = bucket_mode(self._context.schema, self._context.options)

@@ -1,0 +1,163 @@
+"""What a commit that replaces files tells of it, in tables whose changelog is complete.
+
+Compactions of such tables tell what they change. A commit that puts other files in the place of some changes rows
+without one: an overwrite, a dropped partition, another number of buckets, an old state that comes back. Those who
+follow the table have been told the rows from a certain level on, so such a commit tells how these rows differ before
+and after it. What lies below that level is told by the compaction that lifts it, as always.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from lakebed.commit.committer import Changes, CommitIdentity, Progress
+from lakebed.commit.index_changes import current_entries
+from lakebed.commit.message import CommitMessage
+from lakebed.commit.written_files import WrittenFiles
+from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter
+from lakebed.fileio.base import FileIO
+from lakebed.metadata.entries import live_files
+from lakebed.metadata.index_manifest import IndexEntry
+from lakebed.metadata.manifest import EntryKind, ManifestEntry, live_entries
+from lakebed.metadata.snapshot import CommitKind, Snapshot
+from lakebed.table.context import TableContext
+from lakebed.table.diff import Difference, StateDiff, StateFiles
+from lakebed.table.pieces import PieceWork, RunPieces
+from lakebed.table.producers import event_rules
+from lakebed.table.stream_splits import lowest_level_told
+from lakebed.table.write_rules import changelog_write_rules, committer_for, latest_schema_id
+
+
+@dataclass(frozen=True)
+class ToldReplacements:
+    """Writes changelog files of one commit. `written` takes note of them."""
+
+    context: TableContext
+    fileio: FileIO
+    written: WrittenFiles
+    run_pieces: RunPieces | None = None
+
+    def entries(
+        self, latest: Snapshot | None, delta: Sequence[ManifestEntry], indexes: Sequence[IndexEntry] | None
+    ) -> list[ManifestEntry]:
+        """The changelog of a change of the latest state; `indexes` are all index files after it, None if the same."""
+        context, rules = self.context, event_rules(self.context.options)
+        if rules is None or not delta:
+            return []
+        partitions = {entry.partition for entry in delta}
+
+        def keep(entries: list[ManifestEntry]) -> list[ManifestEntry]:
+            return [entry for entry in entries if entry.partition in partitions]
+
+        current = current_entries(context.stores, latest)
+        before = live_files(context.stores, latest, keep_entries=keep)
+        after = live_entries([*before, *delta])
+        diff = StateDiff(
+            context,
+            self._told(before, current),
+            self._told(after, current if indexes is None else indexes),
+            rules=replace(rules, skips_unchanged=True),
+        )
+        counts = {entry.partition: entry.total_buckets for entry in (*before, *after)}
+        together = _by_bucket(diff.compared_together())
+        size_bytes = sum(
+            file.size_bytes for parts in together for part in parts for file in (*part.before, *part.after)
+        )
+        base = latest.id if latest is not None else 0
+        work = PieceWork(context, self.fileio, self.written, self.run_pieces)
+        messages = work.run(together, size_bytes, partial(_events_written, diff=_without_files(diff), base=base))
+        return [
+            replace(entry, total_buckets=counts[entry.partition])
+            for message in messages
+            for entry in message.entries(EntryKind.ADD, message.changelog_files)
+        ]
+
+    def _told(self, entries: Sequence[ManifestEntry], indexes: Sequence[IndexEntry]) -> StateFiles:
+        lowest = lowest_level_told(self.context)
+        told = [entry for entry in entries if entry.bucket >= 0 and entry.file.level >= lowest]
+        return StateFiles(told, self.context.vector_store.places(indexes))
+
+
+def commit_telling(
+    context: TableContext,
+    identity: CommitIdentity,
+    prepare: Callable[[Snapshot | None], Changes | None],
+    *,
+    operation: str | None,
+) -> Snapshot | None:
+    """Commits a change of files that no row was written for, as an overwrite, with what it tells."""
+    fileio, written = WrittenFiles.watch(context.fileio)
+    telling, progress = ToldReplacements(context, fileio, written), Progress()
+    told: list[ManifestEntry] = []
+
+    def prepare_telling(latest: Snapshot | None) -> Changes | None:
+        nonlocal told
+        changes = prepare(latest)
+        if changes is None:
+            return None
+        told = telling.entries(latest, changes.entries, changes.index_entries)
+        return replace(changes, changelog=told)
+
+    try:
+        snapshot = committer_for(context).commit(
+            CommitKind.OVERWRITE,
+            identity,
+            lambda: latest_schema_id(context),
+            prepare_telling,
+            progress=progress,
+            operation=operation,
+        )
+    except BaseException:
+        if not progress.may_be_visible:
+            written.take_back()
+        raise
+    written.take_back(keep=changelog_paths(context, told) if snapshot is not None else set())
+    return snapshot
+
+
+def changelog_paths(context: TableContext, entries: Sequence[ManifestEntry]) -> set[str]:
+    """Where the files of such a changelog lie."""
+    return {context.data_file_path(entry.partition, entry.bucket, entry.file.file_name) for entry in entries}
+
+
+def _by_bucket(groups: Sequence[Sequence[Difference]]) -> list[list[Difference]]:
+    """The same groups, with those of one bucket together: their events go to one file."""
+    found: dict[tuple[bytes, int], list[Difference]] = {}
+    for parts in groups:
+        found.setdefault((parts[0].partition, parts[0].bucket), []).extend(parts)
+    return list(found.values())
+
+
+def _without_files(diff: StateDiff) -> StateDiff:
+    """The same without the lists of all files, for who gets the differences one by one."""
+    return replace(diff, before=replace(diff.before, entries=()), after=replace(diff.after, entries=()))
+
+
+def _events_written(
+    context: TableContext, parts: Sequence[Difference], fileio: FileIO, *, diff: StateDiff, base: int
+) -> list[CommitMessage]:
+    """The events of one group of differences in files of its first bucket. May run in a task."""
+    partition, bucket = parts[0].partition, parts[0].bucket
+    rules, prefix, counter = changelog_write_rules(context), context.new_changelog_file_prefix(), itertools.count()
+    writer = RollingWriter(
+        fileio,
+        lambda name: context.data_file_path(partition, bucket, name),
+        lambda: f"{prefix}-{next(counter)}.{rules.extension}",
+        FileLayout(context.schema.id, context.schema.fields, context.key_fields),
+        rules,
+        context.clock,
+    )
+    try:
+        for events in replace(diff, context=context).events_of(parts):
+            writer.write(events)
+        files = tuple(writer.close())
+    except BaseException:
+        writer.abort()
+        raise
+    return [CommitMessage(partition, bucket, 0, base, changelog_files=files)] if files else []
+
+
+__all__ = ["ToldReplacements", "changelog_paths", "commit_telling"]

@@ -1,0 +1,149 @@
+"""Commits that replace files tell what they change: who replays a complete changelog always has the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+
+import lakebed
+from lakebed.metadata.entries import changelog_entries
+
+COLUMNS = {"p": "INT", "k": "INT", "v": "INT"}
+PRODUCERS = ("lookup", "full-compaction")
+
+
+def create(options: Mapping[str, str], key: tuple[str, ...] = ("p", "k")) -> lakebed.Table:
+    """A partitioned table."""
+    lake = lakebed.connect(f"memory://{uuid4()}")
+    return lake.create_table("t", COLUMNS, primary_key=list(key), partition_by=["p"], options=dict(options))
+
+
+def batch(*rows: tuple[int, int, int]) -> pa.Table:
+    """Rows to write."""
+    return pa.table([pa.array(column, pa.int32()) for column in zip(*rows, strict=True)], names=list(COLUMNS))
+
+
+def replayed(table: lakebed.Table) -> list[tuple[int, ...]]:
+    """What a reader has who was told everything from the first snapshot on; every event must fit what is there."""
+    rows: dict[tuple[int, ...], tuple[int, ...]] = {}
+    keys = [list(COLUMNS).index(name) for name in table.primary_key]
+    for event in table.changes(0).to_pylist():
+        kind, row = event.pop("rowkind"), tuple(event.values())
+        key = tuple(row[index] for index in keys)
+        if kind in ("-D", "-U"):
+            assert rows.pop(key) == row, (kind, row)
+        else:
+            assert key not in rows, (kind, row)
+            rows[key] = row
+    return sorted(rows.values())
+
+
+def shown(table: lakebed.Table) -> list[tuple[Any, ...]]:
+    """All rows."""
+    return sorted(tuple(row.values()) for row in table.to_arrow().to_pylist())
+
+
+def agree(table: lakebed.Table) -> None:
+    """The reader has the table."""
+    assert replayed(table) == shown(table)
+
+
+@pytest.mark.parametrize("producer", PRODUCERS)
+@pytest.mark.parametrize("options", [{"bucket": "1"}, {"bucket": "3"}, {"bucket": "-1"}], ids=str)
+@pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation"])
+def test_whatever_replaces_rows_tells_it(producer: str, options: dict[str, str], engine: str) -> None:
+    """Overwrites, dropped partitions, truncation and old states that come back, among writes and compactions."""
+    table = create({**options, "changelog-producer": producer, "merge-engine": engine})
+    table.write(batch((1, 1, 1), (1, 2, 2), (2, 1, 1)))
+    table.write(batch((1, 2, 5), (2, 2, 2)))
+    agree(table)
+    first = table.latest_snapshot()
+    assert first is not None
+    table.write(batch((1, 1, 1), (1, 3, 3)), overwrite={"p": 1})
+    agree(table)
+    table.write(batch((2, 1, 7)), overwrite=True)
+    agree(table)
+    table.rollback_to_as_latest(first.id)
+    agree(table)
+    table.write(batch((1, 1, 9), (2, 9, 9)))
+    table.compact(full=True)
+    agree(table)
+    table.drop_partitions([{"p": 1}])
+    agree(table)
+    table.write(batch((1, 1, 4)))
+    table.write(batch((3, 1, 1), (3, 2, 2)), overwrite={})
+    agree(table)
+    table.rollback_to_as_latest(first.id)
+    agree(table)
+    table.truncate()
+    assert shown(table) == []
+    agree(table)
+    table.write(batch((1, 1, 1)))
+    agree(table)
+
+
+@pytest.mark.parametrize("producer", PRODUCERS)
+def test_other_buckets_change_nothing(producer: str) -> None:
+    """A rescale moves rows and tells of none."""
+    table = create({"bucket": "1", "changelog-producer": producer})
+    table.write(batch((1, 1, 1), (1, 2, 2), (2, 1, 1)))
+    before = table.changes(0).num_rows
+    table.with_options({"bucket": "2"}).rescale(2)
+    assert table.changes(0).num_rows == before
+    agree(table)
+
+
+def test_rows_that_nobody_was_told_of_go_in_silence() -> None:
+    """What waits for its compaction when it is replaced was never there for a reader, and its successor is told."""
+    table = create({"bucket": "1", "changelog-producer": "lookup", "write-only": "true"})
+    table.write(batch((1, 1, 1)))
+    table.write(batch((1, 2, 2)), overwrite={})
+    assert replayed(table) == [(1, 2, 2)]
+    table.write(batch((1, 2, 3)))
+    table.compact()
+    agree(table)
+
+
+def test_masked_rows_are_not_told_twice() -> None:
+    """Rows that deletion vectors have taken are told as gone once; hidden new ones never."""
+    table = create({"bucket": "1", "changelog-producer": "lookup", "deletion-vectors.enabled": "true"})
+    table.write(batch((1, 1, 1), (1, 2, 2), (1, 3, 3)))
+    table.write(batch((1, 2, 5)))
+    agree(table)
+    table.write(batch((1, 2, 6), (1, 4, 4)), overwrite={"p": 1})
+    agree(table)
+    table.rollback_to_as_latest(2)
+    agree(table)
+    table.write(batch((1, 1, 8)))
+    agree(table)
+
+
+def test_first_rows_that_go_are_told() -> None:
+    """A first-row table tells new keys only, until a partition is replaced."""
+    table = create({"bucket": "1", "changelog-producer": "lookup", "merge-engine": "first-row"})
+    table.write(batch((1, 1, 1), (1, 2, 2)))
+    table.write(batch((1, 1, 9), (1, 3, 3)))
+    table.write(batch((1, 1, 7)), overwrite={})
+    agree(table)
+    table.write(batch((1, 1, 6), (1, 2, 6)))
+    agree(table)
+
+
+def test_no_file_is_left_behind_by_an_attempt_that_lost(tmp_path: Path) -> None:
+    """All changelog files on disk are of a snapshot, also after an overwrite that was refused."""
+    lake = lakebed.connect(str(tmp_path))
+    options = {"bucket": "1", "changelog-producer": "lookup"}
+    table = lake.create_table("t", COLUMNS, primary_key=["p", "k"], partition_by=["p"], options=options)
+    table.write(batch((1, 1, 1)))
+    table.write(batch((1, 2, 1)), overwrite={})
+    with pytest.raises(lakebed.errors.LakebedError):
+        table.write(batch((2, 2, 1)), overwrite={"p": 1})
+    stores = table._context.stores
+    told = {entry.file.file_name for snapshot in table.snapshots() for entry in changelog_entries(stores, snapshot)}
+    assert len(told) == 2
+    assert {path.name for path in tmp_path.rglob("changelog-*")} == told
