@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lakebed.errors import InvalidOption
@@ -21,7 +22,7 @@ from lakebed.options import (
     SEQUENCE_FIELD,
 )
 from lakebed.types.key_value import VALUE_KIND
-from lakebed.types.row_kind import RowKind
+from lakebed.types.row_kind import RowKind, is_retract
 
 
 class Aggregation(FoldingEngine):
@@ -48,6 +49,15 @@ class Aggregation(FoldingEngine):
     def newest_columns(self) -> frozenset[str]:
         """Those whose function says so."""
         return frozenset(name for name, aggregate in self.aggregates.items() if aggregate.takes_newest)
+
+    def check_written(self, rows: pa.RecordBatch, kinds: npt.NDArray[np.int8]) -> None:
+        """See `MergeEngine.check_written`: every function must be able to take its value back."""
+        retracts = is_retract(kinds)
+        if self.setup.options[AGGREGATION_REMOVE_RECORD_ON_DELETE]:
+            retracts &= kinds != RowKind.DELETE
+        if np.any(retracts):
+            for name in value_columns(rows, self.setup.key):
+                self.aggregates[name].check_retracted(rows.column(name).filter(pa.array(retracts)))
 
     def fold(self, rows: pa.RecordBatch, segments: Segments) -> Folded:
         """See `FoldingEngine.fold`."""

@@ -162,6 +162,12 @@ class MergeEngine(ABC):
     def check(cls, setup: MergeSetup, table: str) -> None:
         """Raises InvalidOption when the table's options make no sense with this engine."""
 
+    def check_written(self, rows: pa.RecordBatch, kinds: npt.NDArray[np.int8]) -> None:  # noqa: B027 - most take all
+        """Raises InvalidData if rows of these kinds could be stored, but not merged with others: no read would succeed.
+
+        Rows that the table's options drop are not among them.
+        """
+
     def needed_columns(self, wanted: frozenset[str]) -> frozenset[str]:
         """Columns beyond key and sequence that must be read to merge the wanted ones; may include these themselves."""
         return wanted

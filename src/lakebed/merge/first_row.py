@@ -11,6 +11,7 @@ from lakebed.merge.base import MergeSetup
 from lakebed.merge.folding import Folded, FoldingEngine, value_columns
 from lakebed.merge.segments import NO_ROW, Segments
 from lakebed.options import IGNORE_DELETE, SEQUENCE_FIELD
+from lakebed.types.row_kind import is_retract
 
 
 class FirstRow(FoldingEngine):
@@ -27,6 +28,10 @@ class FirstRow(FoldingEngine):
                 hint="leave the option out, or use merge engine `deduplicate` with "
                 "`sequence.field.sort-order` = `descending` to keep the row with the smallest value",
             )
+
+    def check_written(self, rows: pa.RecordBatch, kinds: npt.NDArray[np.int8]) -> None:
+        """See `MergeEngine.check_written`."""
+        self.refuse_retracts(is_retract(kinds))
 
     @staticmethod
     def refuse_retracts(retracts: npt.NDArray[np.bool_]) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -29,7 +30,7 @@ from lakebed.options import (
 )
 from lakebed.types import ordering
 from lakebed.types.key_value import VALUE_KIND
-from lakebed.types.row_kind import RowKind
+from lakebed.types.row_kind import RowKind, is_retract
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,20 @@ class PartialUpdate(FoldingEngine):
             if group.removes_record or wanted & set(group.columns):
                 needed |= set(group.ordering)
         return frozenset(needed)
+
+    def check_written(self, rows: pa.RecordBatch, kinds: npt.NDArray[np.int8]) -> None:
+        """See `MergeEngine.check_written`: something must say what a retract means."""
+        retracts = is_retract(kinds)
+        if not np.any(retracts):
+            return
+        if not self.groups:
+            self._check_retracts()
+        for name, aggregate in self._aggregates.items():
+            # A record without any value to order it by leaves the columns of its group alone.
+            ordered = np.zeros(rows.num_rows, dtype=np.bool_)
+            for column in self._group_of[name].ordering:
+                ordered |= np.asarray(rows.column(column).is_valid())
+            aggregate.check_retracted(rows.column(name).filter(pa.array(retracts & ordered)))
 
     # --- folding -------------------------------------------------------------------------------------------------
 

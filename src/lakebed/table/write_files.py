@@ -18,7 +18,6 @@ from lakebed.commit.message import CommitMessage
 from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter, WriteRules
 from lakebed.errors import InvalidArgument
 from lakebed.fileio.base import FileIO
-from lakebed.merge.first_row import FirstRow
 from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import (
@@ -254,11 +253,10 @@ class FileMaker:
             drop |= is_retract(numbers)
         if options[IGNORE_UPDATE_BEFORE]:
             drop |= numbers == RowKind.UPDATE_BEFORE
-        if self._context.is_first_row:
-            FirstRow.refuse_retracts(is_retract(numbers) & ~drop)
         if np.any(drop):
             keep = pa.array(~drop)
-            return rows.filter(keep), kinds.filter(keep)
+            rows, kinds = rows.filter(keep), kinds.filter(keep)
+        self._context.merge_engine.check_written(rows, np.asarray(kinds))
         return rows, kinds
 
     def _next_sequence_number(self, bucket: Bucket) -> int:

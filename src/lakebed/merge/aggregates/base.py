@@ -67,11 +67,19 @@ class Aggregate(ABC):
             if self.settings.ignore_retract:
                 return self._without_retracts(column, segments)
             if not self.can_retract:
-                raise InvalidData(
-                    f"column `{self.field.name}`: aggregate function `{self.name}` can not take back a value",
-                    hint=f"set `fields.{self.field.name}.ignore-retract` to true, or send no -U and -D rows",
-                )
+                raise self._refusal()
         return self.fold(column, segments)
+
+    def check_retracted(self, values: pa.Array) -> None:
+        """Raises if there are values to be taken back that can not be."""
+        if len(values) and not self.can_retract and not self.settings.ignore_retract:
+            raise self._refusal()
+
+    def _refusal(self) -> InvalidData:
+        return InvalidData(
+            f"column `{self.field.name}`: aggregate function `{self.name}` can not take back a value",
+            hint=f"set `fields.{self.field.name}.ignore-retract` to true, or send no -U and -D rows",
+        )
 
     def _without_retracts(self, column: pa.Array, segments: Segments) -> pa.Array:
         """Retracts leave the value as it is; a key that has nothing else keeps null."""

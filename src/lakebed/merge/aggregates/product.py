@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakebed.errors import InvalidData
 from lakebed.merge.aggregates import numbers
@@ -36,6 +37,19 @@ class Product(Aggregate):
     @classmethod
     def accepts(cls, data_type: DataType) -> bool:
         return is_root(data_type, NUMERICS)
+
+    def check_retracted(self, values: pa.Array) -> None:
+        """See `Aggregate.check_retracted`: nothing can be divided by zero, but for floats."""
+        if pa.types.is_floating(values.type) or self.settings.ignore_retract:
+            return
+        if pc.any(pc.equal(values, pa.scalar(0).cast(values.type))).as_py():
+            raise self._refusal_of_zero()
+
+    def _refusal_of_zero(self) -> InvalidData:
+        return InvalidData(
+            f"column `{self.field.name}`: 0 can not be taken back from a product",
+            hint=f"set `fields.{self.field.name}.ignore-retract` to true, or send no -U and -D rows with 0",
+        )
 
     def fold(self, column: pa.Array, segments: Segments) -> pa.Array:
         kept, remaining = segments.only(segments.valid(column))
@@ -82,10 +96,7 @@ class Product(Aggregate):
 
         def divide(left: Integers, right: Integers) -> Integers:
             if np.any(right == 0):
-                raise InvalidData(
-                    f"column `{self.field.name}`: 0 can not be taken back from a product",
-                    hint=f"set `fields.{self.field.name}.ignore-retract` to true, or send no -U and -D rows with 0",
-                )
+                raise self._refusal_of_zero()
             return fitting(_half_up(left * unit, right) if pa.types.is_decimal(arrow) else _towards_zero(left, right))
 
         products, is_nothing = _in_steps(numbers.integers(values), unit, segments, multiply, divide)
