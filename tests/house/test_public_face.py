@@ -9,6 +9,7 @@ import pytest
 
 import lakebed
 from lakebed.options import options_page
+from lakebed.table.statement_rules import page as statements_page
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,6 +68,11 @@ def test_import_is_cheap() -> None:
 def test_option_page_is_fresh() -> None:
     """docs/reference/options.md is what the option table gives; `make docs` writes it."""
     assert (ROOT / "docs" / "reference" / "options.md").read_text() == options_page()
+
+
+def test_the_page_of_statements_is_current() -> None:
+    """docs/reference/statements.md is what the table of statements gives; `make docs` writes it."""
+    assert (ROOT / "docs" / "reference" / "statements.md").read_text() == statements_page()
 
 
 def test_option_keys_are_spelled_once() -> None:

@@ -32,7 +32,9 @@ from lakebed.table.conform import Conformer
 from lakebed.table.context import TableContext
 from lakebed.table.kept_keys import KeptPlace
 from lakebed.table.overwrite import Overwrite
+from lakebed.table.pieces import PieceWork
 from lakebed.table.read_state import ReadState
+from lakebed.table.rewrite_rows import RowRewrite
 from lakebed.table.write_commit import WriteCommit
 from lakebed.table.write_files import FileMaker
 
@@ -104,13 +106,14 @@ class WriteJob:
         job = context.ids.new_id()
 
         def make() -> list[CommitMessage]:
-            return self._make_files(spark, frame, commit.states() if needs_states else None, job)
+            return self.make_files(spark, frame, commit.states() if needs_states else None, job)
 
         return commit_job(context, commit, written, job, make, spark)
 
-    def _make_files(
+    def make_files(
         self, spark: SparkSession, frame: DataFrame, states: BucketStates | None, job: str
     ) -> list[CommitMessage]:
+        """Has the rows written by tasks; nothing is visible yet."""
         base = states.snapshot if states is not None and self.overwrite is None else None
         placed = distributed(self.context, frame, parallelism(spark), base=base, shares_keys=True)
         task = WriteTask(
@@ -124,6 +127,31 @@ class WriteJob:
             is_taught=placed.is_taught,
         )
         return run_tasks(task, placed.frame)
+
+
+@dataclass(frozen=True)
+class RewriteJob:
+    """Puts the rows of a frame in the place of stored ones: written by tasks, merged by tasks, committed here."""
+
+    rewrite: RowRewrite
+    row_kind: str
+
+    def run(self, spark: SparkSession, frame: DataFrame) -> Snapshot | None:
+        """See `RowRewrite.write`."""
+        context, storing = self.rewrite.context, self.rewrite.storing
+        check_place(context)
+        fileio, written = WrittenFiles.watch(context.fileio)
+        pieces = run_pieces(lambda: spark)
+        commit, replacement = self.rewrite.commit_of(fileio, written, pieces)
+        job = context.ids.new_id()
+
+        def make() -> list[CommitMessage]:
+            rows = WriteJob(storing, self.row_kind, None, self.rewrite.identity)
+            made = rows.make_files(spark, frame, self.rewrite.states(), job)
+            written.note(message_paths(context, made))
+            return self.rewrite.merged(made, replacement, PieceWork(storing, fileio, written, pieces))
+
+        return commit_job(context, commit, written, job, make, spark)
 
 
 def check_place(context: TableContext) -> None:

@@ -6,7 +6,6 @@ versions and new rows are written, all in one snapshot. If others have changed t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from lakebed.sql.insert import collected
 from lakebed.sql.views import quoted
 from lakebed.table.read_state import ReadState
 from lakebed.table.replace_rows import ReplaceRows
+from lakebed.table.rewrite_rows import RowRewrite
 from lakebed.table.table import Table
 from lakebed.table.write import TableWriter
 
@@ -44,6 +44,8 @@ class ChangedRows:
     operation: str
     is_unique: bool = False
     """Whether an old row can turn up no more than once."""
+    rewrites: bool = False
+    """Whether rows take the place of stored ones of their keys, instead of being merged with them."""
 
     @staticmethod
     def place_columns(table: Table) -> list[str]:
@@ -61,14 +63,6 @@ class ChangedRows:
             self._write_keyed(frame)
         else:
             self._write_placed(frame)
-
-    def replace_all(self, frame: DataFrame, *, is_small: bool) -> None:
-        """Commits rows that stand for all that there were."""
-        if is_small:
-            self._write_rows(collected(self.table, frame), overwrite={})
-        else:
-            with spark_errors():
-                self._write_frame(frame, overwrite={})
 
     def note_nothing(self) -> None:
         """A statement that changes nothing makes no snapshot, unless the table asks for one."""
@@ -88,7 +82,7 @@ class ChangedRows:
             return
         self._check_unique(rows)
         if self.table.primary_key:
-            self._write_rows(self._kinds_in_rows(rows), row_kind=KIND)
+            self._write_rows(self._kinds_in_rows(rows))
             return
         context, _ = self.table.plan_write()
         kinds, names = rows.column(KIND), [field.name for field in self.table.schema.fields]
@@ -99,12 +93,12 @@ class ChangedRows:
         added = rows.filter(pc.equal(kinds, "+I")).select(names)
         ReplaceRows(context, self.pinned.fixed_to, self.operation).commit(_places(rows), replacing, added)
 
-    def _write_rows(
-        self, rows: pa.Table, row_kind: str | None = None, overwrite: Mapping[str, Any] | None = None
-    ) -> None:
+    def _write_rows(self, rows: pa.Table) -> None:
         context, identity = self.table.plan_write()
-        writer = TableWriter(context, row_kind=row_kind, overwrite=overwrite, identity=identity, read=self._read)
-        with writer:
+        if self.rewrites:
+            RowRewrite(context, self.pinned.fixed_to, identity).write(rows, KIND)
+            return
+        with TableWriter(context, row_kind=KIND, identity=identity, read=self._read) as writer:
             writer.write(rows)
 
     def _id_columns(self) -> list[str]:
@@ -134,16 +128,15 @@ class ChangedRows:
         column = self.table.options.get(ROWKIND_FIELD.key)
         if not self.is_unique:
             frame = checked_once(frame, list(self.table.primary_key), KIND, str(matched_twice(self.table.name)))
-        with spark_errors():
-            self._write_frame(kinds_in_rows(frame, KIND, column), row_kind=KIND)
-
-    def _write_frame(
-        self, frame: DataFrame, row_kind: str | None = None, overwrite: Mapping[str, Any] | None = None
-    ) -> None:
-        from lakebed.spark.write import WriteJob
+        from lakebed.spark.write import RewriteJob, WriteJob
 
         context, identity = self.table.plan_write()
-        WriteJob(context, row_kind, overwrite, identity, self._read).run(frame.sparkSession, frame)
+        with spark_errors():
+            rows = kinds_in_rows(frame, KIND, column)
+            if self.rewrites:
+                RewriteJob(RowRewrite(context, self.pinned.fixed_to, identity), KIND).run(frame.sparkSession, rows)
+            else:
+                WriteJob(context, KIND, None, identity, self._read).run(frame.sparkSession, rows)
 
     def _write_placed(self, frame: DataFrame) -> None:
         from lakebed.spark.row_changes import OldRows, ReplaceJob

@@ -1,8 +1,7 @@
 """DELETE: whole partitions are dropped, rows with a key are written as deleted, others are taken out of their files.
 
 Where rows of a key add up to one, a row that says "deleted" means something else, or nothing: unless the table is set
-to take it, its files are rewritten without the rows. That needs files that hold one row of each key, so the table has
-to be compacted then.
+to take it, its buckets are rewritten without the rows (`statement_rules`).
 """
 
 from __future__ import annotations
@@ -12,28 +11,16 @@ from collections.abc import Sequence
 import pyarrow as pa
 from sqlglot import exp
 
-from lakebed.errors import InvalidArgument
 from lakebed.metadata.entries import live_files
-from lakebed.options import (
-    AGGREGATION_REMOVE_RECORD_ON_DELETE,
-    DELETE_FORCE_PRODUCE_CHANGELOG,
-    PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
-)
+from lakebed.options import DELETE_FORCE_PRODUCE_CHANGELOG
 from lakebed.spark.failures import spark_errors
 from lakebed.sql.changed_rows import KIND, ChangedRows
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Delete, Sql
 from lakebed.sql.target_rows import TargetRows, change_rows
 from lakebed.sql.views import quoted
-from lakebed.table.splits import needs_merge
+from lakebed.table.statement_rules import Statement, Way
 from lakebed.types.logical import DataField
-
-_TAKES_DELETES = {
-    "deduplicate": "",
-    "partial-update": PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE.key,
-    "aggregation": AGGREGATION_REMOVE_RECORD_ON_DELETE.key,
-}
-"""Merge engines for which a row can say that its key is deleted, and the option that it takes."""
 
 
 def delete(lake: SqlLake, statement: Delete) -> None:
@@ -50,13 +37,15 @@ def _delete(target: TargetRows, statement: Delete) -> None:
     if not is_told and statement.where is not None and _names_partitions_only(target, statement.where):
         _drop_partitions(target, statement.where)
         return
-    if target.table.primary_key and not _takes_deletes(target):
-        _rewrite(target, statement.where)
+    way = target.rule(Statement.DELETE).way
+    if way is Way.NOTHING:
+        ChangedRows(target.table, target.pinned, "DELETE").note_nothing()
         return
-    _delete_rows(target, statement.where)
+    rewrites = way is Way.REWRITE
+    _delete_rows(target.settled(Statement.DELETE) if rewrites else target, statement.where, rewrites)
 
 
-def _delete_rows(target: TargetRows, where: Sql | None) -> None:
+def _delete_rows(target: TargetRows, where: Sql | None, rewrites: bool) -> None:
     from lakebed.spark.assign import changed_rows  # pyspark is heavy: only when it is used
 
     places = ChangedRows.place_columns(target.pinned)
@@ -65,17 +54,12 @@ def _delete_rows(target: TargetRows, where: Sql | None) -> None:
     frame = target.planner.views.sql(_select(target, view, [*target.column_names, *places], condition))
     with spark_errors():
         rows = changed_rows(frame, target.table.schema.fields, set(), places, KIND, "-D")
-    target.write(rows, "DELETE", is_unique=True)
+    target.write(rows, "DELETE", is_unique=True, rewrites=rewrites)
 
 
 def _select(target: TargetRows, view: str, names: list[str], where: str) -> str:
     columns = ", ".join(target.column(name) for name in names)
     return f"SELECT {columns} FROM {view} AS {quoted(target.alias)} WHERE {where}"
-
-
-def _takes_deletes(target: TargetRows) -> bool:
-    engine = target.merge_engine
-    return engine in _TAKES_DELETES and (not _TAKES_DELETES[engine] or _is_set(target, _TAKES_DELETES[engine]))
 
 
 def _is_set(target: TargetRows, option: str) -> bool:
@@ -122,22 +106,3 @@ def _partition_rows(target: TargetRows, fields: Sequence[DataField]) -> pa.Table
     schema = transfer_schema(fields)
     columns = [pa.array([row[field.name].as_py() for row in values], field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
-
-
-# --- tables whose rows add up ----------------------------------------------------------------------------------------
-
-
-def _rewrite(target: TargetRows, where: Sql | None) -> None:
-    """Writes the table again without the rows."""
-    planned = target.pinned.plan_read()
-    assert isinstance(planned, tuple)
-    if any(needs_merge(section) for split in planned[1].splits for section in split.sections):
-        raise InvalidArgument(
-            f"table `{target.table.name}` (merge engine `{target.merge_engine}`) has rows that are not compacted, "
-            "so none can be deleted",
-            hint=f"compact it first: CALL sys.compact(table => '{target.table.name}')",
-        )
-    view = target.view([], is_alone=True)
-    condition = f"NOT COALESCE(({target.planner.text(where)}), FALSE)" if where else "FALSE"
-    kept = target.planner.views.sql(_select(target, view, target.column_names, condition))
-    ChangedRows(target.table, target.pinned, "DELETE").replace_all(kept, is_small=target.planner.is_small)

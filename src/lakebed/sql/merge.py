@@ -22,8 +22,9 @@ from lakebed.sql.merge_schema import SchemaMerge
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Merge, MergeClause, MergeDelete, MergeInsert, MergeUpdate, Sql, When
 from lakebed.sql.target_rows import TargetRows, change_rows
-from lakebed.sql.update import is_default
+from lakebed.sql.update import is_default, sets_of
 from lakebed.sql.views import quoted
+from lakebed.table.statement_rules import Sets, Statement, Way
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,7 +43,9 @@ def merge(lake: SqlLake, statement: Merge) -> None:
 
 
 def _merge(lake: SqlLake, target: TargetRows, statement: Merge) -> None:
-    target.check_updatable("merge")
+    rewrites = _way(target, statement) is Way.REWRITE
+    if rewrites:
+        target = target.settled(Statement.MERGE)
     source = target.planner.views.sql(f"SELECT * FROM {target.planner.text(statement.source)}", keep=True)
     name = statement.source_alias or "source"
     merge_of = SchemaMerge.of(lake, statement.target)
@@ -50,7 +53,21 @@ def _merge(lake: SqlLake, target: TargetRows, statement: Merge) -> None:
     if evolves and any(_is_star(clause) for clause in statement.clauses):
         replace(merge_of, adds=True).apply(target.table, incoming_fields(source))
         target = replace(target, pinned=target.table.pinned())
-    Merging(target, statement, source, name, evolves).run()
+    Merging(target, statement, source, name, evolves, rewrites).run()
+
+
+def _way(target: TargetRows, statement: Merge) -> Way:
+    """How the statement is carried out: as all of its clauses allow."""
+    updates = [clause.action for clause in statement.clauses if isinstance(clause.action, MergeUpdate)]
+    deletes = any(isinstance(clause.action, MergeDelete) for clause in statement.clauses)
+    sets: dict[str, bool] = {}
+    for update in updates:
+        if update.is_star:
+            sets |= {field.name: field.type.nullable for field in target.table.schema.fields}
+        else:
+            found = sets_of(target, update.assignments).columns
+            sets |= {name: may_be_null or sets.get(name, False) for name, may_be_null in found.items()}
+    return target.rule(Statement.MERGE, Sets(sets) if updates else None, deletes=deletes).way
 
 
 @dataclass(frozen=True)
@@ -63,6 +80,8 @@ class Merging:
     source_name: str
     may_lack_columns: bool
     """Whether `*` means the columns that the source has."""
+    rewrites: bool = False
+    """Whether rows take the place of stored ones."""
 
     def run(self) -> None:
         """Joins, chooses, fits, writes."""
@@ -76,7 +95,7 @@ class Merging:
         kinds = [_kind(clause) for clause in clauses]
         with spark_errors():
             rows = merged_rows(frame, fields, [set(found) for found in values], kinds, places, KIND)
-        self.target.write(rows, "MERGE", is_unique=self._is_unique())
+        self.target.write(rows, "MERGE", is_unique=self._is_unique(), rewrites=self.rewrites)
 
     def _is_unique(self) -> bool:
         """Deleting a row twice is deleting it; anything else depends on which source row it was."""

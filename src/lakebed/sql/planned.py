@@ -110,6 +110,11 @@ class Planner:
         """The table as it is now, for all texts of the statement."""
         return self._pinned.setdefault(table.name, table.pinned())
 
+    def pin_anew(self, table: Table) -> Table:
+        """The table as it is by now, for texts that follow."""
+        self._pinned.pop(table.name, None)
+        return self.pin(table)
+
     def _shared(self, reference: Reference, shares: bool) -> Table:
         """The table at one snapshot for all references without a snapshot of their own."""
         is_placed = bool(reference.node.meta.keys() & {"options", "version"})

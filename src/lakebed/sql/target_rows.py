@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from lakebed.errors import CommitConflict, InvalidArgument, Unsupported
-from lakebed.options import MERGE_ENGINE
+from lakebed.options import IGNORE_DELETE
 from lakebed.sql.changed_rows import ChangedRows
 from lakebed.sql.planned import Planner, comparable_types
 from lakebed.sql.pushdown import Needs, condition_of
@@ -17,14 +18,17 @@ from lakebed.sql.references import open_target
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Sql, Target
 from lakebed.sql.views import quoted
+from lakebed.table.rewrite_rows import settled_for_rewrite
+from lakebed.table.statement_rules import Rule, Sets, Statement, Way, rule_of
 from lakebed.table.system.handle import DefinedTable
 from lakebed.table.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_UPDATABLE = ("deduplicate", "partial-update")
+_log = logging.getLogger(__name__)
 _MOST_ATTEMPTS = 10
+_IGNORED = f"it ignores deletes (`{IGNORE_DELETE.key}`)"
 
 
 def change_rows(lake: SqlLake, target: Target, alias: str | None, change: Callable[[TargetRows], None]) -> None:
@@ -55,25 +59,31 @@ class TargetRows:
         if isinstance(table, DefinedTable) or table.fixed_to is not None:
             raise InvalidArgument(f"`{target.name}` is read only", hint="name the table itself")
         planner = Planner.start(lake)
-        return TargetRows(planner, table, planner.pin(table), alias or target.name.rpartition(".")[2])
-
-    @property
-    def merge_engine(self) -> str:
-        """How rows of one key become one; empty without a primary key."""
-        return str(self.table.options.get(MERGE_ENGINE.key, "deduplicate")) if self.table.primary_key else ""
+        shown = table.showing_all_stored()
+        return TargetRows(planner, table, planner.pin(shown), alias or target.name.rpartition(".")[2])
 
     @property
     def column_names(self) -> list[str]:
         """Columns of the table."""
         return [field.name for field in self.table.schema.fields]
 
-    def check_updatable(self, deed: str) -> None:
-        """Raises if new versions of rows can not be written, because the merge engine would not take them as such."""
-        if self.merge_engine and self.merge_engine not in _UPDATABLE:
-            raise Unsupported(
-                f"table `{self.table.name}` has merge engine `{self.merge_engine}`, which can not {deed} rows",
-                hint=f"only {' and '.join(_UPDATABLE)} can; write new rows instead",
-            )
+    def rule(self, statement: Statement, sets: Sets | None = None, *, deletes: bool = False) -> Rule:
+        """How a statement is carried out on this table; raises if it can not be."""
+        context, _ = self.table.plan_write()
+        rule = rule_of(statement, context.options if context.has_key else None, sets, deletes=deletes)
+        if rule.way is Way.REFUSED:
+            raise Unsupported(f"{statement} of table `{self.table.name}`: {rule.why}", hint=rule.hint)
+        if context.has_key and context.options[IGNORE_DELETE] and (deletes or rule.way is Way.NOTHING):
+            _log.warning("%s: no row of table `%s` is deleted: %s", statement, self.table.name, _IGNORED)
+        return rule
+
+    def settled(self, statement: Statement) -> TargetRows:
+        """The same rows once one row is stored of each key, for statements that rewrite them."""
+        context, _ = self.table.plan_write()
+        snapshot = settled_for_rewrite(context, statement)
+        if snapshot == self.pinned.fixed_to:
+            return self
+        return replace(self, pinned=self.planner.pin_anew(self.table))
 
     def view(self, conditions: list[Sql], *, is_alone: bool, columns: list[str] | None = None) -> str:
         """A view of the rows, without those that a condition rules out for sure."""
@@ -90,7 +100,7 @@ class TargetRows:
         """A column of the table as the statement's text names it."""
         return f"{quoted(self.alias)}.{quoted(name)}"
 
-    def write(self, frame: DataFrame, operation: str, *, is_unique: bool) -> None:
-        """Commits what was found, and takes the views away."""
-        changes = ChangedRows(self.table, self.pinned, operation, is_unique)
+    def write(self, frame: DataFrame, operation: str, *, is_unique: bool, rewrites: bool = False) -> None:
+        """Commits what was found, in place of what is stored if it `rewrites`, and takes the views away."""
+        changes = ChangedRows(self.table, self.pinned, operation, is_unique, rewrites)
         changes.write(frame, is_small=self.planner.is_small)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
 
 from lakebed.errors import InvalidArgument
 from lakebed.spark.failures import spark_errors
 from lakebed.sql.assignments import assigned_texts
 from lakebed.sql.changed_rows import KIND, ChangedRows
+from lakebed.sql.insert_columns import find_column
 from lakebed.sql.session import SqlLake
-from lakebed.sql.statements import Sql, Update
+from lakebed.sql.statements import Assignment, Sql, Update
 from lakebed.sql.target_rows import TargetRows, change_rows
 from lakebed.sql.views import quoted
+from lakebed.table.statement_rules import Sets, Statement, Way
 
 
 def update(lake: SqlLake, statement: Update) -> None:
@@ -20,8 +24,10 @@ def update(lake: SqlLake, statement: Update) -> None:
 
 
 def _update(target: TargetRows, statement: Update) -> None:
-    target.check_updatable("update")
     fields = target.table.schema.fields
+    rewrites = target.rule(Statement.UPDATE, sets_of(target, statement.assignments)).way is Way.REWRITE
+    if rewrites:
+        target = target.settled(Statement.UPDATE)
     values = assigned_texts(statement.assignments, fields, target.table.name, target.column, _value_of(target))
     refuse_key_update(target, set(values))
     view = target.view([statement.where] if statement.where else [], is_alone=True)
@@ -35,7 +41,24 @@ def _update(target: TargetRows, statement: Update) -> None:
 
     with spark_errors():
         rows = changed_rows(frame, fields, set(values), places, KIND, "+U")
-    target.write(rows, "UPDATE", is_unique=True)
+    target.write(rows, "UPDATE", is_unique=True, rewrites=rewrites)
+
+
+def sets_of(target: TargetRows, assignments: Sequence[Assignment]) -> Sets:
+    """Columns that get new values, and whether these may be null. A part of a row is set in a row that is there."""
+    fields = target.table.schema.fields
+    found: dict[str, bool] = {}
+    for assignment in assignments:
+        field = find_column(assignment.path[0], fields, target.table.name)
+        is_given = len(assignment.path) > 1 or _is_value(assignment.value.tree)
+        found[field.name] = field.type.nullable and not is_given
+    return Sets(found)
+
+
+def _is_value(node: exp.Expression) -> bool:
+    """A literal other than NULL."""
+    node = node.unnest()
+    return isinstance(node, exp.Literal | exp.Boolean) or (isinstance(node, exp.Neg) and _is_value(node.this))
 
 
 def refuse_key_update(target: TargetRows, columns: set[str]) -> None:

@@ -19,6 +19,7 @@ from lakebed.options import (
     BRANCH,
     COMMIT_USER_PREFIX,
     CONTINUOUS_DISCOVERY_INTERVAL,
+    DELETION_VECTORS_MERGE_ON_READ,
     PARTITION,
     PRIMARY_KEY,
     WRITE_MERGE_SCHEMA,
@@ -408,6 +409,19 @@ class Table(TableUpkeep):
         context = self._current()
         latest = context.stores.snapshots.latest() if self._pinned is None else self._pinned
         return Table(context, overrides=self._overrides, pinned=latest)
+
+    def showing_all_stored(self) -> Table:
+        """The same table for statements that change what they read: reads show all that is stored.
+
+        Rows that wait for their bucket are placed, and new files are read that are hidden until they are compacted.
+        """
+        context = self._writable()
+        if not context.has_key:
+            return self
+        WaitingRows(context).place(CommitIdentity(context.ids.new_id()))
+        if not context.masks_old_rows:
+            return self
+        return Table(self._context, overrides={**self._overrides, DELETION_VECTORS_MERGE_ON_READ.key: "true"})
 
     def snapshots(self) -> list[Snapshot]:
         """All snapshots that have not expired, oldest first."""

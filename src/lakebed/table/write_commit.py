@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from lakebed.commit.committer import Changes, Committer, Progress
 from lakebed.commit.conflict import check_conflicts
-from lakebed.commit.index_changes import current_entries, replace_entries, without_partitions
+from lakebed.commit.index_changes import current_entries, replace_entries, without_partitions, without_vectors
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity, is_replay
 from lakebed.commit.sequence_state import kept_number, stamped
@@ -294,7 +294,9 @@ class WriteCommit:
         partitions = {entry.partition for entry in gone} | {message.partition for message in messages}
         emptied = overwrite.emptied({entry.partition for entry in current}, partitions)
         kept = without_partitions(current, emptied)
-        has_indexes = len(kept) < len(current) or any(message.new_index_files for message in messages)
+        names = {entry.file.file_name for entry in gone} - {entry.file.file_name for entry in added}
+        kept = without_vectors(kept, names)
+        has_indexes = kept != current or any(message.new_index_files for message in messages)
         indexes = self._indexed(messages, latest, kept) if has_indexes else None
         telling = ToldReplacements(self._context, self._fileio, self._written, self._run_pieces)
         self._told = telling.entries(latest, delta, indexes)
