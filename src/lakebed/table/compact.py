@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -54,6 +54,7 @@ from lakebed.options import (
     PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
     Options,
 )
+from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.compaction_files import CompactionFiles
 from lakebed.table.context import TableContext, num_levels
 from lakebed.table.producers import looks_up
@@ -163,7 +164,9 @@ class Compactor:
         ]
         if not picked:
             return []
-        if self.most_bytes is not None:
+        if self._shows_together:
+            picked += self._others_to_lift(picked, maker, latest, indexes)
+        elif self.most_bytes is not None:
             picked = _most_urgent(picked, self.most_bytes)
 
         base = latest.id if latest else 0
@@ -221,6 +224,40 @@ class Compactor:
             return picker.everything(levels, "removed records")
         return plan
 
+    @property
+    def _shows_together(self) -> bool:
+        """Whether new rows of all buckets must become visible at once.
+
+        A key may have left a partition for another one: as long as new files are not shown, both halves of that are
+        hidden. Shown one by one, the key would be there twice, or nowhere.
+        """
+        context = self.context
+        mode = bucket_mode(context.schema, context.options)
+        return mode is BucketMode.CROSS_PARTITION and context.lowest_visible_level > 0
+
+    def _others_to_lift(
+        self,
+        picked: Sequence[PickedBucket],
+        maker: CompactionFiles,
+        latest: Snapshot | None,
+        indexes: Mapping[Bucket, list[IndexEntry]],
+    ) -> list[PickedBucket]:
+        """Plans that leave nothing on level 0 of all other buckets, if what is picked shows new rows."""
+        if not any(file.level == 0 for item in picked for file in item.plan.files):
+            return []
+        options, chosen = self.context.options, {(item.partition, item.bucket) for item in picked}
+        others = []
+        for (partition, bucket, total), files in replace(self, keep=None)._buckets(latest).items():
+            if (partition, bucket) in chosen or all(file.level for file in files):
+                continue
+            levels = Levels.of(files, self.context.key_types, num_levels(options))
+            picker = UniversalPicker(_settings(options, self.is_in_stream))
+            plan = picker.force_up_level_0(levels, now_ms=self.context.clock.now_ms())
+            if plan is not None:
+                marking = tuple(indexes.get((partition, bucket), ()))
+                others.append(PickedBucket(partition, bucket, total, plan, marking))
+        return others
+
     def _commit(
         self, messages: Sequence[CommitMessage], identity: CommitIdentity, progress: Progress
     ) -> tuple[Snapshot | None, Sequence[CommitMessage]]:
@@ -232,7 +269,7 @@ class Compactor:
             nonlocal final
             live = live_files(self.context.stores, latest, keep_entries=in_buckets(touched))
             current = current_entries(self.context.stores, latest)
-            if self.gives_way:
+            if self.gives_way and not self._shows_together:
                 final = self._still_fitting(messages, live, current) or messages  # then it is all of them that conflict
             return self._changes(final, live, current)
 

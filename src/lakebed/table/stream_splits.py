@@ -12,9 +12,11 @@ from enum import StrEnum
 from functools import cached_property
 from itertools import groupby
 
+import numpy as np
 import pyarrow as pa
 
 from lakebed.errors import Unsupported
+from lakebed.lsm.sections import Section
 from lakebed.merge.aggregation import Aggregation
 from lakebed.merge.first_row import FirstRow
 from lakebed.metadata.data_file import creation_time_to_epoch
@@ -39,12 +41,14 @@ from lakebed.table.scan_partitions import in_followed_partitions
 from lakebed.table.shown_defaults import stored_part
 from lakebed.table.splits import BucketFiles, Split, SplitRules, Vectors, append_splits
 from lakebed.table.vectors import vectors_at
+from lakebed.types import key_value
 from lakebed.types import predicate as predicates
 from lakebed.types.arrow import to_arrow_schema
+from lakebed.types.binary_row import encode_rows
 from lakebed.types.logical import DataField
 from lakebed.types.predicate import Predicate
 from lakebed.types.predicate_evaluate import evaluate
-from lakebed.types.row_kind import RowKind
+from lakebed.types.row_kind import RowKind, is_retract
 
 _UNLIMITED = SplitRules(1 << 62, 0)
 
@@ -58,6 +62,10 @@ class Telling(StrEnum):
     """Merged, and everything that is visible is `+I`."""
     AS_DELETES = "as deletes"
     """Merged, and everything that was visible is `-D`."""
+    AS_STORED_LEAVING = "as stored, keys that leave"
+    """As they stand in the files, but only rows of keys whose last one takes away."""
+    AS_STORED_STAYING = "as stored, keys that stay"
+    """Only rows of the other keys."""
 
 
 _KINDS = {Telling.AS_INSERTS: RowKind.INSERT, Telling.AS_DELETES: RowKind.DELETE}
@@ -159,7 +167,23 @@ def change_splits(context: TableContext, snapshot: Snapshot, predicate: Predicat
         # No row of theirs hides one of another file, so each is judged alone.
         kept = sieve.may_hold_matches([entry.file for entry in entries])
         entries = [entry for entry, keep in zip(entries, kept.tolist(), strict=True) if keep]
+    if bucket_mode(context.schema, context.options) is BucketMode.CROSS_PARTITION:
+        return _leaving_first(context, entries)
     return _in_order(context, (ChangeSplit(split, Telling.AS_STORED) for e in entries for split in _alone(e)))
+
+
+def _leaving_first(context: TableContext, entries: Iterable[ManifestEntry]) -> list[ChangeSplit]:
+    """Keys may move between partitions in one commit: where they leave is told before where they come to.
+
+    Bucket by bucket, all files together: the last row of a key may be in any of them.
+    """
+    buckets: dict[tuple[bytes, int], list[Section]] = {}
+    for entry in entries:
+        sections = buckets.setdefault((entry.partition, entry.bucket), [])
+        sections += [section for split in _alone(entry) for section in split.sections]
+    splits = [Split(*bucket, tuple(sections)) for bucket, sections in buckets.items()]
+    tellings = (Telling.AS_STORED_LEAVING, Telling.AS_STORED_STAYING)
+    return [part for telling in tellings for part in _in_order(context, (ChangeSplit(s, telling) for s in splits))]
 
 
 def _sieve(context: TableContext, predicate: Predicate | None) -> FileSieve:
@@ -225,7 +249,7 @@ class ChangeReader:
         """Rows of all these, in order. What is merged is read by as many threads as the table's options allow."""
         batches: list[pa.RecordBatch] = []
         for telling, group in groupby(splits, key=lambda item: item.telling):
-            if telling is Telling.AS_STORED:
+            if telling not in _KINDS:
                 batches += [batch for item in group for batch in self.read(item)]
             else:
                 merged = self._merged_reader(keeps_everything=True).read_all([item.split for item in group])
@@ -236,8 +260,30 @@ class ChangeReader:
         """Rows of one piece; no empty batches."""
         if split.telling is Telling.AS_STORED:
             return self._told(stored_events(self.context, [split.split], self._needed))
+        if split.telling not in _KINDS:
+            return self._told(self._of_some_keys(split))
         merged = self._merged_reader().read(split.split)
         return self._told(of_kind(rows, _KINDS[split.telling]) for rows in merged)
+
+    def _of_some_keys(self, split: ChangeSplit) -> Iterator[pa.RecordBatch]:
+        """Rows of the keys that leave, or of those that stay. Keys of one bucket's commit are held in memory."""
+        context = self.context
+        kinds, keys = [], []
+        for batch in stored_events(context, [split.split], context.key_fields):
+            kinds.append(key_value.kinds(batch))
+            columns = [batch.column(field.name) for field in context.key_fields]
+            keys.append(encode_rows(columns, context.key_types, arity_prefix=False))
+        if not keys:
+            return
+        codes = np.asarray(pa.concat_arrays(keys).dictionary_encode().indices)
+        last = np.empty(int(codes.max()) + 1 if len(codes) else 0, dtype=np.int64)
+        last[codes] = np.arange(len(codes))
+        leaves = is_retract(np.concatenate(kinds))[last][codes]
+        wanted = leaves if split.telling is Telling.AS_STORED_LEAVING else ~leaves
+        start = 0
+        for batch in stored_events(context, [split.split], self._needed):
+            yield batch.filter(pa.array(wanted[start : start + batch.num_rows]))
+            start += batch.num_rows
 
     @cached_property
     def _needed(self) -> tuple[DataField, ...]:

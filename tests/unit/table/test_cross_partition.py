@@ -348,3 +348,37 @@ def test_random_histories() -> None:
             max_examples=25, stateful_step_count=10, deadline=None, suppress_health_check=[HealthCheck.too_slow]
         ),
     )
+
+
+@pytest.mark.parametrize("producer", ["none", "input", "lookup", "full-compaction"])
+def test_where_a_key_leaves_is_told_before_where_it_comes_to(producer: str) -> None:
+    """Who applies the changes of commits in their order has the table, however keys move to and fro in one of them."""
+    chance = np.random.default_rng(7)
+    table = create(options={"changelog-producer": producer})
+    rows: dict[int, tuple[Any, ...]] = {}
+    since = 0
+    for _ in range(12):
+        moves = [(int(chance.integers(3)), int(chance.integers(6)), int(chance.integers(99)), 0) for _ in range(9)]
+        write(table, moves)
+        for kind, *row in stored(table, since):
+            if kind in ("+I", "+U"):
+                rows[row[1]] = tuple(row)
+            else:
+                rows.pop(row[1], None)
+        since = table.latest_snapshot().id  # type: ignore[union-attr]
+        assert sorted(rows.values(), key=lambda row: row[1]) == shown(table)
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_both_halves_of_a_move_become_visible_at_once(full: bool) -> None:
+    """Where new files are hidden until compacted, a compaction of one partition shows the moves of others too."""
+    table = create(options={"deletion-vectors.enabled": "true", "write-only": "true"})
+    write(table, [(1, 1, 10, 0), (1, 2, 10, 0)])
+    table.compact(full=True)
+    write(table, [(2, 1, 20, 0)])
+    assert shown(table) == [(1, 1, 10, 0), (1, 2, 10, 0)]
+    table.compact(full=full, where=[("p", "=", 2)])
+    assert shown(table) == [(2, 1, 20, 0), (1, 2, 10, 0)]
+    write(table, [(1, 1, 30, 0)])
+    table.with_options({"write-only": "false"}).write(batch([(3, 9, 1, 0)]))
+    assert shown(table) == [(1, 1, 30, 0), (1, 2, 10, 0), (3, 9, 1, 0)]
