@@ -1,4 +1,4 @@
-"""`lakebed files`, `compact` and `check`: what a table is made of, and whether it is in order."""
+"""`lakebed files`, `compact`, `check` and `repair`: what a table is made of, and whether it is in order."""
 
 from __future__ import annotations
 
@@ -150,4 +150,23 @@ def _all_tables(lake: Lake) -> list[str]:
 
 CHECK = Command(_check_arguments, _check)
 
-__all__ = ["CHECK", "COMPACT", "FILES"]
+# --- repair ----------------------------------------------------------------------------------------------------------
+
+
+def _repair_arguments(parser: Parser) -> None:
+    parser.add_argument("tables", nargs="*", metavar="table", help="names such as db.t; all tables without any")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be rewritten")
+
+
+def _repair(given: argparse.Namespace, out: Output) -> int:
+    lake = open_lake(given)
+    done = [(name, lake.table(name).repair_metadata(given.dry_run)) for name in given.tables or _all_tables(lake)]
+    verb = "would be rewritten" if given.dry_run else "rewritten"
+    sentences = [f"{name}: {verb}: {', '.join(files)}" if files else f"{name}: nothing to do" for name, files in done]
+    out.records([{"table": name, "rewritten": files, "dry_run": given.dry_run} for name, files in done], sentences)
+    return OK
+
+
+REPAIR = Command(_repair_arguments, _repair)
+
+__all__ = ["CHECK", "COMPACT", "FILES", "REPAIR"]

@@ -29,6 +29,7 @@ COMMANDS = {
     "diff": ("changes", "show what differs between two snapshots or tags"),
     "tail": ("changes", "follow a table's changes"),
     "check": ("files", "prove the rules of the levels on tables, by their metadata"),
+    "repair": ("files", "rewrite metadata that Paimon can not read, as older versions wrote it"),
     "cdc": ("cdc", "follow a database, or a log of change messages, into the lake"),
     "options": ("options", "print the reference of all table options"),
 }

@@ -248,7 +248,8 @@ class Committer:
             time_millis=max(now_ms, latest.time_millis) if latest else now_ms,
             total_record_count=(latest.total_record_count if latest else 0) + delta_rows,
             delta_record_count=delta_rows,
-            changelog_record_count=sum(entry.file.row_count for entry in changes.changelog),
+            # None without a changelog, as other implementations have it: 0 would be one that tells nothing.
+            changelog_record_count=sum(e.file.row_count for e in changes.changelog) if changes.changelog else None,
             watermark=_later(latest.watermark if latest else None, stamp.watermark),
             statistics=changes.statistics or _statistics(latest, stamp),
             properties=self._carried_properties(latest, stamp) | self._kept_number(latest, entries) or None,

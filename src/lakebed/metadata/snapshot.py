@@ -17,6 +17,7 @@ from lakebed.errors import FileMissing, NotFound
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.json_file import INT64_MAX, JsonFile
 from lakebed.metadata.numbered_files import NumberedFiles
+from lakebed.metadata.operation import readable_members, split_operation
 from lakebed.metadata.paths import TablePaths
 
 BATCH_COMMIT_IDENTIFIER = INT64_MAX
@@ -91,7 +92,7 @@ class Snapshot:
             "operation": self.operation,
             "writerVersion": self.writer_version,
         }
-        return {key: value for key, value in members.items() if value is not None}
+        return readable_members({key: value for key, value in members.items() if value is not None})
 
     def to_json(self) -> str:
         """The text of the file."""
@@ -108,6 +109,7 @@ class Snapshot:
         kind = file.text("commitKind")
         if kind not in CommitKind.__members__:
             raise file.wrong("commitKind", "one of " + ", ".join(CommitKind))
+        operation, properties = split_operation(file.optional_text("operation"), file.optional_text_map("properties"))
         return Snapshot(
             version=file.optional_integer("version") or 3,
             uuid=file.optional_text("uuid"),
@@ -129,9 +131,9 @@ class Snapshot:
             changelog_record_count=file.optional_integer("changelogRecordCount"),
             watermark=file.optional_integer("watermark"),
             statistics=file.optional_text("statistics"),
-            properties=file.optional_text_map("properties"),
+            properties=properties,
             next_row_id=file.optional_integer("nextRowId"),
-            operation=file.optional_text("operation"),
+            operation=operation,
             writer_version=file.optional_text("writerVersion"),
         )
 

@@ -1,10 +1,11 @@
-"""Asks the level checker about every bucket of a table."""
+"""Asks the level checker about every bucket of a table, and whether others can read all of its snapshots."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
 from lakebed.lsm.checker import check_levels
+from lakebed.maintenance.operations import look_at_operations
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.snapshot import Snapshot
@@ -25,4 +26,14 @@ def check_buckets(context: TableContext, snapshot: Snapshot | None) -> list[str]
     return findings
 
 
-__all__ = ["check_buckets"]
+def check_snapshots(context: TableContext) -> list[str]:
+    """One sentence for every snapshot, tag or changelog, of any branch, that others or nobody can read."""
+    found = look_at_operations(context.stores)
+    foreign = [
+        f"{one.name} says operation {one.operation}, with which Paimon can not open it: `lakebed repair` mends that"
+        for one in found.foreign
+    ]
+    return [*(error.message for error in found.unreadable), *foreign]
+
+
+__all__ = ["check_buckets", "check_snapshots"]

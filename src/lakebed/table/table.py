@@ -44,7 +44,7 @@ from lakebed.table.branching import branch_argument, context_on_branch
 from lakebed.table.change_read import ChangeRead, ChangeReading, change_reading
 from lakebed.table.change_views import ROWKIND_FIELD, DiffRows, packed_changes, shows_changes, view_of
 from lakebed.table.changes import read_changes
-from lakebed.table.check import check_buckets
+from lakebed.table.check import check_buckets, check_snapshots
 from lakebed.table.compact import Compactor
 from lakebed.table.compact_follow import Follower, Stop, follow, interval_argument
 from lakebed.table.conform import reader_of
@@ -231,11 +231,13 @@ class Table(TableUpkeep):
     def check(self) -> list[str]:
         """Whether the files keep the rules of their levels: one sentence for every broken one, none if all is well.
 
-        Only metadata is read. Tables without a primary key have no levels.
+        Only metadata is read. Tables without a primary key have no levels. Snapshots, tags and changelogs of all
+        branches are looked at too, unless this is a view of the past: `repair_metadata` mends what others can not read.
         """
         context = self._readable()
-        snapshot = self._pinned or context.stores.snapshots.latest()
-        return check_buckets(context, snapshot)
+        if self._pinned is not None:
+            return check_buckets(context, self._pinned)
+        return check_snapshots(context) + check_buckets(context, context.stores.snapshots.latest())
 
     def changes(self, since: int = 0, until: int | None = None) -> pa.Table:
         """Rows added after snapshot `since` up to `until`, in commit order, with a `rowkind` column in front."""

@@ -15,6 +15,7 @@ from typing import Any, Literal, overload
 from lakebed.commit.committer import CommitIdentity
 from lakebed.errors import InvalidArgument
 from lakebed.maintenance.consumers import clear_consumers, reset_consumer
+from lakebed.maintenance.operations import look_at_operations, mend_operations
 from lakebed.maintenance.orphans import Orphans
 from lakebed.maintenance.rollback import RolledBack
 from lakebed.maintenance.tags import DeletedTags
@@ -177,6 +178,16 @@ class TableUpkeep(ABC):
         """
         context = self._writable()
         return remove_missing(context, dry_run, _new_identity(context))
+
+    def repair_metadata(self, dry_run: bool = False) -> list[str]:
+        """Rewrites snapshots, tags and changelogs of all branches that Paimon can not read, and says which.
+
+        Older versions of Lakebed wrote what a commit was in words that Paimon does not know. The rewritten files say
+        the same here. `dry_run` only says which files it would be.
+        """
+        stores = self._changeable().stores
+        found = look_at_operations(stores).foreign if dry_run else mend_operations(stores)
+        return [one.name for one in found]
 
     # --- partitions ----------------------------------------------------------------------------------------------
 

@@ -1,6 +1,9 @@
-"""`lakebed files`, `compact` and `check`."""
+"""`lakebed files`, `compact`, `check` and `repair`."""
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
 
 import pytest
 
@@ -98,3 +101,20 @@ def test_check_of_a_table_that_is_not_there(run: Run) -> None:
     ran = run("check", "shop.v")
     assert ran.status == 2
     assert "valid choices: `orders`" in ran.err
+
+
+def test_repair(run: Run, lake: lakebed.Lake) -> None:
+    """Snapshots that Paimon can not open are rewritten, of all tables or of those that are named, after a look."""
+    lake.table("shop.orders").with_options({"write-only": "false"}).compact(full=True)
+    path = Path(lake.table("shop.orders").location) / "snapshot" / "snapshot-4"
+    members = json.loads(path.read_text())
+    path.write_text(json.dumps({**members, "operation": members.pop("properties")["lakebed.operation"]}))
+    assert run("check", "shop.orders").status == 1
+    ran = run("repair", "--dry-run")
+    assert ran.status == 0
+    assert ran.lines == ["default.events: nothing to do", "shop.orders: would be rewritten: snapshot 4"]
+    done = run("repair", "shop.orders", "--format", "json")
+    assert done.json == [{"table": "shop.orders", "rewritten": ["snapshot 4"], "dry_run": False}]
+    assert run("repair").lines == ["default.events: nothing to do", "shop.orders: nothing to do"]
+    assert run("check").status == 0
+    assert "operation" not in json.loads(path.read_text())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tests.unit.metadata.metadata_samples import snapshot
 from lakebed.errors import CorruptFile, FileMissing, NotFound
 from lakebed.fileio.local import LocalFileIO
 from lakebed.fileio.memory import MemoryFileIO
+from lakebed.metadata.operation import OWN_OPERATION
 from lakebed.metadata.paths import TablePaths
 from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot, SnapshotStore
 
@@ -57,7 +59,11 @@ def fill(store: SnapshotStore, *ids: int) -> None:
         assert store.publish(snapshot(snapshot_id))
 
 
-@pytest.mark.parametrize("one", [FULL, snapshot(1)], ids=["full", "minimal"])
+COMPACTED = snapshot(2, operation="COMPACT")
+REPAIRED = replace(FULL, operation="REPAIR")
+
+
+@pytest.mark.parametrize("one", [FULL, snapshot(1), COMPACTED, REPAIRED], ids=["full", "minimal", "compact", "repair"])
 def test_json_round_trip(one: Snapshot) -> None:
     """Every member survives, and members without value are not written."""
     assert Snapshot.from_json(one.to_json(), "p") == one
@@ -73,6 +79,24 @@ def test_json_has_the_keys_other_readers_expect() -> None:
         *("changelogRecordCount", "watermark", "statistics", "properties", "nextRowId", "operation", "writerVersion"),
     }
     assert json.loads(FULL.to_json())["commitIdentifier"] == 9223372036854775807
+
+
+@pytest.mark.parametrize(
+    ("one", "properties"),
+    [(COMPACTED, {OWN_OPERATION: "COMPACT"}), (REPAIRED, {"k": "v", OWN_OPERATION: "REPAIR"})],
+    ids=["compact", "repair"],
+)
+def test_a_word_that_others_do_not_know_stands_among_the_properties(one: Snapshot, properties: dict[str, str]) -> None:
+    """Paimon reads `operation` as one of a fixed set of words; ours go where it does not look."""
+    members = json.loads(one.to_json())
+    assert "operation" not in members
+    assert members["properties"] == properties
+
+
+def test_a_word_of_ours_in_its_old_place_is_read() -> None:
+    """Snapshots of older versions say the same as those of this one."""
+    members = json.loads(snapshot(2).to_json()) | {"operation": "COMPACT"}
+    assert Snapshot.from_json(json.dumps(members), "p") == COMPACTED
 
 
 def test_unknown_and_null_members_are_ignored() -> None:

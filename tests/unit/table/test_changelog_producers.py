@@ -143,7 +143,7 @@ def test_g_09_changelog_comes_with_the_compaction(producer: str) -> None:
     table = _table("k v:STRING", producer)
     write(table, [1, "a"])
     append, compact = table.snapshots()
-    assert (append.commit_kind, append.changelog_record_count) == (CommitKind.APPEND, 0)
+    assert (append.commit_kind, append.changelog_record_count) == (CommitKind.APPEND, None)
     assert (compact.commit_kind, compact.changelog_record_count) == (CommitKind.COMPACT, 1)
     assert (append.commit_user, append.commit_identifier) == (compact.commit_user, compact.commit_identifier)
 
@@ -155,7 +155,7 @@ def test_input_changelog_comes_with_the_append() -> None:
     (append,) = table.snapshots()
     assert append.changelog_record_count == 1
     table.write(table.to_arrow(), overwrite=True)
-    assert table.snapshots()[-1].changelog_record_count == 0
+    assert table.snapshots()[-1].changelog_record_count is None
     assert changes(table, 1) == []
 
 

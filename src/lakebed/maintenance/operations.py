@@ -1,0 +1,122 @@
+"""Rewrites the files of snapshots that say an operation which other implementations do not know.
+
+Versions of Lakebed before this one wrote words of their own there, and Paimon can not open such a table. A rewritten
+file says the same to us: the word has only moved (see `metadata/operation`). All other members stay as they are, also
+those that this version does not know.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from lakebed.errors import CorruptFile, FileMissing
+from lakebed.fileio.base import FileIO
+from lakebed.metadata.branches import all_branches
+from lakebed.metadata.entries import READ_THREADS
+from lakebed.metadata.json_file import JsonFile
+from lakebed.metadata.operation import foreign_operation, readable_members
+from lakebed.metadata.paths import MAIN_BRANCH
+from lakebed.metadata.stores import MetadataStores
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A file that is a snapshot or a copy of one; `snapshot_id` only of one that expiry may delete."""
+
+    stores: MetadataStores
+    name: str
+    path: str
+    snapshot_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignOperation:
+    """A file that others can not read: what it is, and the word in it."""
+
+    name: str
+    path: str
+    operation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """What the files of a table say: the words that others do not know, and files that nobody can read."""
+
+    foreign: list[ForeignOperation]
+    unreadable: list[CorruptFile]
+
+
+def look_at_operations(stores: MetadataStores) -> Operations:
+    """Reads every snapshot, tag and changelog of all branches."""
+    places = list(_places(stores))
+    with ThreadPoolExecutor(READ_THREADS) as pool:
+        found = list(pool.map(_look, places))
+    return Operations(
+        [answer for answer in found if isinstance(answer, ForeignOperation)],
+        [answer for answer in found if isinstance(answer, CorruptFile)],
+    )
+
+
+def mend_operations(stores: MetadataStores) -> list[ForeignOperation]:
+    """Rewrites the files with a word that others do not know; those that were. An unreadable file stops it."""
+    return [found for place in _places(stores) if (found := _mend(place)) is not None]
+
+
+def _places(stores: MetadataStores) -> Iterator[_Place]:
+    for branch in all_branches(stores):
+        paths = branch.paths
+        suffix = "" if paths.branch == MAIN_BRANCH else f" of branch `{paths.branch}`"
+        expiring = branch.snapshots.first_not_expiring()
+        for number in branch.snapshots.ids():
+            if number >= expiring:  # others are about to go, and would come back
+                yield _Place(branch, f"snapshot {number}{suffix}", paths.snapshot_file(number), number)
+        for name in branch.tags.names():
+            yield _Place(branch, f"tag `{name}`{suffix}", paths.tag_file(name))
+        for number in branch.changelogs.ids():
+            yield _Place(branch, f"changelog {number}{suffix}", paths.changelog_file(number))
+
+
+def _look(place: _Place) -> ForeignOperation | CorruptFile | None:
+    try:
+        members = _members(place.stores.fileio, place.path)
+    except CorruptFile as error:
+        return error
+    operation = None if members is None else foreign_operation(members)
+    return None if operation is None else ForeignOperation(place.name, place.path, operation)
+
+
+def _mend(place: _Place) -> ForeignOperation | None:
+    found = _look(place)
+    if isinstance(found, CorruptFile):
+        raise found
+    if found is None:
+        return None
+    stores, fileio = place.stores, place.stores.fileio
+    # Rollback, fast-forward and expiry hold this lock when they delete, so that nothing comes back that is gone.
+    with fileio.advisory_lock(stores.paths.snapshot_directory):
+        members = _members(fileio, place.path)
+        if members is None or foreign_operation(members) is None:
+            return None
+        fileio.overwrite(place.path, json.dumps(readable_members(members), indent=2).encode())
+        if place.snapshot_id is not None and stores.snapshots.first_not_expiring() > place.snapshot_id:
+            # Where there are no locks an expiry may have begun meanwhile, and deleted the file before it was written.
+            fileio.delete(place.path)
+    return found
+
+
+def _members(fileio: FileIO, path: str) -> dict[str, Any] | None:
+    """The members of a file; `None` when it is gone."""
+    try:
+        data = fileio.read_bytes(path)
+    except FileMissing:
+        return None
+    JsonFile(data, path)  # an error if it is no object
+    members: dict[str, Any] = json.loads(data)
+    return members
+
+
+__all__ = ["ForeignOperation", "Operations", "look_at_operations", "mend_operations"]

@@ -1,0 +1,54 @@
+"""The word for what a commit was, and where it stands in the file of a snapshot.
+
+Other implementations know a fixed set of words there and cannot open a table whose snapshots say another one. Words of
+ours alone, such as COMPACT, therefore stand among the properties, where everybody lets them be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+SHARED_OPERATIONS = frozenset(
+    {
+        *("WRITE", "OVERWRITE", "TRUNCATE", "MERGE", "UPDATE", "DELETE"),
+        *("CREATE_TABLE_AS_SELECT", "REPLACE_TABLE_AS_SELECT", "CREATE_OR_REPLACE_TABLE_AS_SELECT"),
+    }
+)
+"""What may stand in the member `operation`."""
+OWN_OPERATION = "lakebed.operation"
+"""The property with a word that may not."""
+_OPERATION, _PROPERTIES = "operation", "properties"
+
+
+def foreign_operation(members: Mapping[str, Any]) -> str | None:
+    """The word that keeps others from reading a file with these members; `None` if they can read it."""
+    operation = members.get(_OPERATION)
+    return None if operation is None or operation in SHARED_OPERATIONS else str(operation)
+
+
+def readable_members(members: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a file as all implementations can read them: a word of ours moved to the properties."""
+    operation = foreign_operation(members)
+    if operation is None:
+        return dict(members)
+    # In the place of the old ones: the order of members stays as it is for whoever looks at the file.
+    properties = {**(members.get(_PROPERTIES) or {}), OWN_OPERATION: operation}
+    moved = {_PROPERTIES: properties} if _PROPERTIES not in members else {}
+    kept = {key: properties if key == _PROPERTIES else value for key, value in members.items() if key != _OPERATION}
+    return kept | moved
+
+
+def split_operation(
+    operation: str | None, properties: Mapping[str, str] | None
+) -> tuple[str | None, dict[str, str] | None]:
+    """The word and the other properties, from what stands in a file: the way back from `readable_members`."""
+    if properties is None:
+        return operation, None
+    others = dict(properties)
+    if operation is not None or OWN_OPERATION not in others:
+        return operation, others
+    return others.pop(OWN_OPERATION), others or None
+
+
+__all__ = ["OWN_OPERATION", "SHARED_OPERATIONS", "foreign_operation", "readable_members", "split_operation"]
