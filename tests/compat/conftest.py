@@ -50,3 +50,9 @@ def rust_judge() -> Iterator[RustJudge]:
 def java_judge() -> Iterator[JavaJudge]:
     """Paimon Java in its own process."""
     yield from _session(JavaJudge, "java")
+
+
+@pytest.fixture(scope="session")
+def java2_judge() -> Iterator[JavaJudge]:
+    """The newest release of Paimon Java in its own process."""
+    yield from _session(JavaJudge, "java2")

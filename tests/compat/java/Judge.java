@@ -127,7 +127,7 @@ public final class Judge {
 
     private static String version() {
         String jar = Table.class.getProtectionDomain().getCodeSource().getLocation().getPath();
-        return jar.replaceAll(".*paimon-bundle-(.*)\\.jar", "$1");
+        return jar.replaceAll(".*paimon-.*-([^-]*)\\.jar", "$1");
     }
 
     // ---------------------------------------------------------------- tables

@@ -21,6 +21,8 @@ HERE = Path(__file__).resolve().parent
 JAVA_SOURCES = HERE.parent / "java"
 CACHE = HERE.parents[2] / ".oracles"
 READY = "READY"
+JAVA_JUDGES = ("java", "java2")
+"""One program and several releases of the engine: each has the pins in `<name>-pom.xml`."""
 BUILD_TIMEOUT_S = 1800
 
 
@@ -39,8 +41,8 @@ class Environment:
 
 def prepare(name: str) -> Environment:
     """Return the environment of judge `name`, building it first when the cache has none for the present pins."""
-    if name == "java":
-        return _prepare_java()
+    if name in JAVA_JUDGES:
+        return _prepare_java(name)
     return _prepare_python(name)
 
 
@@ -52,7 +54,7 @@ def prepare_jars(name: str) -> list[Path]:
     directory = _directory(name, [pins])
 
     def build() -> None:
-        _run(["mvn", "-q", "-B", "-f", str(pins), "dependency:copy-dependencies", f"-DoutputDirectory={directory}"])
+        _copy_jars(pins, directory)
 
     _once(name, directory, build)
     return sorted(directory.glob("*.jar"))
@@ -90,25 +92,33 @@ def _prepare_python(name: str) -> Environment:
     return Environment(name, directory, (str(python), str(HERE / "workers" / f"{name}_worker.py")))
 
 
-def _prepare_java() -> Environment:
+def _prepare_java(name: str) -> Environment:
     missing = [tool for tool in ("mvn", "javac", "java") if shutil.which(tool) is None]
     if missing:
-        raise JudgeUnavailable(f"the java judge needs {', '.join(missing)} on the PATH")
-    pins = JAVA_SOURCES / "pom.xml"
+        raise JudgeUnavailable(f"the {name} judge needs {', '.join(missing)} on the PATH")
+    pins = _jar_pins(name)
     sources = sorted(JAVA_SOURCES.glob("*.java"))
-    directory = _directory("java", [pins, *sources])
+    directory = _directory(name, [pins, *sources])
     jars, classes = directory / "lib", directory / "classes"
 
     def build() -> None:
-        _run(["mvn", "-q", "-B", "-f", str(pins), "dependency:copy-dependencies", f"-DoutputDirectory={jars}"])
+        _copy_jars(pins, jars)
         classes.mkdir(parents=True)
         _run(["javac", "-nowarn", "-proc:none", "-cp", f"{jars}/*", "-d", str(classes), *map(str, sources)])
 
-    _once("java", directory, build)
+    _once(name, directory, build)
     # Short runs on small tables: the quick compiler and the simple collector start fastest. The zone is fixed
     # because the engine turns local-zoned timestamps into text in the zone of the process.
     flags = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx1g", "-Duser.timezone=UTC", "-Dfile.encoding=UTF-8")
-    return Environment("java", directory, ("java", *flags, "-cp", f"{classes}:{jars}/*", "Judge"))
+    return Environment(name, directory, ("java", *flags, "-cp", f"{classes}:{jars}/*", "Judge"))
+
+
+def _copy_jars(pins: Path, target: Path) -> None:
+    """Fetches what the pins name: dependencies with all that they need, and artifacts that are asked for alone."""
+    goals = ["dependency:copy-dependencies"]
+    if "<artifactItem>" in pins.read_text():
+        goals.append("dependency:copy")
+    _run(["mvn", "-q", "-B", "-f", str(pins), *goals, f"-DoutputDirectory={target}"])
 
 
 def _directory(name: str, files: list[Path], *facts: str) -> Path:

@@ -162,7 +162,7 @@ class RustJudge(_ArrowJudge):
 
 
 class JavaJudge(Judge):
-    """Paimon Java, the implementation the others follow."""
+    """Paimon Java, the implementation the others follow, in one of its releases."""
 
     def read_changes(
         self, warehouse: Path, database: str, table: str, *, after: int, until: int, mode: str = "auto"
@@ -243,4 +243,4 @@ def _with_map(node: dict[str, Any]) -> Any:
     return sorted_entries(node["$map"]) if node.keys() == {"$map"} else node
 
 
-JUDGES: dict[str, type[Judge]] = {"pypaimon": PypaimonJudge, "rust": RustJudge, "java": JavaJudge}
+JUDGES: dict[str, type[Judge]] = {"pypaimon": PypaimonJudge, "rust": RustJudge, "java": JavaJudge, "java2": JavaJudge}
