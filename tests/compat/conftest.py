@@ -49,7 +49,7 @@ def rust_judge() -> Iterator[RustJudge]:
 @pytest.fixture(scope="session")
 def java_judge() -> Iterator[JavaJudge]:
     """Paimon Java in its own process."""
-    yield from _session(JavaJudge, "java")
+    yield from _session(JavaJudge, os.environ.get("LAKEBED_JAVA_JUDGE", "java"))
 
 
 @pytest.fixture(scope="session")
