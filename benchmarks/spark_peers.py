@@ -63,8 +63,8 @@ def available(names: list[str], *, build: bool) -> tuple[list[str], dict[str, st
             missing[name] = "its environment has not been built yet"
             continue
         try:
+            _jars(name)  # first: a registry that lacks them says so in seconds, and PySpark is large
             peer_python("spark")
-            _jars(name)
         except JudgeUnavailable as reason:
             missing[name] = str(reason)
         else:

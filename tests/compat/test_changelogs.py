@@ -147,7 +147,7 @@ def test_java_and_lakebed_tell_alike(producer: str, name: str, java_judge: JavaJ
 
 
 def test_java_orders_a_buffer_upwards(java_judge: JavaJudge, tmp_path: Path) -> None:
-    """Of two rows in one commit Java keeps the larger sequence, even where the smallest should win."""
+    """Of two rows in one commit Java 1 keeps the larger sequence, where the smallest should win; Java 2 does not."""
     options = {"bucket": "1", "sequence.field": "s", "sequence.field.sort-order": "descending"}
     rows = [{"k": 1, "s": 1, "v": "small"}, {"k": 1, "s": 2, "v": "large"}]
     table = ours.create(
@@ -158,7 +158,7 @@ def test_java_orders_a_buffer_upwards(java_judge: JavaJudge, tmp_path: Path) -> 
     assert_same_rows(ours.read(table), rows[:1])
     ours.write(table, [], overwrite=True)
     java_judge.append(tmp_path, "db", "t", rows)
-    assert_same_rows(java_judge.read(tmp_path, "db", "t"), rows[1:])
+    assert_same_rows(java_judge.read(tmp_path, "db", "t"), rows[1:] if java_judge.release == 1 else rows[:1])
 
 
 def test_java_tells_a_lone_row_other_than_it_is(java_judge: JavaJudge, tmp_path: Path) -> None:

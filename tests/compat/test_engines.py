@@ -135,7 +135,7 @@ def test_java_and_lakebed_compact_in_turns(name: str, java_judge: JavaJudge, rus
 
 
 def test_java_keeps_nested_rows_with_one_key_if_they_come_first(java_judge: JavaJudge, tmp_path: Path) -> None:
-    """Two rows of one nested key in the first array stay two in Java, and one in any later array; here always one."""
+    """Two rows of one nested key in the first array stay two in Java 1, and one in any later array; here always one."""
     options = {
         "merge-engine": "aggregation",
         "fields.v.aggregate-function": "nested_update",
@@ -148,7 +148,8 @@ def test_java_keeps_nested_rows_with_one_key_if_they_come_first(java_judge: Java
     ours.write(table, [{"k": 1, "v": twice}, {"k": 2, "v": twice}])
     once = [{"id": 1, "n": 2}]
     assert_same_rows(ours.read(table), [{"k": 1, "v": once}, {"k": 2, "v": once}])
-    assert_same_rows(java_judge.read(tmp_path, "db", "t"), [{"k": 1, "v": twice}, {"k": 2, "v": once}])
+    first = twice if java_judge.release == 1 else once
+    assert_same_rows(java_judge.read(tmp_path, "db", "t"), [{"k": 1, "v": first}, {"k": 2, "v": once}])
 
 
 def test_java_loses_the_first_value_to_an_older_null(java_judge: JavaJudge, tmp_path: Path) -> None:

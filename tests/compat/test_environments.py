@@ -1,10 +1,13 @@
 """The cache of judge environments: built once, rebuilt after changed pins or a cut-short build, honest when missing."""
 
+import os
+import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
+from benchmarks import spark_peers
 
 from . import conftest
 from .judges import JavaJudge, JudgeUnavailable, environments
@@ -12,8 +15,9 @@ from .judges import JavaJudge, JudgeUnavailable, environments
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache in place of the real one."""
-    monkeypatch.setattr(environments, "CACHE", tmp_path / "cache")
+    """An empty cache in place of the real one, for tests and for benchmarks, which have the module by another name."""
+    for module in (environments, sys.modules[spark_peers.prepare_jars.__module__]):
+        monkeypatch.setattr(module, "CACHE", tmp_path / "cache")
     return tmp_path / "cache"
 
 
@@ -75,3 +79,38 @@ def test_failed_command_is_quoted() -> None:
         environments._run(["sh", "-c", "echo no such version; exit 3"])
     with pytest.raises(JudgeUnavailable, match="no-such-program"):
         environments._run(["no-such-program"])
+
+
+MAVEN = """#!/bin/sh
+for word in "$@"; do case $word in *paimon-connector*)
+    echo "[ERROR] Could not find artifact org.apache.paimon:paimon-spark:jar:1 in central (https://somewhere)"; exit 1
+esac; done
+for word in "$@"; do case $word in -DoutputDirectory=*) mkdir -p "${word#*=}"; touch "${word#*=}/peer.jar"; esac; done
+"""
+
+
+def test_a_peer_that_the_registry_lacks_is_left_out(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Benchmarks are told in one line which artifact is missing, and go on with the other peers."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "mvn").write_text(MAVEN)
+    (tools / "mvn").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    monkeypatch.delenv("LAKEBED_PAIMON_CONNECTOR", raising=False)
+    monkeypatch.setattr(spark_peers, "peer_python", lambda name: "python")
+    found, missing = spark_peers.available(["paimon", "delta"], build=True)
+    assert found == ["delta"]
+    reason = "the registry that Maven asks does not have org.apache.paimon:paimon-spark:jar:1"
+    assert missing == {"paimon": reason}
+    assert (cache / "delta.lock").exists()
+
+
+def test_jars_of_a_peer_can_be_named(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the registry lacks the connector, one that lies somewhere else is measured."""
+    monkeypatch.setattr(environments.shutil, "which", lambda tool: None)
+    monkeypatch.setattr(spark_peers, "peer_python", lambda name: "python")
+    monkeypatch.setenv("LAKEBED_PAIMON_CONNECTOR", "/jars/a.jar:/jars/b.jar")
+    assert spark_peers.available(["paimon"], build=True) == (["paimon"], {})
+    assert not cache.exists()

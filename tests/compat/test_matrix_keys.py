@@ -64,14 +64,14 @@ def test_java_and_lakebed_update_each_others_keys(name: str, java_judge: JavaJud
 
 
 def test_java_loses_rows_whose_key_is_nan(java_judge: JavaJudge, tmp_path: Path) -> None:
-    """To Java a NaN equals every key, so that another row disappears: such keys say nothing about a writer."""
+    """To Java 1 a NaN equals every key, so that another row disappears; Java 2 orders it after all others, as we do."""
     rows = [{"k": key, "v": n} for n, key in enumerate(ATOMIC["c_float"].values)]
     java_judge.create(
         tmp_path, "db", "t", [("k", "FLOAT", False), ("v", "INT", True)], primary_keys=["k"], options={"bucket": "1"}
     )
     java_judge.append(tmp_path, "db", "t", rows)
     found = java_judge.read(tmp_path, "db", "t")
-    assert len(found) < len(rows)
+    assert len(found) < len(rows) if java_judge.release == 1 else len(found) == len(rows)
     assert_same_rows(ours.open_table(tmp_path, "t").to_arrow(), found)
 
 

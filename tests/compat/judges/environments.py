@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,7 @@ READY = "READY"
 JAVA_JUDGES = ("java", "java2")
 """One program and several releases of the engine: each has the pins in `<name>-pom.xml`."""
 BUILD_TIMEOUT_S = 1800
+_NOT_IN_REGISTRY = re.compile(r"Could not find artifact (\S+:\S+)|(\S+:\S+) was not found in")
 
 
 class JudgeUnavailable(Exception):
@@ -118,7 +120,13 @@ def _copy_jars(pins: Path, target: Path) -> None:
     goals = ["dependency:copy-dependencies"]
     if "<artifactItem>" in pins.read_text():
         goals.append("dependency:copy")
-    _run(["mvn", "-q", "-B", "-f", str(pins), *goals, f"-DoutputDirectory={target}"])
+    try:
+        _run(["mvn", "-q", "-B", "-f", str(pins), *goals, f"-DoutputDirectory={target}"])
+    except JudgeUnavailable as failure:
+        absent = _NOT_IN_REGISTRY.search(str(failure))
+        if absent is None:
+            raise
+        raise JudgeUnavailable(f"the registry that Maven asks does not have {absent[1] or absent[2]}") from failure
 
 
 def _directory(name: str, files: list[Path], *facts: str) -> Path:

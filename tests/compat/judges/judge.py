@@ -164,6 +164,11 @@ class RustJudge(_ArrowJudge):
 class JavaJudge(Judge):
     """Paimon Java, the implementation the others follow, in one of its releases."""
 
+    @property
+    def release(self) -> int:
+        """The first number of the release: some faults of the first are mended in the second."""
+        return int(self.version()["version"].split(".")[0])
+
     def read_changes(
         self, warehouse: Path, database: str, table: str, *, after: int, until: int, mode: str = "auto"
     ) -> list[Row]:
