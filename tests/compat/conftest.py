@@ -48,7 +48,7 @@ def rust_judge() -> Iterator[RustJudge]:
 
 @pytest.fixture(scope="session")
 def java_judge() -> Iterator[JavaJudge]:
-    """Paimon Java in its own process."""
+    """Paimon Java in its own process: release 1.4.2, or the one that LAKEBED_JAVA_JUDGE names."""
     yield from _session(JavaJudge, os.environ.get("LAKEBED_JAVA_JUDGE", "java"))
 
 

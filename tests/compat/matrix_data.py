@@ -217,7 +217,7 @@ CANNOT_READ = {
     ("pypaimon", "orc"): _NO_MULTISET,
     ("pypaimon", "avro"): _NO_MULTISET,
     ("java", "avro"): {"c_multiset_int": "Failed to create FileRecordReader"},
-    ("java2", "avro"): dict.fromkeys(["c_multiset", "c_multiset_int"], "Failed to create FileRecordReader"),
+    ("java2", "avro"): {"c_multiset_int": "Failed to create FileRecordReader"},
 }
 """(judge, format) -> columns it can not read, whoever wrote them, with its words."""
 
