@@ -21,9 +21,9 @@ from lakebed.errors import (
     StorageError,
     Unsupported,
 )
-from lakebed.testing.mariadb_server import PASSWORD, USER, MariaDbServer, free_port
+from lakebed.testing.sql_server import PASSWORD, USER, free_port
 
-from .conftest import Database
+from .conftest import Database, make_server
 
 
 def _source(db: Database, **more: object) -> MySqlSource:
@@ -46,7 +46,7 @@ def _setting(db: Database, name: str, value: str) -> Iterator[None]:
     [
         ("binlog_format", "'STATEMENT'", "SET GLOBAL binlog_format = 'ROW'"),
         ("binlog_row_image", "'MINIMAL'", "SET GLOBAL binlog_row_image = 'FULL'"),
-        ("binlog_row_metadata", "'NO_LOG'", "SET GLOBAL binlog_row_metadata = 'FULL'"),
+        ("binlog_row_metadata", "'MINIMAL'", "SET GLOBAL binlog_row_metadata = 'FULL'"),
     ],
 )
 def test_settings_that_lose_something(db: Database, name: str, value: str, repair: str) -> None:
@@ -57,14 +57,15 @@ def test_settings_that_lose_something(db: Database, name: str, value: str, repai
         _source(db).check()
 
 
-def test_no_log_at_all(mariadb: MariaDbServer) -> None:
+def test_no_log_at_all(server_kind: str) -> None:
     """A server without a binary log is refused; the settings that turn it on are named."""
-    with MariaDbServer(["--skip-log-bin"]) as server:
+    with make_server(server_kind, ["--skip-log-bin"]) as server:
         source = MySqlSource(port=server.port, user=USER, password=PASSWORD)
         with pytest.raises(InvalidOption, match=r"(?s)no binary log.*log_bin=binlog"):
             source.check()
 
 
+@pytest.mark.mysql
 def test_rights_that_are_missing(db: Database) -> None:
     """Each right that lacks is named with its GRANT; with all of them the source is good."""
     db.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE OR REPLACE USER poor IDENTIFIED BY 'x'")
@@ -100,11 +101,7 @@ def test_wrong_password_host_and_port(db: Database) -> None:
     ("definition", "error", "message"),
     [
         ("t (id int)", InvalidSchema, r"(?s)no primary key.*ADD PRIMARY KEY"),
-        ("t (id int PRIMARY KEY, u uuid)", Unsupported, r"(?s)`u`.*uuid.*MODIFY `u`"),
-        ("t (id int PRIMARY KEY, i inet6)", Unsupported, r"(?s)`i`.*inet6"),
-        ("t (id int PRIMARY KEY, c text COMPRESSED)", Unsupported, r"(?s)`c`.*compressed"),
         ("t (id int PRIMARY KEY, g varchar(9) CHARACTER SET geostd8)", Unsupported, r"(?s)`g`.*geostd8.*utf8mb4"),
-        ("t (id int PRIMARY KEY) WITH SYSTEM VERSIONING", Unsupported, r"(?s)SYSTEM VERSIONING.*DROP SYSTEM"),
         (
             "t (id int PRIMARY KEY, p int, FOREIGN KEY fk (p) REFERENCES parent (id) ON DELETE CASCADE)",
             Unsupported,
@@ -117,6 +114,31 @@ def test_tables_that_can_not_be_followed(
     db: Database, definition: str, error: type[LakebedError], message: str
 ) -> None:
     """Tables without key, types that can not be read, engines without transactions: refused, or skipped."""
+    _assert_refused(db, definition, error, message)
+
+
+@pytest.mark.only_mariadb
+@pytest.mark.parametrize(
+    ("definition", "message"),
+    [
+        ("t (id int PRIMARY KEY, u uuid)", r"(?s)`u`.*uuid.*MODIFY `u`"),
+        ("t (id int PRIMARY KEY, i inet6)", r"(?s)`i`.*inet6"),
+        ("t (id int PRIMARY KEY, c text COMPRESSED)", r"(?s)`c`.*compressed"),
+        ("t (id int PRIMARY KEY) WITH SYSTEM VERSIONING", r"(?s)SYSTEM VERSIONING.*DROP SYSTEM"),
+    ],
+)
+def test_tables_that_only_mariadb_has(db: Database, definition: str, message: str) -> None:
+    """Types whose values the log does not tell from bytes, and tables that keep their history: refused, or skipped."""
+    _assert_refused(db, definition, Unsupported, message)
+
+
+@pytest.mark.only_mysql
+def test_a_type_that_only_mysql_has(db: Database) -> None:
+    """Vectors are refused by name, or skipped."""
+    _assert_refused(db, "t (id int PRIMARY KEY, v vector(3))", Unsupported, r"(?s)`v`.*vector.*MODIFY `v`")
+
+
+def _assert_refused(db: Database, definition: str, error: type[LakebedError], message: str) -> None:
     db.run("CREATE TABLE parent (id int PRIMARY KEY)", f"CREATE TABLE {definition}")
     with pytest.raises(error, match=message):
         _source(db).check()
@@ -169,6 +191,7 @@ def test_a_url_and_settings(db: Database) -> None:
     )
 
 
+@pytest.mark.mysql
 def test_descriptions(db: Database) -> None:
     """Types, keys, comments and the values that older rows get with an added column."""
     db.run(

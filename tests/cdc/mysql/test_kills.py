@@ -19,19 +19,17 @@ from lakebed.cdc.sources.mysql.follow import Follow, any_of
 from lakebed.cdc.sources.mysql.settings import ServerSettings, keep_password
 from lakebed.cdc.sources.mysql.spark_source import MySqlStreamReader
 from lakebed.errors import LakebedError
-from lakebed.testing.mariadb_server import PASSWORD, USER, MariaDbServer, mariadb_missing
+from lakebed.testing.sql_server import PASSWORD, USER
 
-from .conftest import Database
+from .conftest import Database, make_server
 from .replica import Follower
 from .test_following import TABLES, _assert_equal, _prepare, _transaction
 
 
 @pytest.fixture
-def durable() -> Iterator[Database]:
+def durable(server_kind: str) -> Iterator[Database]:
     """A database on a server of its own that keeps what it has committed, whatever happens to it."""
-    if (reason := mariadb_missing()) is not None:
-        pytest.skip(reason)
-    with MariaDbServer(durable=True) as server:
+    with make_server(server_kind, durable=True) as server:
         server.execute("CREATE DATABASE shop")
         connection = server.connect(database="shop")
         yield Database(

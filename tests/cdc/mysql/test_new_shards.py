@@ -11,7 +11,7 @@ from tests.cdc.pipeline.local_sync import LocalSync
 
 import lakebed
 from lakebed.errors import InvalidData
-from lakebed.testing.mariadb_server import PASSWORD, USER
+from lakebed.testing.sql_server import PASSWORD, USER
 
 
 def _sync(db: Database, place: Path, **more: Any) -> tuple[LocalSync, Any]:

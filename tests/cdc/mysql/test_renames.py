@@ -18,7 +18,7 @@ from lakebed.cdc.sources.mysql.catalog import was_made_since
 from lakebed.cdc.sources.mysql.follow import Follow, any_of
 from lakebed.cdc.sources.mysql.spark_source import MySqlStreamReader
 from lakebed.errors import Unsupported
-from lakebed.testing.mariadb_server import PASSWORD, USER
+from lakebed.testing.sql_server import PASSWORD, USER
 
 from .conftest import Database, chunks_of
 from .replica import Follower

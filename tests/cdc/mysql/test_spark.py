@@ -11,7 +11,7 @@ import pytest
 import lakebed
 import lakebed.cdc
 from lakebed.cdc.sources.mysql import MySqlSource
-from lakebed.testing.mariadb_server import PASSWORD, USER
+from lakebed.testing.sql_server import PASSWORD, USER
 
 from .conftest import Database
 from .test_following import TABLES, _prepare, _transaction

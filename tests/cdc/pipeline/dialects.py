@@ -219,6 +219,17 @@ class MariaDb(Dialect):
         return [Table("parted", {"v": "int", "note": "text"}, extra=" PARTITION BY HASH (id) PARTITIONS 3")]
 
 
+class MySql(MariaDb):
+    """What MySQL spells in another way than MariaDB."""
+
+    defaults: ClassVar = {**MariaDb.defaults, "text": "('d''d')"}
+    statements: ClassVar = {**MariaDb.statements, "index": "ALTER TABLE {table} ADD INDEX (id DESC)"}
+
+    def numbers(self, first: int, last: int) -> str:
+        rows = f"SELECT {first} AS i UNION ALL SELECT i + 1 FROM counted WHERE i < {last}"
+        return f"(WITH RECURSIVE counted AS ({rows}) SELECT i FROM counted) AS numbers"
+
+
 def _plain(value: Any, kind: str) -> Any:
     if isinstance(value, dt.timedelta):
         return (dt.datetime(2000, 1, 1) + value).time()
@@ -227,4 +238,4 @@ def _plain(value: Any, kind: str) -> Any:
     return value
 
 
-__all__ = ["MariaDb", "Postgres"]
+__all__ = ["MariaDb", "MySql", "Postgres"]

@@ -26,8 +26,17 @@ _INLINE_SMALL: Final = (_LITERAL, 5, 6)
 _INLINE_LARGE: Final = (*_INLINE_SMALL, 7, 8)
 
 
+Node = str | list["Node"] | dict[str, "Node"]
+"""A value: the text of a scalar, or what a container holds."""
+
+
 def json_text(document: bytes) -> str:
     """The JSON text of a document, spelled as the server spells it."""
+    return spelled(json_tree(document))
+
+
+def json_tree(document: bytes) -> Node:
+    """What a document consists of."""
     if not document:
         return "null"
     try:
@@ -38,7 +47,26 @@ def json_text(document: bytes) -> str:
         ) from error
 
 
-def _value(kind: int, data: bytes, at: int) -> str:
+def spelled(node: Node) -> str:
+    """The text of a value."""
+    if isinstance(node, str):
+        return node
+    if isinstance(node, list):
+        return "[" + ", ".join(map(spelled, node)) + "]"
+    return "{" + ", ".join(f"{_text(name)}: {spelled(node[name])}" for name in sorted(node, key=_order)) + "}"
+
+
+def _order(name: str) -> tuple[int, bytes]:
+    """The server keeps short names before long ones."""
+    data = name.encode()
+    return len(data), data
+
+
+def _text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _value(kind: int, data: bytes, at: int) -> Node:
     if kind in (_SMALL_OBJECT, _LARGE_OBJECT):
         return _object(data, at, kind == _LARGE_OBJECT)
     if kind in (_SMALL_ARRAY, _LARGE_ARRAY):
@@ -47,37 +75,53 @@ def _value(kind: int, data: bytes, at: int) -> str:
         return _LITERALS[data[at]]
     if kind in _NUMBERS:
         number = struct.unpack_from(_NUMBERS[kind], data, at)[0]
-        return json.dumps(number)
+        return _double_text(number) if isinstance(number, float) else str(number)
     if kind == _STRING:
         length, at = _length(data, at)
-        return json.dumps(data[at : at + length].decode("utf-8"), ensure_ascii=False)
+        return _text(data[at : at + length].decode("utf-8"))
     if kind == _OPAQUE:
         length, start = _length(data, at + 1)
         return _opaque(data[at], data[start : start + length])
     raise IndexError(kind)
 
 
-def _object(data: bytes, at: int, large: bool) -> str:
+def _double_text(number: float) -> str:
+    """As few digits as tell the number, without an exponent from 1e-15 up to 1e15, and so that it shows what it is."""
+    if number == 0:
+        return repr(number)
+    sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
+    text = "".join(map(str, digits))
+    point = len(text) + int(exponent)
+    if point < -14 or (point > 15 and len(text) <= point):
+        text = f"{text[0]}{'.' * (len(text) > 1)}{text[1:]}e{point - 1}"
+    elif point <= 0:
+        text = f"0.{'0' * -point}{text}"
+    else:
+        text = f"{text[:point].ljust(point, '0')}.{text[point:] or '0'}"
+    return "-" * sign + text
+
+
+def _object(data: bytes, at: int, large: bool) -> Node:
     size = 4 if large else 2
     count = _number(data, at, size)
     keys = at + 2 * size
     entries = keys + count * (size + 2)
-    parts: list[str] = []
+    found: dict[str, Node] = {}
     for i in range(count):
         place = keys + i * (size + 2)
         start = at + _number(data, place, size)
         name = data[start : start + _number(data, place + size, 2)].decode("utf-8")
-        parts.append(f"{json.dumps(name, ensure_ascii=False)}: {_entry(data, at, entries, i, large)}")
-    return "{" + ", ".join(parts) + "}"
+        found[name] = _entry(data, at, entries, i, large)
+    return found
 
 
-def _array(data: bytes, at: int, large: bool) -> str:
+def _array(data: bytes, at: int, large: bool) -> Node:
     size = 4 if large else 2
     count = _number(data, at, size)
-    return "[" + ", ".join(_entry(data, at, at + 2 * size, i, large) for i in range(count)) + "]"
+    return [_entry(data, at, at + 2 * size, i, large) for i in range(count)]
 
 
-def _entry(data: bytes, base: int, entries: int, number: int, large: bool) -> str:
+def _entry(data: bytes, base: int, entries: int, number: int, large: bool) -> Node:
     """A value entry: its kind and the value itself, if it is small, or where it lies from the container's beginning."""
     size = 4 if large else 2
     at = entries + number * (size + 1)
@@ -139,4 +183,4 @@ _OPAQUE_READERS: Final[dict[int, Callable[[bytes], str]]] = {
     Code.TIME: _time,
 }
 
-__all__ = ["json_text"]
+__all__ = ["Node", "json_text", "json_tree", "spelled"]

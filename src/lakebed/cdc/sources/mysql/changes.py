@@ -113,7 +113,9 @@ class ChangeReader:
                 continue
             found = find_rows(segment, rows.events[numbers == number], known.logged)
             columns = {
-                reader.column.name: reader.read(segment.bytes, found.places[i], found.lengths[i], found.valid[i])
+                reader.column.name: reader.read(
+                    segment.bytes, found.places[i], found.lengths[i], found.valid[i], found.partial.get(i)
+                )
                 for i, reader in enumerate(known.readers)
             }
             kinds = _with_key_changes(found.kinds, columns, known.description.primary_key)

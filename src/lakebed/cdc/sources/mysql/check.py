@@ -34,11 +34,10 @@ def check_server(connection: Any, settings: ServerSettings) -> Server:
             hint="write log_bin=binlog and server_id=1 into the section [mysqld] of its configuration and restart it",
         )
     for name, wanted, statement in _wanted(server.mariadb):
-        found = variables.get(name, "" if name == "binlog_row_value_options" else "MISSING").upper()
+        found = variables.get(name, "MISSING").upper()
         if found != wanted:
             raise InvalidOption(
-                f"the server {settings} has {name}={found or 'unset'}, and changes can only be followed with "
-                f"{name}={wanted or 'unset'}",
+                f"the server {settings} has {name}={found}, and changes can only be followed with {name}={wanted}",
                 hint=f"{statement}; write {name}={wanted} into its configuration, and let clients connect anew: "
                 "sessions keep the old setting",
             )
@@ -53,11 +52,7 @@ def _wanted(mariadb: bool) -> list[tuple[str, str, str]]:
         ("binlog_row_metadata", "FULL", "SET GLOBAL binlog_row_metadata = 'FULL'"),
     ]
     if not mariadb:
-        wanted += [
-            ("gtid_mode", "ON", "SET PERSIST enforce_gtid_consistency = ON and gtid_mode = ON, step by step"),
-            ("binlog_transaction_compression", "OFF", "SET GLOBAL binlog_transaction_compression = OFF"),
-            ("binlog_row_value_options", "", "SET GLOBAL binlog_row_value_options = ''"),
-        ]
+        wanted.append(("gtid_mode", "ON", "SET PERSIST enforce_gtid_consistency = ON and gtid_mode = ON, step by step"))
     return wanted
 
 

@@ -19,6 +19,7 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _NUMBER: Final = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
+_INTRODUCER: Final = re.compile(r"_[a-z0-9]+", re.IGNORECASE)  # of a text's character set
 _NUMBER_PART: Final = re.compile(r"\d+(e\d*)?|[-+.]", re.IGNORECASE)
 _ESCAPED: Final = re.compile(r"\\(.)|''", re.DOTALL)
 _ESCAPES: Final = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
@@ -281,7 +282,13 @@ class _Clause:
 
 
 def _plain_value(tokens: list[tuple[str, str]]) -> str | None:
-    """The text or number that tokens begin with; None for anything else."""
+    """The text or number that tokens begin with, bare or in parentheses; None for anything else."""
+    if tokens and tokens[0] == ("sign", "("):
+        # MySQL's TEXT, JSON and BLOB columns have their defaults so; an expression is another matter.
+        inner = _inside(tokens)
+        rest = inner[1:] if inner and _INTRODUCER.fullmatch(inner[0][1]) else inner
+        is_one = len(rest) == 1 or (bool(rest) and all(_NUMBER_PART.fullmatch(text) for _, text in rest))
+        return _plain_value(rest) if is_one else None
     if tokens and tokens[0][0] == "text":
         return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1] or "'"), tokens[0][1][1:-1])
     parts = itertools.takewhile(_NUMBER_PART.fullmatch, (text for _, text in tokens))

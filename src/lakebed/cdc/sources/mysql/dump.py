@@ -13,6 +13,7 @@ from uuid import UUID
 
 import numpy as np
 
+from lakebed.cdc.sources.mysql.compressed import expanded
 from lakebed.cdc.sources.mysql.events import Kind, Segment
 from lakebed.cdc.sources.mysql.gather import PADDING
 from lakebed.cdc.sources.mysql.packets import HEADER, cut, header, more_at_once, packet_length
@@ -64,7 +65,8 @@ class BinlogDump:
                 starts += 1  # before each event stands a byte that says whether it is one
                 buffer = np.frombuffer(data, np.uint8)
                 self._refuse_errors(buffer, starts, ends)
-                yield Segment(buffer, starts, self._without_checksums(buffer, starts, ends)).expanded()
+                segment = Segment(buffer, starts, self._without_checksums(buffer, starts, ends))
+                yield from expanded(segment, self._piece_bytes)
 
     def _ask(self, start: MariaDbPosition | MySqlPosition | tuple[str, int], replica_id: int) -> None:
         variables = {

@@ -7,7 +7,6 @@ from it by `row_layout` and `row_values`. Statements, transaction ids and file n
 from __future__ import annotations
 
 import tempfile
-import zlib
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
@@ -65,24 +64,12 @@ def _kinds(*kinds: Kind) -> Array:
 
 
 IS_WRITE: Final = _kinds(Kind.WRITE_ROWS_1, Kind.WRITE_ROWS)
-IS_UPDATE: Final = _kinds(Kind.UPDATE_ROWS_1, Kind.UPDATE_ROWS)
+IS_UPDATE: Final = _kinds(Kind.UPDATE_ROWS_1, Kind.UPDATE_ROWS, Kind.PARTIAL_UPDATE_ROWS)
 IS_DELETE: Final = _kinds(Kind.DELETE_ROWS_1, Kind.DELETE_ROWS)
 IS_ROWS: Final = IS_WRITE | IS_UPDATE | IS_DELETE
-IS_SECOND_VERSION: Final = _kinds(Kind.WRITE_ROWS, Kind.UPDATE_ROWS, Kind.DELETE_ROWS)
+IS_SECOND_VERSION: Final = _kinds(Kind.WRITE_ROWS, Kind.UPDATE_ROWS, Kind.DELETE_ROWS, Kind.PARTIAL_UPDATE_ROWS)
 IS_GTID: Final = _kinds(Kind.MARIADB_GTID, Kind.MYSQL_GTID)
-_REFUSED: Final = _kinds(
-    Kind.PARTIAL_UPDATE_ROWS, Kind.TRANSACTION_PAYLOAD, Kind.MYSQL_ANONYMOUS_GTID, Kind.MYSQL_TAGGED_GTID
-)
-_PLAIN: Final = {
-    Kind.QUERY_COMPRESSED: Kind.QUERY,
-    Kind.WRITE_ROWS_COMPRESSED_1: Kind.WRITE_ROWS_1,
-    Kind.UPDATE_ROWS_COMPRESSED_1: Kind.UPDATE_ROWS_1,
-    Kind.DELETE_ROWS_COMPRESSED_1: Kind.DELETE_ROWS_1,
-    Kind.WRITE_ROWS_COMPRESSED: Kind.WRITE_ROWS,
-    Kind.UPDATE_ROWS_COMPRESSED: Kind.UPDATE_ROWS,
-    Kind.DELETE_ROWS_COMPRESSED: Kind.DELETE_ROWS,
-}
-_IS_COMPRESSED: Final = _kinds(*_PLAIN)
+_REFUSED: Final = _kinds(Kind.MYSQL_ANONYMOUS_GTID, Kind.MYSQL_TAGGED_GTID)
 
 
 class Segment:
@@ -128,18 +115,6 @@ class Segment:
         """Some of the events, in the same buffer."""
         return Segment(self.bytes.data, self.starts[low:high], self.ends[low:high])
 
-    def expanded(self) -> Segment:
-        """The same events with those uncompressed that the server compressed one by one (`log_bin_compress`)."""
-        if not _IS_COMPRESSED[self.kinds].any():
-            return self
-        parts = [
-            _uncompressed(self.bytes.data[start:end].tobytes()) if compressed else self.bytes.data[start:end].tobytes()
-            for start, end, compressed in zip(
-                self.starts.tolist(), self.ends.tolist(), _IS_COMPRESSED[self.kinds].tolist(), strict=True
-            )
-        ]
-        return segment_of(parts)
-
 
 def segment_of(events: list[bytes]) -> Segment:
     """A segment of single events."""
@@ -148,26 +123,8 @@ def segment_of(events: list[bytes]) -> Segment:
     return Segment(np.frombuffer(b"".join(events) + bytes(PADDING), np.uint8), starts, ends)
 
 
-def _uncompressed(event: bytes) -> bytes:
-    kind = Kind(event[4])
-    if kind is Kind.QUERY_COMPRESSED:
-        database, variables = event[HEADER + 8], int.from_bytes(event[HEADER + 11 : HEADER + 13], "little")
-        at = HEADER + 13 + variables + database + 1
-    else:
-        at = HEADER + (8 if kind < Kind.WRITE_ROWS_COMPRESSED else 8 + int.from_bytes(event[27:29], "little"))
-        width, at = length_encoded(event, at)
-        at += (width + 7) // 8 * (2 if kind in (Kind.UPDATE_ROWS_COMPRESSED_1, Kind.UPDATE_ROWS_COMPRESSED) else 1)
-    size_of_length = event[at] & 0x07
-    if event[at] & 0xE0 != 0x80 or (event[at] & 0x70) >> 4 != 0:
-        raise CorruptFile("a compressed event of the binary log has an unknown form", hint="set log_bin_compress=OFF")
-    plain = zlib.decompress(event[at + 1 + size_of_length :])
-    return event[:4] + bytes([_PLAIN[kind]]) + event[5:at] + plain
-
-
 def _refused(kind: Kind) -> Unsupported:
     repairs = {
-        Kind.PARTIAL_UPDATE_ROWS: "SET GLOBAL binlog_row_value_options = ''",
-        Kind.TRANSACTION_PAYLOAD: "SET GLOBAL binlog_transaction_compression = OFF",
         Kind.MYSQL_ANONYMOUS_GTID: "SET GLOBAL gtid_mode = ON",
         Kind.MYSQL_TAGGED_GTID: "use no tags in gtid_next",
     }
@@ -200,7 +157,8 @@ def statement(segment: Segment, index: int) -> Statement:
 
 _FIXED_VARIABLES: Final = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 128: 3, 129: 8}
 """Bytes of what is noted with a statement, by its number; others have a length of their own."""
-_ZONE: Final = 5
+_CATALOG, _ZONE, _BARE_CATALOG, _INVOKER, _DATABASES = 2, 5, 6, 11, 12
+_TOO_MANY_DATABASES: Final = 254
 _MICROS: Final = (13, 128)
 
 
@@ -216,11 +174,19 @@ def _clock(variables: bytes) -> tuple[int, str | None]:
             if kind in _MICROS:
                 micros = int.from_bytes(variables[at : at + size], "little")
             at += size
-        elif kind in (2, _ZONE, 6):
+        elif kind in (_CATALOG, _ZONE, _BARE_CATALOG):
             length = variables[at]
             if kind == _ZONE:
                 zone = variables[at + 1 : at + 1 + length].decode("utf-8", "replace")
-            at += 1 + length + (kind == 2)
+            at += 1 + length + (kind == _CATALOG)
+        elif kind == _INVOKER:
+            at += 1 + variables[at]  # the user
+            at += 1 + variables[at]  # and where from
+        elif kind == _DATABASES:
+            count = variables[at]
+            at += 1
+            for _ in range(0 if count == _TOO_MANY_DATABASES else count):
+                at = variables.index(0, at) + 1
         else:
             break  # nothing of interest comes after these
     return micros, zone

@@ -3,20 +3,23 @@
 A row's values follow one another without marks, so a row must be walked to find the next. Instead of walking row by
 row, all events of a table are walked in step: the first rows of all events at once, then the second rows, and so on,
 each step with numpy over all events. A stretch of the log has many events and each few rows, so there are few steps.
+
+With `binlog_row_value_options=PARTIAL_JSON`, which any session may set, new rows of some updates have differences to
+the JSON value of the old row in the place of values: they are found here like others, and marked.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from lakebed.cdc.sources.mysql.decimals import decimal_size
-from lakebed.cdc.sources.mysql.events import HEADER, IS_DELETE, IS_SECOND_VERSION, IS_UPDATE, Segment
+from lakebed.cdc.sources.mysql.events import HEADER, IS_DELETE, IS_SECOND_VERSION, IS_UPDATE, Kind, Segment
 from lakebed.cdc.sources.mysql.gather import Array, Bytes
 from lakebed.cdc.sources.mysql.table_map import Code, TableMap
-from lakebed.errors import CorruptFile, InvalidOption
+from lakebed.errors import CorruptFile, InvalidOption, Unsupported
 from lakebed.types.row_kind import RowKind
 
 _SIZES: Final = {
@@ -34,6 +37,8 @@ _SIZES: Final = {
     Code.DATETIME: 8,
     Code.TIMESTAMP: 4,
 }
+
+_PARTIAL_JSON: Final = 1
 
 
 def fixed_size(code: Code, meta: int) -> int | None:
@@ -64,13 +69,17 @@ def _length_size(code: Code, meta: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RowPlaces:
-    """Rows of one table in the order of the log: one entry in each array per row, one array in each list per column."""
+    """Rows of one table in the order of the log: one entry in each array per row, one array in each list per column.
+
+    Where a column is in `partial`, its values there are differences to the value of the row before.
+    """
 
     kinds: Array
     times_s: Array
     places: list[Array]
     lengths: list[Array | None]
     valid: list[Array]
+    partial: dict[int, Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -84,9 +93,11 @@ def find_rows(segment: Segment, events: Array, table: TableMap) -> RowPlaces:
     active = np.flatnonzero(begins < ends)
     at = begins[active]
     layout = _Layout(table)
+    has_partial = segment.kinds[events] == Kind.PARTIAL_UPDATE_ROWS
     while len(active):
         try:
-            step = layout.walk(segment.bytes, at)
+            # Rows before and after an update take turns.
+            step = layout.walk(segment.bytes, at, has_partial[active] & (len(steps) % 2 == 1))
         except IndexError as error:
             raise _too_long(table) from error
         if (step.ends > ends[active]).any():
@@ -94,7 +105,7 @@ def find_rows(segment: Segment, events: Array, table: TableMap) -> RowPlaces:
         steps.append((active, step))
         going_on = step.ends < ends[active]
         active, at = active[going_on], step.ends[going_on]
-    return _in_order(segment, events, steps, len(table.codes))
+    return _in_order(segment, events, steps, layout)
 
 
 def _too_long(table: TableMap) -> CorruptFile:
@@ -112,6 +123,8 @@ class _Step:
     lengths: list[Array | None]
     valid: Array
     ends: Array
+    partial: Array | None
+    """A row for each JSON column, if any row has differences in the place of values."""
 
 
 class _Layout:
@@ -122,9 +135,13 @@ class _Layout:
         pairs = list(zip(table.codes, table.metas, strict=True))
         self.fixed = [fixed_size(code, meta) for code, meta in pairs]
         self.prefix = [_length_size(code, meta) for code, meta in pairs]
+        self.json = [i for i, code in enumerate(table.codes) if code is Code.JSON]
 
-    def walk(self, data: Bytes, starts: Array) -> _Step:
+    def walk(self, data: Bytes, starts: Array, may_be_partial: Array) -> _Step:
         """The values of the rows that start at these places, and where the rows end."""
+        partial = None
+        if may_be_partial.any():
+            starts, partial = self._options(data, starts, may_be_partial)
         bits = np.unpackbits(data.block(starts, self.bitmap_bytes), axis=1, bitorder="little")
         valid: Array = np.ascontiguousarray(bits[:, : len(self.fixed)].T == 0)
         complete: Array = np.logical_and.reduce(valid, axis=1)
@@ -147,7 +164,21 @@ class _Layout:
             at = at + step
             # A length that can not be right would send the next read out of the buffer; the end gives it away.
             at = np.minimum(at, data.size + 1)
-        return _Step(places, lengths, valid, at)
+        return _Step(places, lengths, valid, at, partial)
+
+    def _options(self, data: Bytes, starts: Array, rows: Array) -> tuple[Array, Array]:
+        """Passes over what stands before some rows: whether they have differences, and in which JSON columns."""
+        options = np.where(rows, data.little(starts, 1), 0)
+        if (options > _PARTIAL_JSON).any():
+            raise Unsupported(
+                f"the binary log has updates with options (number {int(options.max())}) that are not known",
+                hint="SET GLOBAL binlog_row_value_options = '', let clients connect anew, and start again with a new "
+                "checkpoint",
+            )
+        size = (len(self.json) + 7) // 8
+        marked = options == _PARTIAL_JSON
+        bits = np.unpackbits(data.block(starts + 1, size), axis=1, bitorder="little")[:, : len(self.json)]
+        return starts + rows + marked * size, (bits.astype(bool) & marked[:, None]).T
 
 
 def _row_begins(segment: Segment, events: Array, table: TableMap) -> Array:
@@ -162,7 +193,8 @@ def _row_begins(segment: Segment, events: Array, table: TableMap) -> Array:
     images = np.where(IS_UPDATE[kinds], 2, 1)
     for image in (0, 1):
         some = np.flatnonzero(images > image)
-        if len(some) and not (segment.bytes.block(at[some] + image * bitmap, bitmap) == full).all():
+        # Bits beyond the last column belong to nobody: MySQL sets them, MariaDB does not.
+        if len(some) and not (segment.bytes.block(at[some] + image * bitmap, bitmap) & full == full).all():
             raise InvalidOption(
                 f"changes of {table.table} in the binary log do not carry all columns",
                 hint="SET GLOBAL binlog_row_image = 'FULL'; changes that were written before can not be followed: "
@@ -172,7 +204,8 @@ def _row_begins(segment: Segment, events: Array, table: TableMap) -> Array:
     return begins
 
 
-def _in_order(segment: Segment, events: Array, steps: list[tuple[Array, _Step]], count: int) -> RowPlaces:
+def _in_order(segment: Segment, events: Array, steps: list[tuple[Array, _Step]], layout: _Layout) -> RowPlaces:
+    count = len(layout.fixed)
     if not steps:
         return RowPlaces(np.zeros(0, np.int8), np.zeros(0, np.int64), [], [], [])
     owner = np.concatenate([active for active, _ in steps])
@@ -197,7 +230,13 @@ def _in_order(segment: Segment, events: Array, steps: list[tuple[Array, _Step]],
         for i in range(count)
     ]
     valid = [column([step.valid[i] for _, step in steps]) for i in range(count)]
-    return RowPlaces(rows, segment.times[events][owner].astype(np.int64), places, lengths, valid)
+    partial: dict[int, Array] = {}
+    if any(step.partial is not None for _, step in steps):
+        for nth, i in enumerate(layout.json):
+            partial[i] = column(
+                [np.zeros(len(active), bool) if step.partial is None else step.partial[nth] for active, step in steps]
+            )
+    return RowPlaces(rows, segment.times[events][owner].astype(np.int64), places, lengths, valid, partial)
 
 
 __all__ = ["RowPlaces", "find_rows", "fixed_size"]

@@ -16,8 +16,9 @@ from lakebed.cdc.sources.mysql.columns import Column
 from lakebed.cdc.sources.mysql.decimals import read_decimals
 from lakebed.cdc.sources.mysql.gather import Array, Bytes, by_distinct, choose, with_nulls
 from lakebed.cdc.sources.mysql.geometry import geo_json
-from lakebed.cdc.sources.mysql.row_layout import RowPlaces, fixed_size
-from lakebed.cdc.sources.mysql.table_map import Code, TableMap
+from lakebed.cdc.sources.mysql.json_differences import changed_json_text
+from lakebed.cdc.sources.mysql.row_layout import fixed_size
+from lakebed.cdc.sources.mysql.table_map import Code
 from lakebed.cdc.sources.mysql.to_lake import (
     from_bytes,
     from_dates,
@@ -44,10 +45,12 @@ class ColumnReader:
         self.target = target
         self.zone = zone
 
-    def read(self, data: Bytes, places: Array, lengths: Array | None, valid: Array) -> pa.Array:
-        """The values at these places."""
+    def read(
+        self, data: Bytes, places: Array, lengths: Array | None, valid: Array, partial: Array | None = None
+    ) -> pa.Array:
+        """The values at these places; those that are `partial` are differences to the one before."""
         if lengths is not None:
-            return self._read_varying(data.binary(places, lengths, valid))
+            return self._read_varying(data.binary(places, lengths, valid), partial)
         code, column, target = self.code, self.column, self.target
         size = fixed_size(code, self.meta) or 0
         if code in _INTEGER_SIZES:
@@ -102,9 +105,9 @@ class ColumnReader:
             return with_nulls(data.little(places, 1) != 0, valid)
         return from_bytes(data.binary(places, np.full(len(places), size), valid), self.target)
 
-    def _read_varying(self, values: pa.Array) -> pa.Array:
+    def _read_varying(self, values: pa.Array, partial: Array | None) -> pa.Array:
         if self.code is Code.JSON:
-            return from_texts(by_distinct(values, _unless_null(json_text), pa.string()), self.target)
+            return from_texts(_json_texts(values, partial), self.target)
         if self.code is Code.GEOMETRY:
             return from_texts(by_distinct(values, _unless_null(geo_json), pa.string()), self.target)
         if self.column.charset is not None:
@@ -112,6 +115,21 @@ class ColumnReader:
         if self.column.kind == "binary" and self.column.length is not None:
             values = _zero_padded(values, self.column.length)
         return from_bytes(values, self.target)
+
+
+def _json_texts(values: pa.Array, partial: Array | None) -> pa.Array:
+    """Texts of JSON values, or of what differences make of the value before."""
+    if partial is None or not partial.any():
+        return by_distinct(values, _unless_null(json_text), pa.string())
+    changed = np.flatnonzero(partial)
+    before, differences = values.take(pa.array(changed - 1)), values.take(pa.array(changed))
+    made = [
+        None if document is None or told is None else changed_json_text(document, told)
+        for document, told in zip(before.to_pylist(), differences.to_pylist(), strict=True)
+    ]
+    whole = pc.if_else(pa.array(partial), pa.scalar(None, values.type), values)
+    texts = by_distinct(whole, _unless_null(json_text), pa.string())
+    return pc.replace_with_mask(texts, pa.array(partial), pa.array(made, pa.string()))
 
 
 def _unless_null(convert: Callable[[bytes], str]) -> Callable[[bytes | None], str | None]:
@@ -127,14 +145,4 @@ def _zero_padded(values: pa.Array, length: int) -> pa.Array:
     return pc.binary_join_element_wise(values, pc.take(zeros, pa.array(length - lengths)), b"")
 
 
-def read_columns(data: Bytes, rows: RowPlaces, table: TableMap, targets: list[DataType], zone: str) -> list[pa.Array]:
-    """All columns of some rows, each as its type of the lake."""
-    return [
-        ColumnReader(column, code, meta, target, zone).read(data, rows.places[i], rows.lengths[i], rows.valid[i])
-        for i, (column, code, meta, target) in enumerate(
-            zip(table.table.columns, table.codes, table.metas, targets, strict=True)
-        )
-    ]
-
-
-__all__ = ["ColumnReader", "read_columns"]
+__all__ = ["ColumnReader"]

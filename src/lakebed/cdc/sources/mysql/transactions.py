@@ -144,7 +144,9 @@ class Transactions:
                 pieces += _rows(segment, at, index)
                 at = index + 1
                 if segment.kinds[index] == Kind.XA_PREPARE:
-                    xa_id = _xa_id(segment.body(index))
+                    body = segment.body(index)
+                    # MySQL ends a transaction that is committed in one phase with this event, too.
+                    xa_id = None if body[0] else _xa_id(body)
                 else:
                     self._step(statement(segment, index), pieces, savepoints)
             pieces += _rows(segment, at, high)

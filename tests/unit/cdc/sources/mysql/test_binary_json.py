@@ -106,6 +106,20 @@ def test_values_of_other_types(code: int, data: bytes, expected: str) -> None:
     assert json_text(bytes([15, code]) + _length(len(data)) + data) == expected
 
 
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.0, "0.0"), (-0.0, "-0.0"), (1.0, "1.0"), (0.1, "0.1"), (-2.5, "-2.5"), (3e10, "30000000000.0"),
+        (1e14, "100000000000000.0"), (1e15, "1e15"), (1e20, "1e20"), (1.5e300, "1.5e300"), (1e-5, "0.00001"),
+        (1.25e-15, "0.00000000000000125"), (1e-16, "1e-16"), (-5e-324, "-5e-324"),
+        (1234567890123456.5, "1234567890123456.5"),
+    ],
+)  # fmt: skip
+def test_numbers_are_spelled_as_the_server_spells_them(number: float, text: str) -> None:
+    """A document that comes by the log has the text that a query gives."""
+    assert json_text(b"\x0b" + struct.pack("<d", number)) == text
+
+
 def test_broken_documents_are_refused() -> None:
     """A document that ends too early is an error of ours, not an IndexError."""
     with pytest.raises(CorruptFile):

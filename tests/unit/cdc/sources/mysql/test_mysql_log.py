@@ -6,10 +6,12 @@ import struct
 from uuid import UUID
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from lakebed.cdc.sources.mysql.changes import ChangeReader, TableChanges
-from lakebed.cdc.sources.mysql.events import Kind, Segment, Statement, segment_of
+from lakebed.cdc.sources.mysql.compressed import expanded
+from lakebed.cdc.sources.mysql.events import Kind, Segment, Statement, segment_of, statement
 from lakebed.cdc.sources.mysql.logged_tables import LoggedTables
 from lakebed.cdc.sources.mysql.position import MySqlPosition
 from lakebed.cdc.sources.mysql.transactions import Piece, Rows, Transactions
@@ -169,11 +171,135 @@ def test_what_a_log_lacks_is_said() -> None:
         changes([Rows(segment(table_map(), rows(Kind.WRITE_ROWS, row(1, "a", None), present=0b011)), np.array([1]))])
     with pytest.raises(InvalidOption, match="binlog_row_metadata = 'FULL'"):
         changes([Rows(segment(table_map(names=False), rows(Kind.WRITE_ROWS, row(1, "a", None))), np.array([1]))])
-    for kind in (Kind.TRANSACTION_PAYLOAD, Kind.PARTIAL_UPDATE_ROWS, Kind.MYSQL_ANONYMOUS_GTID):
-        with pytest.raises(Unsupported, match="SET GLOBAL"):
-            segment(event(kind, bytes(20)))
+    with pytest.raises(Unsupported, match="SET GLOBAL"):
+        segment(event(Kind.MYSQL_ANONYMOUS_GTID, bytes(20)))
     with pytest.raises(CorruptFile, match="did not describe"):
         changes([Rows(segment(rows(Kind.WRITE_ROWS, row(1, "a", None), number=99)), np.array([0]))])
+
+
+def test_bits_beyond_the_last_column_belong_to_nobody() -> None:
+    """MySQL sets them where it says which columns a row has, and a column that lacks is still seen."""
+    full = rows(Kind.UPDATE_ROWS, row(1, "a", None), row(1, "b", None), present=0b11111111)
+    assert changes([Rows(segment(table_map(), full), np.array([1]))])[0].columns["name"].to_pylist() == ["a", "b"]
+    with pytest.raises(InvalidOption, match="binlog_row_image = 'FULL'"):
+        changes(
+            [Rows(segment(table_map(), rows(Kind.WRITE_ROWS, row(1, "a", None), present=0b11111101)), np.array([1]))]
+        )
+
+
+def test_a_two_phase_transaction_in_one_phase() -> None:
+    """XA COMMIT ... ONE PHASE: the event that elsewhere prepares is the commit."""
+    one_phase = event(Kind.XA_PREPARE, b"\1" + struct.pack("<III", 1, 1, 0) + b"a")
+    parts = [query("XA START X'61',X'',1"), table_map(), rows(Kind.WRITE_ROWS, row(1, "x", None))]
+    pieces, _, transactions = take(segment(gtid(1), *parts, query("XA END X'61',X'',1"), one_phase))
+    assert changes(pieces)[0].columns["id"].to_pylist() == [1]
+    assert transactions.prepared == {}
+
+
+def payload(content: bytes, *, packed: bytes | None = None, compression: int = 0, size: int | None = None) -> bytes:
+    """A whole transaction in one event."""
+    packed = pa.Codec("zstd").compress(content, asbytes=True) if packed is None else packed
+    size = len(packed) if size is None else size
+    fields = b"\x02" + (b"\x01\x00" if compression == 0 else b"\x03\xfc" + struct.pack("<H", compression))
+    fields += b"\x01\x09\xfe" + struct.pack("<Q", size) + b"\x03\x09\xfe" + struct.pack("<Q", len(content))
+    return event(Kind.TRANSACTION_PAYLOAD, fields + b"\x00" + packed)
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 100, 1 << 20])
+@pytest.mark.parametrize("compression", [0, 255])
+def test_compressed_transactions(piece_bytes: int, compression: int) -> None:
+    """Whatever the size of the pieces, events come out as they went in, between those that were not compressed."""
+    inner = [
+        query("BEGIN"), table_map(), rows(Kind.WRITE_ROWS, row(1, "a" * 40, None), row(2, "b", None)),
+        rows(Kind.DELETE_ROWS, row(1, "a" * 40, None)), xid(),
+    ]  # fmt: skip
+    packed = None if compression == 0 else b"".join(inner)
+    plain = [gtid(2), query("BEGIN"), table_map(), rows(Kind.WRITE_ROWS, row(3, "c", None)), xid()]
+    content = b"".join(inner)
+    made = segment_of([gtid(1), payload(content, packed=packed, compression=compression), *plain, gtid(3)])
+    parts = list(expanded(made, piece_bytes))
+    events = [part.bytes.data[low:high].tobytes() for part in parts
+              for low, high in zip(part.starts, part.ends, strict=True)]  # fmt: skip
+    assert events == [gtid(1), *inner, *plain, gtid(3)]
+    assert len(parts) > 1 or piece_bytes > 100
+
+
+def test_a_segment_without_compressed_parts_stays_as_it_is() -> None:
+    """Nothing is copied where nothing is compressed."""
+    made = segment_of([gtid(1), query("BEGIN"), xid()])
+    assert list(expanded(made, 10)) == [made]
+
+
+@pytest.mark.parametrize(
+    ("broken", "error"),
+    [
+        (payload(b"", packed=b"no zstd at all"), CorruptFile),
+        (payload(query("BEGIN")[:-3]), CorruptFile),
+        (payload(query("BEGIN"), size=10**6), CorruptFile),
+        (payload(bytes(40)), CorruptFile),
+        (payload(b"", compression=7), Unsupported),
+    ],
+)
+def test_compressed_transactions_that_are_broken(broken: bytes, error: type[Exception]) -> None:
+    """What can not be unpacked is an error, not a transaction that is missing."""
+    with pytest.raises(error, match="compressed"):
+        list(expanded(segment_of([gtid(1), broken]), 100))
+
+
+def difference(operation: int, path: str, value: bytes | None = None) -> bytes:
+    """One difference of a JSON value."""
+    told = bytes([operation, len(path.encode())]) + path.encode()
+    return told if value is None else told + bytes([len(value)]) + value
+
+
+def partial_rows(*images: bytes) -> bytes:
+    """An update whose rows have, after the update, marks before them."""
+    head = (7).to_bytes(6, "little") + b"\0\0" + struct.pack("<H", 2)
+    return event(Kind.PARTIAL_UPDATE_ROWS, head + b"\x03\xff\xff" + b"".join(images))
+
+
+def test_updates_that_tell_differences() -> None:
+    """Rows with differences, with whole values and without marks, in one event and beside plain events of the table."""
+    one, two = b"\x05\x01\x00", b"\x05\x02\x00"
+    array = b"\x02" + struct.pack("<HH", 1, 7) + b"\x05\x01\x00"
+    made = segment(
+        gtid(1), query("BEGIN"), table_map(),
+        rows(Kind.UPDATE_ROWS, row(1, "a", array), row(1, "b", array), row(2, "a", None), row(2, "b", one)),
+        partial_rows(
+            row(1, "b", array), b"\x01\x01" + row(1, "c", difference(1, "$[1]", two) + difference(0, "$[0]", two)),
+            row(2, "b", one), b"\x01\x00" + row(2, "c", two),
+            row(3, "b", one), b"\x00" + row(3, None, two),
+            row(4, "b", array), b"\x01\x01" + row(4, "d", difference(2, "$[0]")),
+        ),
+        rows(Kind.DELETE_ROWS, row(5, "z", one)), xid(),
+    )  # fmt: skip
+    pieces, _, _ = take(made)
+    (found,) = changes(pieces)
+    assert found.kinds.tolist() == [1, 2] * 6 + [3]
+    assert found.columns["name"].to_pylist() == ["a", "b", "a", "b", "b", "c", "b", "c", "b", None, "b", "d", "z"]
+    assert found.columns["doc"].to_pylist() == [
+        "[1]", "[1]", None, "1", "[1]", "[2, 2]", "1", "2", "1", "2", "[1]", "[]", "1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["$.x", "$[4]", "$[0].x", "x", "$[", "$[*]"])
+def test_differences_that_do_not_fit(path: str) -> None:
+    """A path that leads nowhere is an error, not a value that stays as it was."""
+    array = b"\x02" + struct.pack("<HH", 1, 7) + b"\x05\x01\x00"
+    broken = partial_rows(row(1, "b", array), b"\x01\x01" + row(1, "c", difference(0, path, b"\x05\x02\x00")))
+    with pytest.raises(CorruptFile, match="does not fit"):
+        changes([Rows(segment(table_map(), broken), np.array([1]))])
+
+
+def test_statements_tell_the_moment_behind_all_else_that_is_noted() -> None:
+    """MySQL notes who and which databases before the fraction of the second."""
+    noted = b"\x00" + bytes(4) + b"\x05\x03UTC" + b"\x0b\x02me\x01h" + b"\x0c\x02d\0e\0" + b"\x0d\x40\xe2\x01"
+    body = struct.pack("<IIBHH", 1, 0, 1, 0, len(noted)) + noted + b"d\0ALTER TABLE t ADD x int"
+    said = statement(segment_of([event(Kind.QUERY, body)]), 0)
+    assert (said.micros, said.zone, said.text) == (123456, "UTC", "ALTER TABLE t ADD x int")
+    unknown = b"\x0c\xfe\x0d\x40\xe2\x01"  # too many databases to name
+    body = struct.pack("<IIBHH", 1, 0, 1, 0, len(unknown)) + unknown + b"d\0ALTER TABLE t ADD x int"
+    assert statement(segment_of([event(Kind.QUERY, body)]), 0).micros == 123456
 
 
 def test_rows_that_run_over_their_event_are_refused() -> None:
