@@ -14,6 +14,7 @@ from lakebed.cdc.payload_files import INLINE_BYTES
 from lakebed.cdc.payload_marks import MARKS_DDL, payload_marks
 from lakebed.cdc.payload_place import size_at
 from lakebed.commit.message import CommitMessage
+from lakebed.spark.late_workers import until_workers_come
 from lakebed.spark.write import parallelism
 
 if TYPE_CHECKING:
@@ -109,7 +110,8 @@ class SparkBatch:
         size = sf.coalesce(sf.length("payload"), sf.lit(0))
         inline = sf.when(size <= INLINE_BYTES, sf.col("payload")).alias("payload")
         columns = [inline if name == "payload" else sf.col(name) for name in ENVELOPE.names]
-        rows = self._frame.select(*columns, size.alias("size")).toArrow().sort_by("ordinal")
+        told = self._frame.select(*columns, size.alias("size"))
+        rows = until_workers_come(told.toArrow).sort_by("ordinal")
         chunks = chunks_from_arrow(rows)
         sizes = {
             chunk.ordinal: size_bytes if chunk.place is None else size_at(chunk.place)
@@ -122,13 +124,13 @@ class SparkBatch:
         from pyspark.sql import functions as sf
 
         wanted = self._frame.where(sf.col("ordinal").isin(list(ordinals)))
-        rows = wanted.select("ordinal", "payload").toArrow()
+        rows = until_workers_come(wanted.select("ordinal", "payload").toArrow)
         return dict(zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True))
 
     def marks(self) -> Marks:
         """A look into all payloads, by workers."""
         frame = self._frame.select("ordinal", "payload").mapInArrow(payload_marks, MARKS_DDL)
-        return marks_of(frame.toArrow().to_pylist())
+        return marks_of(until_workers_come(frame.toArrow).to_pylist())
 
     def run(self, job: BatchJob) -> dict[int, list[CommitMessage]]:
         """What a job makes of all chunks, by the number of the table."""

@@ -36,6 +36,7 @@ from lakebed.cdc.table_rows import (
 from lakebed.commit.message import CommitMessage
 from lakebed.fileio.base import FileIO
 from lakebed.options import BUCKET, BUCKET_FUNCTION_TYPE
+from lakebed.spark.late_workers import until_workers_come
 from lakebed.spark.process import prepare_worker
 from lakebed.spark.tasks import answer_of, made_by
 from lakebed.table.bucket_modes import BucketMode, WritePart, bucket_mode, shared_rules
@@ -276,7 +277,7 @@ class BatchJob:
 
 def _made(answers: DataFrame) -> dict[int, list[CommitMessage]]:
     made: dict[int, list[CommitMessage]] = {}
-    for number, answer in answers.collect():
+    for number, answer in until_workers_come(answers.collect):
         made.setdefault(number, []).extend(made_by([answer]))
     return made
 

@@ -26,6 +26,7 @@ from lakebed.cdc.sources import ChangeSource, open_source
 from lakebed.errors import InvalidArgument, LakebedError
 from lakebed.options import check_options
 from lakebed.spark.causes import cause_of
+from lakebed.spark.late_workers import started
 from lakebed.spark.stream_query import batch_errors, query_id_of, trigger_of
 
 if TYPE_CHECKING:
@@ -271,8 +272,7 @@ def _start(
         writer = writer.queryName(query_name)
     if trigger is not None:
         writer = writer.trigger(**trigger)
-    query: StreamingQuery = writer.start()
-    return query
+    return started(writer)
 
 
 def _names(given: Sequence[str], what: str) -> tuple[str, ...]:

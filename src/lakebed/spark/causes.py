@@ -1,6 +1,7 @@
 """What made a job or a query fail, in our own words: errors of ours that Spark has wrapped, also those of its workers.
 
-A worker's error comes back as text, stack and all. Ours end with what to do next; that is found and taken out.
+A worker's error comes back as text, stack and all. Ours end with what to do next; that is found and taken out. Of
+Spark's own there is one kind that nothing of the user's has caused: a worker that did not answer in time.
 """
 
 from __future__ import annotations
@@ -13,9 +14,37 @@ from lakebed.errors import LakebedError
 
 _TOLD: Final = re.compile(r"lakebed\.errors\.(\w+): (.*?)\n  -> ([^\n]*)", re.DOTALL)
 
+_LATE: Final = re.compile(
+    "Python worker failed to connect back|waiting for the Python worker to connect back"
+    "|Python daemon failed to launch worker|STREAMING_PYTHON_RUNNER_INITIALIZATION_TIMEOUT_FAILURE"
+    "|CANNOT_OPEN_SOCKET.*timed out",
+    re.DOTALL,
+)
+"""What Spark tells of workers started one by one (ten seconds), of forks of its daemon (a minute), of `foreachBatch` on
+Spark Connect (five), of a result that was fetched too late (fifteen seconds)."""
+
+
+def is_worker_late(error: BaseException) -> bool:
+    """Whether Spark has given up because a Python worker did not answer in time. What we say ourselves is final."""
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, LakebedError):
+        if _LATE.search(str(seen)) is not None:
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+def worker_late() -> LakebedError:
+    """The error to raise when that was tried often enough."""
+    return LakebedError(
+        "Spark's Python workers did not start in time: the machine is too busy",
+        hint="nothing was committed that is not whole: run it again when less is going on, a stream with the same "
+        "checkpoint; on Spark Connect start the server with PYSPARK_PYTHON=$(python -m lakebed.spark.worker_python)",
+    )
+
 
 def cause_of(error: BaseException) -> BaseException:
-    """The error of ours behind one of Spark's, if there is one; else the error itself."""
+    """The error of ours behind one of Spark's, or for a worker that was late; else the error itself."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, LakebedError):
@@ -23,7 +52,7 @@ def cause_of(error: BaseException) -> BaseException:
         seen = seen.__cause__ or seen.__context__
     told = _TOLD.findall(str(error))
     if not told:
-        return error
+        return worker_late() if is_worker_late(error) else error
     name, message, hint = told[-1]
     kind = getattr(errors, name, None)
     if not isinstance(kind, type) or not issubclass(kind, LakebedError):
@@ -31,4 +60,4 @@ def cause_of(error: BaseException) -> BaseException:
     return kind(message.strip(), hint=hint.strip())
 
 
-__all__ = ["cause_of"]
+__all__ = ["cause_of", "is_worker_late", "worker_late"]

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from lakebed.errors import InvalidArgument, LakebedError
+from lakebed.spark.causes import is_worker_late, worker_late
 
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Print each error with the names of views and the whole plan, before anybody can catch it."""
@@ -38,6 +39,8 @@ def spark_errors(names: Mapping[str, str] | None = None) -> Iterator[None]:
 
 def translated_error(error: Any, names: Mapping[str, str]) -> LakebedError:
     """Spark's message without its view names, stack and plan."""
+    if is_worker_late(error):
+        return worker_late()
     text = str(error).split("\nJVM stacktrace")[0].split("\n\nDriver stacktrace")[0]
     text = _PLACE.sub("", text.split("\n== SQL")[0]).strip()
     kind = _CLASS.match(text)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
 from lakebed.errors import MissingDependency
+from lakebed.spark.launchers import launcher
 
 _LACKING_MODULE = "jdk.incubator.vector"
 """Spark asks for it on the command line, the trimmed runtime has it not, and Java refuses to start over that."""
@@ -37,36 +37,11 @@ def _wrapped(java: Path) -> Path:
     """A Java home whose `bin/java` leaves out the one argument that the runtime does not know."""
     if _has_module(java):
         return java.parent.parent
-    home = _cache_directory() / f"java-{_version(java)}-{abs(hash(str(java))):x}"
-    launcher = home / "bin" / "java"
     choice = f'case "$argument" in {"|".join(_LEFT_OUT)}) ;; *) set -- "$@" "$argument";; esac'
-    text = f'#!/bin/sh\nfor argument do shift; {choice}; done\nexec "{java}" "$@"\n'
-    if not launcher.exists() or launcher.read_text() != text:
-        launcher.parent.mkdir(parents=True, exist_ok=True)
-        scratch = launcher.with_name(f"java.{os.getpid()}")
-        scratch.write_text(text)
-        scratch.chmod(0o755)
-        scratch.replace(launcher)
-    return home
+    script = f'#!/bin/sh\nfor argument do shift; {choice}; done\nexec "{java}" "$@"\n'
+    return launcher("java", "java", script).parent.parent
 
 
 def _has_module(java: Path) -> bool:
     release = java.parent.parent / "release"
     return release.exists() and _LACKING_MODULE in release.read_text(errors="replace")
-
-
-def _version(java: Path) -> str:
-    release = java.parent.parent / "release"
-    for line in release.read_text(errors="replace").splitlines() if release.exists() else ():
-        if line.startswith("JAVA_VERSION="):
-            return line.split("=", 1)[1].strip('"')
-    return "runtime"
-
-
-def _cache_directory() -> Path:
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakebed"
-    try:
-        base.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix="lakebed-java-"))
-    return base if os.access(base, os.W_OK) else Path(tempfile.mkdtemp(prefix="lakebed-java-"))

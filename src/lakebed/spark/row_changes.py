@@ -21,6 +21,7 @@ from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import DATA_EVOLUTION_ENABLED
 from lakebed.schema.system_columns import FILE_PATH, ROW_ID, ROW_INDEX
 from lakebed.spark.distribute import distributed
+from lakebed.spark.late_workers import until_workers_come
 from lakebed.spark.leftovers import message_paths, remove_leftovers
 from lakebed.spark.tasks import answer_batch, answer_of, made_by, run_pieces
 from lakebed.spark.types import to_precision
@@ -66,13 +67,13 @@ class OldRows:
     @staticmethod
     def of(frame: DataFrame, kind: str) -> OldRows:
         """Those of a frame with the places of rows and what is to become of each."""
-        found = (
+        by_file = (
             frame.filter(sf.col(kind) != "+I")
             .select(FILE_PATH.name, ROW_INDEX.name, (sf.col(kind) == "-D").alias("goes"))
             .groupBy(FILE_PATH.name)
             .applyInArrow(_gathered, "path string, vector binary, rows long, gone long")
-            .toArrow()
         )
+        found = until_workers_come(by_file.toArrow)
         vectors = zip(found["path"].to_pylist(), found["vector"].to_pylist(), strict=True)
         positions = {path: decode_vector(vector, path) for path, vector in vectors}
         rows, gone = sum(found["rows"].to_pylist()), sum(found["gone"].to_pylist())
@@ -155,5 +156,5 @@ class ReplaceJob:
             return pa.Table.from_batches([answer_batch(answer_of(context, job, work))])
 
         numbered = frame.withColumn(_RANGE, range_of(sf.col(ROW_ID.name)))
-        answers = numbered.groupBy(_RANGE).applyInArrow(write, "answer string").collect()
-        return made_by(row[0] for row in answers)
+        answers = numbered.groupBy(_RANGE).applyInArrow(write, "answer string")
+        return made_by(row[0] for row in until_workers_come(answers.collect))

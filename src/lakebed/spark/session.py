@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakebed.errors import InvalidArgument, MissingDependency
 from lakebed.spark.java import java_home
+from lakebed.spark.worker_python import named_in_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,8 +25,10 @@ appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
+appender.stderr.layout.alwaysWriteExceptions = false
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %replace{%m %ex{short.message}}{[\\r\\n][\\s\\S]*}{}%n
 """
+"""One line for each error: whoever called has the rest of it in an exception."""
 
 
 class Session:
@@ -65,13 +68,11 @@ def start_local(*, plans_only: bool = False) -> SparkSession:
     home = java_home()
     if home is not None:
         os.environ["JAVA_HOME"] = home
-    # Workers would take whatever `python3` is on the path.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = builder_of().master(f"local[{os.cpu_count() or 1}]").appName("lakebed")
     for key, value in _settings(plans_only).items():
         builder = builder.config(key, value)
-    session: SparkSession = builder.getOrCreate()
+    with named_in_environment():  # workers would take whatever `python3` is on the path
+        session: SparkSession = builder.getOrCreate()
     return session
 
 
@@ -93,6 +94,8 @@ def _settings(plans_only: bool) -> dict[str, str]:
         # Lists of files that we know to be there need no job to be listed.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
         "spark.python.worker.reuse": "true",
+        # A process that has little of the machine needs longer than fifteen seconds to fetch a result.
+        "spark.python.authenticate.socketTimeout": "300s",
         # Errors are raised; a second telling on the terminal, as JSON, helps nobody.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
     }

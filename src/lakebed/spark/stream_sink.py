@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lakebed.errors import InvalidArgument, InvalidOption, did_you_mean
 from lakebed.options import SINK_ROLLING_POLICY_ROLLOVER_INTERVAL, WRITE_MERGE_SCHEMA, WRITE_MODE, Options
 from lakebed.spark.event_time import EventTime
+from lakebed.spark.late_workers import started
 from lakebed.spark.stream_query import batch_errors, query_id_of, trigger_of
 from lakebed.spark.stream_write import BatchWriter
 from lakebed.spark.types import empty_rows
@@ -57,8 +58,7 @@ def start_sink(
         writer = writer.trigger(**chosen)
     overwrite: dict[str, Any] | None = {} if output_mode == "complete" else None
     batches = BatchWriter(table, incoming, kind, overwrite, EventTime.of(schema))
-    query: StreamingQuery = writer.foreachBatch(_batch_function(batches, checkpoint)).start()
-    return query
+    return started(writer.foreachBatch(_batch_function(batches, checkpoint)))
 
 
 def row_kind_column(table: Table, names: list[str]) -> str | None:

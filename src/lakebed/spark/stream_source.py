@@ -36,6 +36,7 @@ from lakebed.spark.stream_columns import StreamColumns, check_fits, fits, shows_
 from lakebed.spark.stream_evolution import EvolvingScan
 from lakebed.spark.stream_offset import StreamOffset
 from lakebed.spark.types import spark_schema
+from lakebed.spark.worker_python import early_workers
 from lakebed.table.arguments import names_argument
 from lakebed.table.change_views import ROWKIND_FIELD
 from lakebed.table.context import TableContext
@@ -249,7 +250,8 @@ def stream_frame(
 def _load(spark: SparkSession, context: TableContext, schema: StructType) -> DataFrame:
     """A streaming DataFrame of just this table, as it is open here: with its storage, options and schema version."""
     source = _source_of(context)
-    spark.dataSource.register(source)
+    with early_workers(spark):
+        spark.dataSource.register(source)
     return spark.readStream.format(source.name()).schema(schema).load()
 
 

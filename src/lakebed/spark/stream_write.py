@@ -28,6 +28,7 @@ from lakebed.spark.compact import spark_plans
 from lakebed.spark.distribute import distributed
 from lakebed.spark.event_time import EventTime, SeenRows
 from lakebed.spark.follow_ups import FollowUps
+from lakebed.spark.late_workers import until_workers_come
 from lakebed.spark.leftovers import message_paths, remove_leftovers
 from lakebed.spark.process import prepare_worker
 from lakebed.spark.tasks import made_by, run_pieces
@@ -183,7 +184,7 @@ class BatchWriter:
 
     def _told(self, batch: _Batch, placed: _Placed, job: str, kept: KeptPlace | None = None) -> Answers:
         task = BatchTask(batch.task(job, placed, kept), self._event_time, placed.gathered_bytes, placed.is_first_look)
-        return Answers.of(placed.frame.mapInArrow(task.run, _ANSWER_TYPES).toArrow())
+        return Answers.of(until_workers_come(placed.frame.mapInArrow(task.run, _ANSWER_TYPES).toArrow))
 
     def _follow_up(
         self, spark: SparkSession, commit: WriteCommit, messages: list[CommitMessage], tidy_up: Callable[[], None]

@@ -18,6 +18,7 @@ from lakebed.commit.written_files import WrittenFiles
 from lakebed.errors import LakebedError
 from lakebed.fileio.base import FileIO
 from lakebed.fileio.memory import MemoryFileIO
+from lakebed.spark.late_workers import until_workers_come
 from lakebed.spark.leftovers import JobIds, remove_leftovers
 from lakebed.spark.process import prepare_worker
 from lakebed.table.context import TableContext
@@ -91,7 +92,7 @@ def made_from(
                 yield answer_batch(answer_of(context, job, lambda named, fileio: work(named, piece, fileio)))  # noqa: B023
 
     frame = spark.range(0, len(given), 1, min(len(given), MOST_TASKS)).mapInArrow(run, "answer string")
-    return job_result(context, job, lambda: made_by(row[0] for row in frame.collect()))
+    return job_result(context, job, lambda: made_by(row[0] for row in until_workers_come(frame.collect)))
 
 
 def job_result(context: TableContext, job: str, make: Callable[[], list[CommitMessage]]) -> list[CommitMessage]:

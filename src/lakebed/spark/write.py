@@ -23,6 +23,7 @@ from lakebed.options import WRITE_MERGE_SCHEMA
 from lakebed.spark.compact import spark_plans
 from lakebed.spark.distribute import distributed
 from lakebed.spark.known_keys import learn
+from lakebed.spark.late_workers import until_workers_come
 from lakebed.spark.leftovers import message_paths, remove_leftovers
 from lakebed.spark.tasks import answer_batch, answer_of, made_by, run_pieces
 from lakebed.spark.types import empty_rows, to_precision
@@ -175,7 +176,8 @@ def run_tasks(task: WriteTask, frame: DataFrame) -> list[CommitMessage]:
     def make_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield answer_batch(task.run(batches))
 
-    return made_by(row[0] for row in frame.mapInArrow(make_files, "answer string").collect())
+    answers = frame.mapInArrow(make_files, "answer string")
+    return made_by(row[0] for row in until_workers_come(answers.collect))
 
 
 def commit_job(

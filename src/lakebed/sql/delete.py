@@ -14,6 +14,7 @@ from sqlglot import exp
 from lakebed.metadata.entries import live_files
 from lakebed.options import DELETE_FORCE_PRODUCE_CHANGELOG
 from lakebed.spark.failures import spark_errors
+from lakebed.spark.late_workers import until_workers_come
 from lakebed.sql.changed_rows import KIND, ChangedRows
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Delete, Sql
@@ -89,7 +90,7 @@ def _drop_partitions(target: TargetRows, where: Sql) -> None:
     text = _select(target, view, [field.name for field in fields], target.planner.text(where))
     frame = target.planner.views.sql(text)
     with spark_errors():
-        found = frame.toArrow().to_pylist()
+        found = until_workers_come(frame.toArrow).to_pylist()
     if found:
         table.drop_partitions(found)
     else:

@@ -18,6 +18,7 @@ from sqlglot.tokens import TokenType
 
 from lakebed.errors import InvalidArgument, InvalidData, Unsupported
 from lakebed.spark.failures import spark_errors
+from lakebed.spark.late_workers import until_workers_come
 from lakebed.sql.cells import column_of
 from lakebed.sql.conversion import convert
 from lakebed.sql.cursor import Cursor
@@ -86,7 +87,7 @@ def collected(table: Table, frame: DataFrame) -> pa.Table:
     from lakebed.spark.types import to_precision  # pyspark is heavy: only when it is used
 
     with spark_errors():
-        rows = frame.toArrow()
+        rows = until_workers_come(frame.toArrow)
     return to_precision(rows, table.schema.fields)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from lakebed.cdc.envelope import SourceTable
 from lakebed.cdc.routing import TablePatterns
 from lakebed.errors import InvalidArgument
+from lakebed.spark.worker_python import early_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,7 +80,8 @@ class ChangeSource(ABC):
         kind = self.data_source()
         if kind is None:
             raise NotImplementedError(f"{type(self).__name__} has neither data_source() nor stream()")
-        spark.dataSource.register(kind)
+        with early_workers(spark):
+            spark.dataSource.register(kind)
         return spark.readStream.format(kind.name()).options(**dict(self.reader_options())).load()
 
     def envelopes(self, batch: DataFrame) -> DataFrame:

@@ -1,0 +1,81 @@
+"""The Python that Spark's workers run on: one that answers before Spark gives up on it, however busy the machine is.
+
+Most workers are forks of a daemon, for which Spark waits a minute. Those that read Python data sources as streams, and
+on Spark Connect those that run `foreachBatch`, are started one by one, and have ten seconds to import everything and
+connect. There is no setting for it, so `workers/early_connect` turns the order round. Sessions that we start use it for
+all workers; a session that the user passes in, for the streams that we register, as long as workers run here. A server
+of Spark Connect is told of it when it starts: PYSPARK_PYTHON=$(python -m lakebed.spark.worker_python)
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lakebed.spark.launchers import launcher
+
+_EARLY_CONNECT = Path(__file__).parent / "workers" / "early_connect.py"
+_KIND = "python"
+
+
+def worker_python(python: str | None = None) -> str:
+    """A program that does what a Python does, this one if none is named; only that Spark's workers connect early."""
+    given = python or os.environ.get("PYSPARK_PYTHON") or sys.executable
+    if os.name != "posix" or _is_ours(given):
+        return given
+    run, early = shlex.quote(given), shlex.quote(str(_EARLY_CONNECT))
+    choice = f'case "$1 $2" in "-m pyspark."*) exec {run} {early} "$@";; *) exec {run} "$@";; esac'
+    return str(launcher(_KIND, "python", f"#!/bin/sh\n{choice}\n"))
+
+
+@contextmanager
+def early_workers(spark: Any) -> Iterator[None]:
+    """What is registered with a session in the meantime has workers that connect early, where that can be arranged.
+
+    A client of Spark Connect has no say in it, and a program on this machine is of no use to workers on others.
+    """
+    context = None if type(spark).__module__.startswith("pyspark.sql.connect") else spark.sparkContext
+    if context is None or not str(context.master).startswith("local"):
+        yield
+        return
+    before = context.pythonExec
+    context.pythonExec = worker_python(before)
+    try:
+        yield
+    finally:
+        context.pythonExec = before
+
+
+@contextmanager
+def named_in_environment() -> Iterator[None]:
+    """A JVM that starts in the meantime takes the program for all its workers."""
+    names = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+    before = {name: os.environ.get(name) for name in names}
+    program = worker_python()
+    os.environ.update(dict.fromkeys(names, program))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _is_ours(python: str) -> bool:
+    path = Path(python)
+    return (
+        path.parent.parent.name.startswith(f"{_KIND}-") and path.is_file() and str(_EARLY_CONNECT) in path.read_text()
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(worker_python() + "\n")
+
+__all__ = ["early_workers", "named_in_environment", "worker_python"]
