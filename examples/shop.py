@@ -146,8 +146,8 @@ def differences(lake: lakebed.Lake, server: PostgresServer, tables: dict[str, st
     return found
 
 
-def until(what: str, is_so: Callable[[], bool], streams: Streams, seconds: float = 90) -> None:
-    """Waits, and gives up with a word on what for."""
+def until(what: str, is_so: Callable[[], bool], streams: Streams, seconds: float = 600) -> None:
+    """Waits, and gives up with a word on what for: late, as other programs may keep the machine busy."""
     end = time.monotonic() + seconds
     while not is_so():
         streams.check()

@@ -19,10 +19,11 @@ def open_session() -> Any:
     from pyspark.sql import SparkSession
 
     from lakebed.spark.java import java_home
+    from lakebed.spark.worker_python import worker_python
 
     os.environ["JAVA_HOME"] = java_home() or os.environ.get("JAVA_HOME", "")
     # The server's workers would take whatever `python3` is on the path, and look in relative directories of theirs.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYSPARK_PYTHON"] = worker_python()
     os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(part).resolve()) for part in sys.path if part)
     os.environ.setdefault("SPARK_TESTING", "1")  # the server takes any free port, not the same one each time
     return SparkSession.builder.remote("local[2]").getOrCreate()

@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.faults.commit_worker import COLUMNS, Task, value_rows
 from tests.faults.fault_tables import open_lake, take_inventory
 from tests.faults.worker_pool import start_worker
+from tests.patience import PATIENCE_S
 
 from lakebed.fileio.local import LocalFileIO
 
@@ -21,7 +22,7 @@ def kill_some(directory: Path, number: int, moments: random.Random) -> list[Task
     """Lets workers commit, and kills them one after the other."""
     tasks = [Task(directory, 1 + number * WORKERS + worker, commits=None) for worker in range(WORKERS)]
     processes = [start_worker(task) for task in tasks]
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while not all(task.acknowledged() for task in tasks):
         assert time.monotonic() < deadline
         time.sleep(0.002)

@@ -109,7 +109,7 @@ def _held_back(frame: Any, gate: Path) -> Any:
         # Whole in itself: Spark's workers can not import this file.
         for batch in batches:
             Path(begun).touch()
-            deadline = time.monotonic() + 120
+            deadline = time.monotonic() + 600
             while not Path(path).exists() and time.monotonic() < deadline:
                 time.sleep(0.02)
             yield batch

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE_S
 from tests.spark.stream_worker import KEYS, PHASES, QUERIES, ROWS, SETS, checkpoint_of, create
 from tests.spark.streams import forget_last_batch
 
@@ -26,7 +27,7 @@ from lakebed.commit.replay import last_identifiers
 
 ROOT = Path(__file__).parents[2]
 PER_DEATH = len(QUERIES) * len(SETS)
-_DEADLINE_S = 300.0
+_DEADLINE_S = PATIENCE_S
 """An application that has not died by then never will."""
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.patience import PATIENCE_S
 from tests.spark.streams import batch, drain, drain_format, files_below, forget_last_batch, live_files, stream
 
 import lakebed
@@ -337,7 +338,7 @@ def test_stopping_in_the_middle_of_a_batch_is_no_failure(spark: Any, sums: lakeb
     def slowly(batches: Any) -> Any:
         for rows in batches:
             began.touch()
-            time.sleep(20)
+            time.sleep(300)
             yield rows
 
     batch(tmp_path / "in", 0, ones(5))
@@ -346,15 +347,15 @@ def test_stopping_in_the_middle_of_a_batch_is_no_failure(spark: Any, sums: lakeb
     _wait_for(began.exists)
     query.stop()
     assert query.exception() is None
-    assert query.awaitTermination(10)
+    assert query.awaitTermination(PATIENCE_S)
     assert sums.snapshots() == []
     assert files_below(sums) == set()
-    sums.write_stream(frame, checkpoint=tmp_path / "checkpoint", trigger="availableNow").awaitTermination(60)
+    sums.write_stream(frame, checkpoint=tmp_path / "checkpoint", trigger="availableNow").awaitTermination(PATIENCE_S)
     assert identifiers(sums) == [1]
     sums.compact(full=True)
 
 
-def _wait_for(holds: Callable[[], bool], seconds: float = 60) -> None:
+def _wait_for(holds: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "it did not happen in time"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.patience import PATIENCE_S
 from tests.spark.soak_worker import KEYS, OPTIONS, ROLES, ROWS, added, create
 
 import lakebed
@@ -21,7 +22,7 @@ from lakebed.commit.replay import last_identifiers
 
 ROOT = Path(__file__).parents[2]
 STOP_TRIGGER = int(OPTIONS["num-sorted-run.stop-trigger"])
-_START_S = 180.0
+_START_S = PATIENCE_S
 """Spark may take so long to start on a busy machine."""
 
 

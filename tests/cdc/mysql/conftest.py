@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.patience import PATIENCE_S
 
 from lakebed.cdc.envelope import Chunk, chunks_from_arrow
 from lakebed.cdc.sources.mysql.catalog import read_tables
@@ -134,7 +135,7 @@ class Database:
             with contextlib.suppress(Exception):
                 self.run(f"KILL {thread}")
         newest = self.run("FLUSH BINARY LOGS", "SHOW BINARY LOGS")[-1][0]
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_S
         while self.run(f"PURGE BINARY LOGS TO '{newest}'", "SHOW BINARY LOGS")[0][0] != newest:
             assert time.monotonic() < deadline
             time.sleep(0.1)

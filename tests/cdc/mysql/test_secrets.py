@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.cdc.application import ROOT
 from tests.cdc.mysql.conftest import Database
+from tests.patience import PATIENCE_S
 
 _SECRET = "Xyl0ph0ne/&%40:ß"
 _WRONG = "Wr0ngPhr4se"
@@ -76,7 +77,7 @@ def test_no_password_is_shown_or_kept(sources: dict[str, dict[str, Any]], tmp_pa
         input=json.dumps({"syncs": sources, "wrong": wrong}),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_S,
         check=False,
     )
     (tmp_path / "output").write_text(done.stdout + done.stderr)

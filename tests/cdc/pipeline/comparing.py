@@ -10,12 +10,12 @@ from typing import Any
 
 from tests.cdc.pipeline.local_sync import LocalSync
 from tests.cdc.pipeline.workload import ODD_TABLE, Table, Workload
+from tests.patience import PATIENCE_S
 
 import lakebed
 import lakebed.cdc
 from lakebed.errors import LakebedError
 
-PATIENCE_S = 300
 SYNC: dict[str, Any] = {
     "mapping": {ODD_TABLE: "odd"},
     "rename": "follow",

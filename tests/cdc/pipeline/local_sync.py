@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.patience import PATIENCE_S
 from tests.unit.cdc.batches import LocalBatch
 
 import lakebed
@@ -88,7 +89,7 @@ class LocalSync:
         found = [chunk for task in tasks for rows in self._reader.read(task) for chunk in chunks_from_arrow(rows)]
         return sorted(found, key=lambda chunk: chunk.ordinal)
 
-    def catch_up(self, is_equal: Callable[[], list[str]], patience_s: float = 20.0) -> list[str]:
+    def catch_up(self, is_equal: Callable[[], list[str]], patience_s: float = PATIENCE_S / 5) -> list[str]:
         """Batches until the lake equals the database; what differs if it never does."""
         deadline = time.monotonic() + patience_s
         wrong = ["nothing was read"]

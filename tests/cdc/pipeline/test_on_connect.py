@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.spark
 
@@ -22,7 +23,7 @@ def test_a_sync_on_spark_connect() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=2 * PATIENCE_S,
     )
     assert done.returncode == 0, done.stdout[-4000:]
     assert done.stdout.startswith(".. ")

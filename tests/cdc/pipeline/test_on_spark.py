@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.patience import PATIENCE_S
 from tests.sessions import IS_CONNECT
 
 import lakebed
@@ -66,12 +67,12 @@ def test_files_become_tables_and_a_restart_goes_on(files: Files) -> None:
     files.put(message("insert", {"id": "1", "v": "a"}), message("insert", {"id": "2", "v": "b"}))
     files.put(message("update", {"id": "1", "v": "c", "w": "x"}, {"v": "a"}), message("delete", {"id": "2", "v": "b"}))
     run = files.sync()
-    assert run.wait(120)
+    assert run.wait(PATIENCE_S)
     assert files.rows() == [{"id": "1", "v": "c", "w": "x"}]
     assert (run.progress.rows, run.progress.tables[0].table) == (5, "lk.t")
     assert files.lake.spark.conf.get(setting) == before
     files.put(message("insert", {"id": "9"}, table="new"))
-    assert files.sync(here_bytes=-1).wait(120)
+    assert files.sync(here_bytes=-1).wait(PATIENCE_S)
     assert files.rows("new") == [{"id": "9"}]
     assert len([s for s in files.lake.table("lk.t").snapshots() if s.commit_kind == "APPEND"]) == 1
 
@@ -90,10 +91,10 @@ def test_a_sync_that_dies_at_any_step_is_made_up_for(files: Files, here_bytes: i
 
         # From another process, only the words of an error that is none of ours come back.
         with pytest.raises(Exception if IS_CONNECT else RuntimeError, match=f"died at {step}"):
-            files.sync(on_step=fail, here_bytes=here_bytes).wait(120)
+            files.sync(on_step=fail, here_bytes=here_bytes).wait(PATIENCE_S)
         if number % 2:
-            assert files.sync(here_bytes=here_bytes).wait(120)
-    assert files.sync(here_bytes=here_bytes).wait(120)
+            assert files.sync(here_bytes=here_bytes).wait(PATIENCE_S)
+    assert files.sync(here_bytes=here_bytes).wait(PATIENCE_S)
     assert files.rows() == files.rows("u") == expected
     appends = [s for s in files.lake.table("lk.t").snapshots() if s.commit_kind == "APPEND"]
     assert [snapshot.commit_identifier for snapshot in appends] == sorted({s.commit_identifier for s in appends})
@@ -103,7 +104,7 @@ def test_a_message_that_is_none_stops_the_sync_with_our_error(files: Files) -> N
     """What a worker finds wrong comes back as the error it is, without a stack."""
     files.put('{"broken":')
     with pytest.raises(InvalidData) as caught:
-        files.sync().wait(120)
+        files.sync().wait(PATIENCE_S)
     assert "can not be read" in caught.value.message
     assert "Traceback" not in str(caught.value)
 
@@ -146,7 +147,7 @@ class Kafka:
     def __init__(self) -> None:
         confluent = pytest.importorskip("confluent_kafka")
         self._producer = confluent.Producer({"test.mock.num.brokers": 1, "log_level": 0})
-        (broker,) = self._producer.list_topics(timeout=10).brokers.values()
+        (broker,) = self._producer.list_topics(timeout=PATIENCE_S).brokers.values()
         self.address = f"{broker.host}:{broker.port}"
 
     def send(self, topic: str, *messages: str | None) -> None:
@@ -184,7 +185,7 @@ def test_topics_become_tables(spark: Any, tmp_path: Path) -> None:
             metadata_columns=["topic", "partition", "offset", "timestamp", "timestamp_type", "key"],
             metadata_column_prefix="k_",
         )
-        assert run.wait(180)
+        assert run.wait(PATIENCE_S)
         return run.progress
 
     kafka.send("shop", *(message("insert", {"id": str(i), "v": "a"}) for i in range(50)), None)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.patience import PATIENCE_S
+
 from lakebed.cdc.envelope import SourceName, chunks_from_arrow
 from lakebed.cdc.sources.postgres.catalog import Catalog
 from lakebed.cdc.sources.postgres.chunk_rows import copied_chunk
@@ -69,7 +71,7 @@ class Follower:
             row = connection.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
         assert row is not None
         self.planner._looked_at = -float("inf")
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE_S
         while (
             self.offset is None or self.offset.chunks < len(self.state.parts()) or self.offset.lsn < parse_lsn(row[0])
         ):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.cdc.postgres.following import database_rows
+from tests.patience import PATIENCE_S
 
 from lakebed.cdc.envelope import chunks_from_arrow
 from lakebed.cdc.sources.postgres import PostgresSource
@@ -50,7 +51,7 @@ def test_available_now_follows_the_database(spark: Any, database: Any, tmp_path:
         for _ in range(2):
             workload.run(20)
             query = _start(spark, source, rows, tmp_path, threading.Event(), availableNow=True)
-            query.awaitTermination(120)
+            query.awaitTermination(PATIENCE_S)
             assert query.exception() is None
             assert rows.faults == []
             assert rows.tables == database_rows(source.settings)
@@ -90,7 +91,7 @@ def _confirmed(database: Any) -> int:
 
 
 def _until(is_so: Any, query: Any) -> None:
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + PATIENCE_S
     while not is_so():
         assert query.exception() is None, query.exception()
         assert time.monotonic() < deadline, query.lastProgress

@@ -12,7 +12,7 @@ import tempfile
 import time
 from typing import Any
 
-ANSWER_TIMEOUT_S = 180
+ANSWER_TIMEOUT_S = 600
 STDERR_TAIL_BYTES = 4000
 
 

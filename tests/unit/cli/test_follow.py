@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.patience import PATIENCE_S
 
 import lakebed
 
@@ -54,14 +55,14 @@ def test_follows_until_a_signal(tmp_path: Path, number: signal.Signals) -> None:
                 _wait_for(lambda: len(first.scan().files) <= 3)
         finally:
             job.send_signal(number)
-        out, err = job.communicate(timeout=30)
+        out, err = job.communicate(timeout=PATIENCE_S)
     assert (job.returncode, err) == (0, ""), out
     assert first.to_arrow().num_rows == 2
 
 
 def _wait_for(condition: object) -> None:
     assert callable(condition)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)

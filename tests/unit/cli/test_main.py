@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.patience import PATIENCE_S
 
 import lakebed
 from lakebed.cli import main as program
@@ -194,13 +195,13 @@ def test_ctrl_c_ends_tail(tmp_path: Path) -> None:
     assert process.stdout is not None
     lines: list[str] = []
     began = time.monotonic()
-    while not lines and time.monotonic() - began < 60:
+    while not lines and time.monotonic() - began < PATIENCE_S:
         # Written again and again until the program, which starts in its own time, has seen one.
         lakebed.connect(tmp_path).table("t").write(pa.table({"a": pa.array([1], pa.int32())}))
         time.sleep(0.3)
         ready, _, _ = select.select([process.stdout], [], [], 0)
         lines = [process.stdout.readline().rstrip(), process.stdout.readline().rstrip()] if ready else []
     process.send_signal(2)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=PATIENCE_S)
     assert lines[:2] == ["rowkind  a", "+I       1"]
     assert (process.returncode, errors) == (0, "")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE_S
 
 from lakebed.errors import FileMissing, InvalidArgument, OutcomeUnknown, StorageError, Unsupported
 from lakebed.fileio import LocalFileIO, posix
@@ -107,9 +108,9 @@ def test_create_exclusive_has_one_winner_among_processes(tmp_path: Path) -> None
     racers = [context.Process(target=_race, args=(str(tmp_path), n, rounds, start, won)) for n in range(8)]
     for racer in racers:
         racer.start()
-    winners = sorted(won.get(timeout=60) for _ in range(rounds))
+    winners = sorted(won.get(timeout=PATIENCE_S) for _ in range(rounds))
     for racer in racers:
-        racer.join(60)
+        racer.join(PATIENCE_S)
         assert racer.exitcode == 0
     assert won.empty()
     assert [number for number, _ in winners] == list(range(rounds))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.patience import PATIENCE_S
 
 pytest.importorskip("pyspark")
 
@@ -167,7 +168,7 @@ class TestFollowUps:
         follow_ups, gate, done = FollowUps(), threading.Event(), []
 
         def first() -> None:
-            gate.wait(10)
+            gate.wait(PATIENCE_S)
             done.append(1)
 
         follow_ups.run(first, lambda: done.append(2))
@@ -188,13 +189,13 @@ class TestFollowUps:
         follow_ups = FollowUps({"own": table.location, "other": table.location + "2", None: None}[of])
         for action in (table.compact, table.remove_orphan_files):
             gate, done = threading.Event(), []
-            follow_ups.run(lambda gate=gate: gate.wait(10) or None)  # type: ignore[misc]
+            follow_ups.run(lambda gate=gate: gate.wait(PATIENCE_S) or None)  # type: ignore[misc]
             asked = threading.Thread(target=lambda action=action, done=done: (action(), done.append(1)))
             asked.start()
-            asked.join(0.5)
+            asked.join(0.5 if is_waited_for else PATIENCE_S)
             assert bool(done) is not is_waited_for
             gate.set()
-            asked.join(10)
+            asked.join(PATIENCE_S)
             assert done == [1]
             follow_ups.wait()
 

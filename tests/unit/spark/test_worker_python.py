@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.patience import PATIENCE_S
 
 from lakebed.spark import worker_python as worker_python_module
 from lakebed.spark.worker_python import early_workers, named_in_environment, worker_python
@@ -77,7 +78,7 @@ def test_a_worker_connects_before_it_imports(slow_pyspark: Path, tmp_path: Path,
         place: Any = str(tmp_path / "s") if is_unix else ("127.0.0.1", 0)
         server.bind(place)
         server.listen(1)
-        server.settimeout(60)
+        server.settimeout(PATIENCE_S)
         environment = (
             {"PYTHON_WORKER_FACTORY_SOCK_PATH": place}
             if is_unix
@@ -92,7 +93,7 @@ def test_a_worker_connects_before_it_imports(slow_pyspark: Path, tmp_path: Path,
             connected = time.monotonic()
             said = _read(connection)
             waited_s = time.monotonic() - connected
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE_S) == 0
     assert said == f"__main__|a_worker.py|1|{slow_pyspark}"
     assert waited_s > SLOW_IMPORT_S * 0.9
 
@@ -104,7 +105,7 @@ def test_a_worker_that_spark_gave_up_says_so_in_a_line(slow_pyspark: Path, capfd
         unused.bind(("127.0.0.1", 0))
         port = str(unused.getsockname()[1])
     secret = {"PYTHON_WORKER_FACTORY_PORT": port, "PYTHON_WORKER_FACTORY_SECRET": SECRET}
-    assert _start("pyspark.a_worker", slow_pyspark, **secret).wait(60) == 1
+    assert _start("pyspark.a_worker", slow_pyspark, **secret).wait(PATIENCE_S) == 1
     assert capfd.readouterr().err.splitlines() == [
         "pyspark.a_worker could not connect to Spark: [Errno 111] Connection refused"
     ]
@@ -128,7 +129,7 @@ def test_pyspark_in_an_archive_is_known_and_left_aside(slow_pyspark: Path, tmp_p
         with socket.socket() as server:
             server.bind(("127.0.0.1", 0))
             server.listen(1)
-            server.settimeout(60)
+            server.settimeout(PATIENCE_S)
             environment = {
                 **os.environ,
                 "PYTHONPATH": path,
