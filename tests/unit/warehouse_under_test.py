@@ -13,6 +13,8 @@ import lakebed
 from lakebed.errors import LakebedError
 from lakebed.fileio import open_fileio
 from lakebed.fileio.base import FileIO
+from lakebed.schema.changes import apply_changes
+from lakebed.schema.store import SchemaStore
 
 
 class Warehouse:
@@ -75,3 +77,12 @@ def _contents(fileio: FileIO, directory: str) -> Iterator[tuple[str, str]]:
 def ints(*values: int | None) -> pa.Array:
     """An INT column."""
     return pa.array(values, pa.int32())
+
+
+def changed_elsewhere(table: lakebed.Table, *changes: lakebed.SchemaChange) -> None:
+    """Publishes a schema version as another engine does: nothing is asked, nothing is done before."""
+    context = table._context
+    store = SchemaStore(context.fileio, context.paths.schema_directory)
+    latest = store.latest()
+    assert latest is not None
+    assert store.publish(apply_changes(latest, changes, has_snapshots=False, time_millis=1))

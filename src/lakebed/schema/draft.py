@@ -13,7 +13,7 @@ from lakebed.errors import AlreadyExists, InvalidOption, InvalidSchema
 from lakebed.schema import column_options as co
 from lakebed.schema.casts import is_castable
 from lakebed.schema.field_paths import Path, edited_members, edited_type, position_of, shown, to_path
-from lakebed.schema.option_rules import check_option_change
+from lakebed.schema.later import check_may_change
 from lakebed.schema.table_schema import CURRENT_VERSION, TableSchema
 from lakebed.schema.validation import (
     check_column_name,
@@ -76,7 +76,10 @@ class SchemaDraft:
         check_structure(fields, partition, primary, options)
         next_id = self._base.id + 1
         parts = (next_id, fields, self._highest_id, partition, primary, options, self._comment)
-        return TableSchema(*parts, time_millis, CURRENT_VERSION)
+        changed = TableSchema(*parts, time_millis, CURRENT_VERSION)
+        if self._has_snapshots:
+            check_may_change(self._base, changed)
+        return changed
 
     # --- columns ---
 
@@ -144,11 +147,6 @@ class SchemaDraft:
         path = to_path(name, self._fields)
         if len(path) == 1:
             self._refuse_key(path, "given another type")
-            if self._has_snapshots and path[0] in co.split_names(self._options.get(co.BUCKET_KEY, "")):
-                raise InvalidSchema(
-                    f"bucket key column `{path[0]}` can not be given another type once the table has snapshots",
-                    hint="its hash would change and rows would be looked for in the wrong bucket; use a new table",
-                )
         explicit = not co.is_true(self._options, co.EXPLICIT_CASTS_DISABLED)
 
         def change(old: DataType) -> DataType:
@@ -297,12 +295,11 @@ class SchemaDraft:
         old = self._current_option(key)
         if key in (co.PRIMARY_KEY, co.PARTITION):
             new = ",".join(co.split_names(new or "")) or None
-            if old is not None and new != old:
+            if new != old and (old is not None or self._has_snapshots):
+                has = f"({old})" if old is not None else "rows without"
                 raise InvalidOption(
-                    f"option `{key}` can not change: the table has ({old})", hint="copy the rows to a new table instead"
+                    f"option `{key}` can not change: the table has {has}", hint="copy the rows to a new table instead"
                 )
-        if self._has_snapshots:
-            check_option_change(self._options, key, old, new)
 
 
 def _move(members: list[DataField], path: Path, position: Position) -> None:

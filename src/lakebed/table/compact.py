@@ -59,7 +59,7 @@ from lakebed.table.compaction_files import CompactionFiles
 from lakebed.table.context import TableContext, num_levels
 from lakebed.table.producers import looks_up
 from lakebed.table.read import parallelism
-from lakebed.table.write_rules import committer_for
+from lakebed.table.write_rules import check_same_meaning, committer_for
 
 _log = logging.getLogger(__name__)
 
@@ -267,6 +267,7 @@ class Compactor:
 
         def prepare(latest: Snapshot | None) -> Changes:
             nonlocal final
+            check_same_meaning(self.context, self.context.schemas)
             live = live_files(self.context.stores, latest, keep_entries=in_buckets(touched))
             current = current_entries(self.context.stores, latest)
             if self.gives_way and not self._shows_together:

@@ -22,6 +22,7 @@ from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.deletion_vector import DeletionVectorStore
 from lakebed.metadata.manifest_cache import ManifestCache
 from lakebed.metadata.paths import TablePaths, partition_path
+from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.stores import MetadataStores
 from lakebed.options import (
     CHANGELOG_FILE_PREFIX,
@@ -41,6 +42,9 @@ from lakebed.options import (
     SEQUENCE_SNAPSHOT_ORDERING,
     Options,
 )
+from lakebed.options.later import Later
+from lakebed.schema.column_options import column_mentions
+from lakebed.schema.later import judged, under_names_of
 from lakebed.schema.store import SchemaStore
 from lakebed.schema.system_columns import BUCKET, PLACE_FIELDS, TRACKING_FIELDS, partition_field
 from lakebed.schema.table_schema import TableSchema
@@ -106,6 +110,8 @@ class TableContext:
     memory: TableMemory = field(default_factory=TableMemory, compare=False)
     jobs: SparkJobs | None = field(default=None, compare=False, repr=False)
     """How to run work on Spark; None where there is no lake to ask."""
+    keeps_schema: bool = False
+    """Whether it stays under its schema when a later one is there: what was written under it is folded under it."""
 
     def __getstate__(self) -> dict[str, object]:
         """What another process needs: not what was computed from it, nor what only this process has."""
@@ -296,12 +302,30 @@ class TableContext:
 
     def under_latest_schema(self) -> TableContext:
         """The same table under its latest schema, with what this handle has set on top."""
-        latest = self.schemas.latest()
+        latest = None if self.keeps_schema else self.schemas.latest()
         if latest is None or latest.id == self.schema.id:
             return self
         stored = self.schema.options
         own = {key: value for key, value in self.options.raw.items() if stored.get(key) != value}
         return self.with_schema(latest, Options({**latest.options, **own}))
+
+    def as_meant_in(self, snapshot: Snapshot | None) -> TableContext:
+        """The same table, with rows merged as they were when the snapshot was made.
+
+        Other engines, and a rollback, may leave rows that were written under options with another meaning, and that
+        nobody has folded since. Columns are those of this schema.
+        """
+        if snapshot is None or snapshot.schema_id == self.schema.id:
+            return self
+        then = self.schemas.get(snapshot.schema_id)
+        keys = [verdict.key for verdict in judged(then, self.schema) if verdict.later is Later.COMPACTION]
+        if not any(keys):
+            return self
+        options = under_names_of(then, self.schema)
+        meant = {key: value for key, value in self.options.raw.items() if key not in keys}
+        meant |= {key: options[key] for key in keys if key in options}
+        named = {name for mention in column_mentions(meant) for name in mention.columns}
+        return self.with_schema(self.schema, Options(meant)) if named <= set(self.schema.field_names) else self
 
     def with_schema(self, schema: TableSchema, options: Options) -> TableContext:
         """The same table under another schema version."""

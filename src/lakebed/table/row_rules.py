@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from lakebed.errors import InvalidOption
 from lakebed.merge.first_row import FirstRow
-from lakebed.metadata.entries import live_files
 from lakebed.options import (
     BUCKET,
     CHANGELOG_PRODUCER,
@@ -19,7 +16,6 @@ from lakebed.options import (
     Options,
 )
 from lakebed.schema.table_schema import TableSchema
-from lakebed.table.context import TableContext
 from lakebed.table.producers import FULL_COMPACTION, producer
 
 
@@ -58,20 +54,6 @@ def _check_evolution(options: Options, table: str) -> None:
         )
 
 
-def check_marking_may_begin(context: TableContext, after: Options) -> None:
-    """Raises if a table would begin to mark old rows although files hold some that nobody has marked."""
-    if not context.has_key or context.masks_old_rows or not after[DELETION_VECTORS_ENABLED]:
-        return
-    levels: dict[tuple[bytes, int], set[int]] = defaultdict(set)
-    for entry in live_files(context.stores, context.stores.snapshots.latest()):
-        levels[entry.partition, entry.bucket].add(entry.file.level)
-    if any(len(found - {0}) > 1 for found in levels.values()):
-        raise InvalidOption(
-            f"table `{context.name}`: files on several levels hold old rows that are not marked",
-            hint=f"compact the table with t.compact(full=True), then set `{DELETION_VECTORS_ENABLED.key}`",
-        )
-
-
 def _check_vectors(schema: TableSchema, options: Options, table: str) -> None:
     if not schema.primary_keys:
         return
@@ -88,4 +70,4 @@ def _check_vectors(schema: TableSchema, options: Options, table: str) -> None:
         )
 
 
-__all__ = ["check_marking_may_begin", "check_row_options"]
+__all__ = ["check_row_options"]

@@ -59,11 +59,11 @@ from lakebed.table.postpone_compact import WaitingRows
 from lakebed.table.postponed import for_stream
 from lakebed.table.read import SplitReader, projected_fields
 from lakebed.table.row_changes import RowChanges, rows_matching
-from lakebed.table.row_rules import check_marking_may_begin
 from lakebed.table.scan import FileSieve, ScanPlan, plan_scan
 from lakebed.table.scan_modes import batch_snapshot, plan_batch
 from lakebed.table.scan_partitions import in_scanned_partitions
 from lakebed.table.schema_merge import SchemaMerge, relaxed
+from lakebed.table.settling import prepare_change, settle_stored
 from lakebed.table.sort_compact import sort_compact
 from lakebed.table.spark_jobs import jobs_of
 from lakebed.table.stream_commits import CommitTimer, is_stream, next_identity
@@ -220,7 +220,8 @@ class Table(TableUpkeep):
         if is_incremental(context.options) or shows_changes(context):
             raise InvalidArgument(f"`{self.name}` shows changes, which have no key", hint="look up in the table itself")
         names = None if columns is None else names_argument(columns, "columns")
-        return KeyLookup.of(context, self._pinned or batch_snapshot(context), names)
+        snapshot = self._pinned or batch_snapshot(context)
+        return KeyLookup.of(context.as_meant_in(snapshot), snapshot, names)
 
     def scan(self, filter: Any = None) -> ScanPlan:  # noqa: A002
         """Which files a read with this filter would open."""
@@ -365,6 +366,9 @@ class Table(TableUpkeep):
         predicate = to_predicate(filter, context.arrow_schema_with_hidden)
         names = None if columns is None else names_argument(columns, "columns")
         plan = self._state_plan(context, predicate)
+        meant = context.as_meant_in(plan.snapshot)
+        if meant is not context:
+            context, plan = meant, self._state_plan(meant, predicate)
         if shows_waiting_rows(context):
             context, plan = plan_with_waiting(context, plan.snapshot, predicate)
         return SplitReader(context, projected_fields(context, names), predicate), plan
@@ -500,6 +504,7 @@ class Table(TableUpkeep):
     ) -> tuple[TableContext, CommitIdentity]:
         """What a write needs that makes its files elsewhere."""
         context = self._writable()
+        settle_stored(context)
         identity_arguments(commit_user, commit_identifier)
         user = commit_user or (context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()
         if commit_identifier is None:
@@ -579,6 +584,7 @@ class Table(TableUpkeep):
         """
         background.wait_for(self.location)
         context = self._writable()
+        settle_stored(context)
         predicate = self._partition_filter(context, where)
         sieve = FileSieve(context, predicate)
         user = (context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()
@@ -666,7 +672,10 @@ class Table(TableUpkeep):
     # --- changing ------------------------------------------------------------------------------------------------
 
     def alter(self, *changes: SchemaChange) -> None:
-        """Applies schema changes as one new schema version; all of them or none."""
+        """Applies schema changes as one new schema version; all of them or none.
+
+        A change of what stored rows mean is refused, or the table is compacted first: `docs/reference/changes.md`.
+        """
         context = self._writable()
         changes = tuple(kept for change in changes_argument(changes) if (kept := _canonical(change)) is not None)
         known = {*context.schema.options, *(change.key for change in changes if isinstance(change, SetOption))}
@@ -679,10 +688,12 @@ class Table(TableUpkeep):
             added = {key: value for key, value in after.options.items() if before.options.get(key) != value}
             check_options(added, for_create=False, columns=after.field_names)
             validate_table(after, Options(after.options), context.name)
-            check_marking_may_begin(context, Options(after.options))
+            prepare_change(context, before, after)
 
         has_snapshots = context.stores.snapshots.latest_id() is not None
-        context.schemas.commit_changes(changes, has_snapshots, context.clock.now_ms(), check)
+        changed = context.schemas.commit_changes(changes, has_snapshots, context.clock.now_ms(), check)
+        # What others have committed between the last look and the change was written under the old schema.
+        settle_stored(context.with_schema(changed, Options(changed.options)))
 
     def with_options(self, options: Mapping[str, object]) -> Table:
         """The same table with options for this handle only, such as `scan.snapshot-id` or `target-file-size`."""
@@ -720,7 +731,10 @@ class Table(TableUpkeep):
         latest = self._context.schemas.latest()
         if latest is None:
             raise NotFound(f"table `{self.name}` does not exist any more", hint="it was dropped; create it again")
-        return self._under(latest)
+        context = self._under(latest)
+        if self._overrides:
+            check_fixed_options(latest, context.options, self.name)  # the table may have changed since they were given
+        return context
 
     def _readable(self) -> TableContext:
         context = self._current()

@@ -49,7 +49,6 @@ from lakebed.options import (
     NUM_LEVELS,
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
     NUM_SORTED_RUN_STOP_TRIGGER,
-    OPTIONS,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
     PARTITION_LEGACY_NAME,
@@ -61,6 +60,8 @@ from lakebed.options import (
     FieldOption,
     Options,
 )
+from lakebed.options.later import Later
+from lakebed.schema.later import handle_verdicts
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.bucket_modes import BucketMode, assigner_rules, bucket_mode
 from lakebed.table.context import merge_setup
@@ -118,15 +119,14 @@ def _check_sequence_numbers(schema: TableSchema, options: Options, table: str) -
 
 
 def check_fixed_options(schema: TableSchema, options: Options, table: str) -> None:
-    """Raises if a handle has set an option otherwise than the table that decides what its files mean."""
-    stored = Options(schema.options)
-    for option in OPTIONS:
-        if option.immutable and options.has(option) and options[option] != stored[option]:
-            raise InvalidOption(
-                f"table `{table}`: `{option.key}` is `{stored[option]}` for good, and not `{options[option]}` for one "
-                "handle of it",
-                hint="leave it out, or create another table",
-            )
+    """Raises if a handle has set an option otherwise than the table that decides what its rows mean."""
+    for verdict in handle_verdicts(schema, options.raw):
+        hint = "leave it out, or create another table"
+        if verdict.later in (Later.COMPACTION, Later.PLACING):
+            hint = f"leave it out, or change the table: ALTER TABLE does what is needed first ({verdict.later.value})"
+        raise InvalidOption(
+            f"table `{table}`: {verdict.what} can not {verdict.step} for one handle of it: {verdict.reason}", hint=hint
+        )
 
 
 def _check_names(schema: TableSchema, table: str) -> None:

@@ -36,6 +36,7 @@ from lakebed.options import (
     TARGET_FILE_SIZE,
     WRITE_SEQUENCE_NUMBER_INIT_MODE,
 )
+from lakebed.schema.later import judged
 from lakebed.schema.store import SchemaStore
 from lakebed.table.context import TableContext
 from lakebed.table.index_rules import index_specs
@@ -91,7 +92,21 @@ def latest_schema_id(context: TableContext) -> int:
             f"table `{context.name}` was dropped, or made anew, since this write began",
             hint="open the table again and redo the write",
         )
+    check_same_meaning(context, schemas)
     return ids[-1]
+
+
+def check_same_meaning(context: TableContext, schemas: SchemaStore) -> None:
+    """Raises if files made under the context's schema would mean something else under the latest one."""
+    latest = schemas.latest()
+    if latest is None or latest.id == context.schema.id or context.keeps_schema:
+        return
+    for verdict in judged(context.schema, latest):
+        raise CommitConflict(
+            f"table `{context.name}`: since this began, somebody has let {verdict.what} {verdict.step}: "
+            f"{verdict.reason}",
+            hint="open the table again and redo it; nothing was changed",
+        )
 
 
 def waiting_rules(context: TableContext) -> WriteRules:

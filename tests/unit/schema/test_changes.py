@@ -410,6 +410,6 @@ def test_other_options_change_freely():
 def test_bucket_key_keeps_its_type_under_data():
     """The hash of a bucket key depends on its type, so the type stays once there are rows."""
     schema = table("a INT, b INT", partition=(), primary=(), options={"bucket": "2", "bucket-key": "a"})
-    with pytest.raises(InvalidSchema, match="bucket key column `a`"):
+    with pytest.raises(InvalidSchema, match=r"column `a` .* bucket key"):
         altered(schema, UpdateColumnType("a", BIGINT))
     assert type_at(altered(schema, UpdateColumnType("a", BIGINT), has_snapshots=False), "a") == "BIGINT"

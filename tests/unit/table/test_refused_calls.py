@@ -296,7 +296,7 @@ def nested(lasting: Warehouse) -> Table:
         (UpdateColumnPosition("v", None), InvalidArgument, ["position of UpdateColumnPosition is None"]),
         (UpdateComment(5), InvalidArgument, ["comment of UpdateComment is 5"]),
         (SetOption("bukcet", "3"), InvalidOption, ["`bukcet`", "did you mean `bucket`?"]),
-        (SetOption("bucket", "-1"), InvalidOption, ["`bucket`", "from 2 to -1"]),
+        (SetOption("bucket", "-1"), InvalidOption, ["`bucket`", "from `2` to `-1`"]),
         (SetOption("bucket", "x"), InvalidOption, ["`bucket`", "`x`"]),
         (SetOption(5, "x"), InvalidArgument, ["key of SetOption is 5"]),
         (SetOption("primary-key", "v"), InvalidOption, ["`primary-key`"]),
@@ -349,8 +349,8 @@ def test_a_table_that_was_dropped(warehouse: Warehouse) -> None:
 def test_handles_do_not_change_what_files_mean(warehouse: Warehouse, options: dict[str, str]) -> None:
     """Options that are fixed for a table can not be set for one handle, unless to what they are."""
     table = warehouse.table("t", {"id": "INT NOT NULL", "v": "STRING"}, primary_key=["id"], options={"bucket": "1"})
-    with warehouse.refuses(InvalidOption, f"`{next(iter(options))}`", "for good"):
+    with warehouse.refuses(InvalidOption, f"`{next(iter(options))}`", "for one handle"):
         table.with_options(options)
-    with warehouse.refuses(InvalidOption, f"`{next(iter(options))}`", "for good"):
+    with warehouse.refuses(InvalidOption, f"`{next(iter(options))}`", "for one handle"):
         table.follow(options=options)
     assert table.with_options({"merge-engine": "deduplicate", "force-lookup": "false"}).name == table.name

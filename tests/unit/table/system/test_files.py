@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.unit.warehouse_under_test import Warehouse, ints
+from tests.unit.warehouse_under_test import Warehouse, changed_elsewhere, ints
 
 import lakebed
 from lakebed.errors import CorruptFile
@@ -106,7 +106,7 @@ def test_statistics_that_were_not_kept(warehouse: Warehouse) -> None:
 def test_bounds_that_no_longer_fit(warehouse: Warehouse) -> None:
     """A bound that today's type can not hold is unknown; the others stay."""
     table = warehouse.table("t", {"a": "STRING", "b": "INT"}, pa.table({"a": ["x", "y"], "b": ints(1, 2)}))
-    table.alter(lakebed.UpdateColumnType("a", "INT"))
+    changed_elsewhere(table, lakebed.UpdateColumnType("a", "INT"))
     assert rows(warehouse.lake.table("t$files"), "min_value_stats") == [("{a=null, b=1}",)]
 
 

@@ -1,0 +1,143 @@
+"""Makes a table ready for a change of what its rows mean: folds them under the old meaning first, and says so.
+
+A full compaction leaves one row of each key on the highest level, no retract and no mark: such rows mean the same under
+any option that `options.later` calls "compaction first". It is done by whoever changes the table; and where another
+engine, or a rollback, has put rows and options together that do not belong together, by the next who writes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from lakebed.commit.index_changes import current_entries
+from lakebed.commit.replay import CommitIdentity
+from lakebed.errors import CommitConflict, InvalidOption
+from lakebed.lsm.compaction.full import pick_full
+from lakebed.lsm.levels import Levels
+from lakebed.metadata.data_file import DataFile
+from lakebed.metadata.entries import live_files
+from lakebed.metadata.index_manifest import DELETION_VECTORS_INDEX
+from lakebed.metadata.paths import POSTPONE_BUCKET
+from lakebed.metadata.snapshot import Snapshot
+from lakebed.options import COMMIT_USER_PREFIX, Options
+from lakebed.options.later import Later
+from lakebed.schema.later import Verdict, judged
+from lakebed.schema.table_schema import TableSchema
+from lakebed.table import background
+from lakebed.table.append_compact import AppendCompactor
+from lakebed.table.compact import Compactor
+from lakebed.table.context import TableContext, num_levels
+from lakebed.table.fitting_values import check_values_fit
+from lakebed.table.postpone_compact import WaitingRows
+
+_log = logging.getLogger(__name__)
+
+_MOST_ROUNDS = 20
+"""Others may write meanwhile: so often everything is folded anew before a change is given up."""
+
+
+def prepare_change(context: TableContext, before: TableSchema, after: TableSchema) -> None:
+    """Does what a change of the schema asks for before it may be published, or refuses it."""
+    snapshot = context.stores.snapshots.latest()
+    if snapshot is None:
+        return
+    verdicts = judged(before, after)
+    stored = _under(context, before)
+    check_values_fit(stored, snapshot, [verdict for verdict in verdicts if verdict.must_fit])
+    settle(stored, verdicts)
+
+
+def settle_stored(context: TableContext) -> None:
+    """Folds rows that were written under another meaning than the table has now, if there are any.
+
+    What can not be folded away is refused: whoever has changed the table must change it back.
+    """
+    snapshot = context.stores.snapshots.latest()
+    if snapshot is None or snapshot.schema_id == context.schema.id or context.keeps_schema:
+        return
+    then = context.schemas.get(snapshot.schema_id)
+    verdicts = judged(then, context.schema)
+    for verdict in verdicts:
+        if verdict.later in (Later.EMPTY, Later.NEVER) and _has_files(context, snapshot):
+            raise InvalidOption(
+                f"table `{context.name}`: schema {context.schema.id} lets {verdict.what} {verdict.step}, although rows "
+                f"are stored: {verdict.reason}",
+                hint="change it back with the engine that changed it, or copy the rows of "
+                f"snapshot {snapshot.id} to a new table",
+            )
+    settle(_under(context, then), verdicts)
+
+
+def settle(context: TableContext, verdicts: Sequence[Verdict]) -> None:
+    """Folds all rows under the context's schema if a change asks for it, until nothing is left to fold."""
+    folding = [verdict for verdict in verdicts if verdict.later is Later.COMPACTION]
+    placing = [verdict for verdict in verdicts if verdict.later is Later.PLACING]
+    if not folding and not placing:
+        return
+    background.wait_for(context.paths.root)
+    for number in range(_MOST_ROUNDS):
+        snapshot = context.stores.snapshots.latest()
+        waits = _has_waiting_rows(context, snapshot)
+        if not waits and (not folding or is_settled(context, snapshot)):
+            return
+        if number == 0:
+            _say(context, (*folding, *placing) if waits else folding)
+        try:
+            _fold(context, fully=bool(folding))
+        except CommitConflict as conflict:
+            _log.info("table %s: somebody else was faster: %s", context.name, conflict.message)
+    raise CommitConflict(
+        f"table `{context.name}`: others write faster than its rows can be folded, which must come before "
+        f"{(folding or placing)[0].what} changes",
+        hint="stop the writers for a moment, then change it again",
+    )
+
+
+def is_settled(context: TableContext, snapshot: Snapshot | None) -> bool:
+    """Whether every key is there once, on the highest level, and no row is marked as deleted or waits."""
+    buckets: dict[tuple[bytes, int], list[DataFile]] = defaultdict(list)
+    for entry in live_files(context.stores, snapshot):
+        if entry.bucket == POSTPONE_BUCKET:
+            return False
+        buckets[entry.partition, entry.bucket].append(entry.file)
+    kinds = {entry.index_type for entry in current_entries(context.stores, snapshot)}
+    if DELETION_VECTORS_INDEX in kinds:
+        return False
+    if not context.has_key:
+        return True
+    levels = (Levels.of(files, context.key_types, num_levels(context.options)) for files in buckets.values())
+    return all(pick_full(found, force_rewrite=False) is None for found in levels)
+
+
+def _under(context: TableContext, schema: TableSchema) -> TableContext:
+    """The table under a schema of its own past, without what a handle has set."""
+    return replace(context.with_schema(schema, Options(schema.options)), keeps_schema=True)
+
+
+def _fold(context: TableContext, *, fully: bool) -> None:
+    identity = CommitIdentity((context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id())
+    WaitingRows(context).place(identity)
+    if fully and context.has_key:
+        Compactor(context, full=True).run(identity)
+    elif fully:
+        AppendCompactor(context, full=True).run(identity)
+
+
+def _say(context: TableContext, verdicts: Iterable[Verdict]) -> None:
+    for verdict in verdicts:
+        done = "compacted fully" if verdict.later is Later.COMPACTION else "rows that wait are brought to their buckets"
+        _log.warning("table `%s`: %s before %s changes, since %s", context.name, done, verdict.what, verdict.reason)
+
+
+def _has_waiting_rows(context: TableContext, snapshot: Snapshot | None) -> bool:
+    return any(entry.bucket == POSTPONE_BUCKET for entry in live_files(context.stores, snapshot))
+
+
+def _has_files(context: TableContext, snapshot: Snapshot) -> bool:
+    return bool(live_files(context.stores, snapshot))
+
+
+__all__ = ["is_settled", "prepare_change", "settle", "settle_stored"]
