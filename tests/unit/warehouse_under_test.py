@@ -13,7 +13,7 @@ import lakebed
 from lakebed.errors import LakebedError
 from lakebed.fileio import open_fileio
 from lakebed.fileio.base import FileIO
-from lakebed.schema.changes import apply_changes
+from lakebed.schema.changes import SchemaChange, apply_changes
 from lakebed.schema.store import SchemaStore
 
 
@@ -79,7 +79,7 @@ def ints(*values: int | None) -> pa.Array:
     return pa.array(values, pa.int32())
 
 
-def changed_elsewhere(table: lakebed.Table, *changes: lakebed.SchemaChange) -> None:
+def changed_elsewhere(table: lakebed.Table, *changes: SchemaChange) -> None:
     """Publishes a schema version as another engine does: nothing is asked, nothing is done before."""
     context = table._context
     store = SchemaStore(context.fileio, context.paths.schema_directory)

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from tests.unit.warehouse_under_test import Warehouse, changed_elsewhere, ints
 
-import lakebed
 from lakebed import RemoveOption, SetOption, Table, UpdateColumnNullability, UpdateColumnType
 from lakebed.errors import CommitConflict, InvalidOption, InvalidSchema
+from lakebed.schema.changes import SchemaChange
 from lakebed.schema.store import SchemaStore
 
 SUM = {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
@@ -149,7 +149,7 @@ def test_ignoring_deletes_brings_no_row_back(warehouse: Warehouse) -> None:
     ],
     ids=["other", "none", "descending"],
 )
-def test_another_order_of_rows(warehouse: Warehouse, change: lakebed.SchemaChange) -> None:
+def test_another_order_of_rows(warehouse: Warehouse, change: SchemaChange) -> None:
     """The row that was the newest stays it when rows are ordered otherwise from now on."""
     table = keyed(warehouse, {"sequence.field": "a"}, a="INT", b="INT")
     put(table, (1, 5, 1), (2, 1, 1))
@@ -192,7 +192,7 @@ def test_another_order_of_rows(warehouse: Warehouse, change: lakebed.SchemaChang
     ids=["function", "no function", "default", "delimiter", "distinct", "collect"],
 )
 def test_other_functions_keep_what_is_folded(
-    warehouse: Warehouse, options: dict[str, str], kind: str, rows: tuple[Any, Any], change: lakebed.SchemaChange
+    warehouse: Warehouse, options: dict[str, str], kind: str, rows: tuple[Any, Any], change: SchemaChange
 ) -> None:
     """A value that was folded by one function is what the next one goes on from."""
     table = keyed(warehouse, options, v=kind)
@@ -420,7 +420,7 @@ def test_what_is_done_is_said(warehouse: Warehouse, caplog: pytest.LogCaptureFix
     "change", [SetOption("changelog-producer", "lookup"), SetOption("fields.v.aggregate-function", "max")], ids=str
 )
 def test_rows_keep_the_meaning_that_they_were_written_with(
-    warehouse: Warehouse, act: str, change: lakebed.SchemaChange
+    warehouse: Warehouse, act: str, change: SchemaChange
 ) -> None:
     """Another engine changes the meaning without a compaction: rows are shown, and folded, as they were meant."""
     table = keyed(warehouse, {**SUM, "num-levels": "6"})
@@ -468,7 +468,7 @@ def test_what_can_not_be_folded_away_is_refused(warehouse: Warehouse) -> None:
     ],
     ids=["function", "producer", "type"],
 )
-def test_a_writer_that_began_before_a_change(warehouse: Warehouse, change: lakebed.SchemaChange) -> None:
+def test_a_writer_that_began_before_a_change(warehouse: Warehouse, change: SchemaChange) -> None:
     """Rows written under one meaning are not committed under another."""
     table = keyed(warehouse, SUM)
     put(table, (1, 10))

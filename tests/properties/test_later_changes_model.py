@@ -1,0 +1,239 @@
+"""Random histories, then a change of an option or a type: what is shown is the same before and after it.
+
+The changes come from the table of what may change later, every line of it that allows a change: free ones must not
+need a compaction, the others must do theirs. Each history goes on afterwards, and is compacted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+import lakebed
+from lakebed import RemoveOption, SetOption, Table, UpdateColumnType
+from lakebed.errors import InvalidOption, InvalidSchema, NotFound
+from lakebed.options import OPTIONS, FieldOption, Kind, Option
+from lakebed.options.later import Later, rule_of
+from lakebed.schema.changes import SchemaChange, apply_changes
+from lakebed.schema.later import judged
+
+COLUMNS = {"k": "INT NOT NULL", "v": "INT", "s": "INT", "t": "STRING"}
+
+_AGGREGATION = {
+    "merge-engine": "aggregation",
+    "fields.v.aggregate-function": "sum",
+    "fields.t.aggregate-function": "listagg",
+}
+_PARTIAL = {"merge-engine": "partial-update", "fields.s.sequence-group": "v", "fields.v.aggregate-function": "sum"}
+ENGINES: dict[str, dict[str, str]] = {
+    "deduplicate": {},
+    "ordered": {"sequence.field": "s"},
+    "partial-update": {"merge-engine": "partial-update", "ignore-delete": "true"},
+    "partial sums": {**_PARTIAL, "ignore-delete": "true"},
+    "sums": {**_AGGREGATION, "ignore-delete": "true"},
+    "first-row": {"merge-engine": "first-row", "ignore-delete": "true"},
+}
+MODES: dict[str, dict[str, str]] = {
+    "none": {},
+    "input": {"changelog-producer": "input"},
+    "lookup": {"changelog-producer": "lookup"},
+    "full-compaction": {"changelog-producer": "full-compaction"},
+    "vectors": {"deletion-vectors.enabled": "true"},
+}
+BUCKETS = [{"bucket": "1"}, {"bucket": "2"}, {"bucket": "-1"}, {"bucket": "-2", "postpone.default-bucket-num": "2"}]
+
+FOLDED: list[SchemaChange] = [
+    *(SetOption("changelog-producer", name) for name in ("none", "input", "lookup", "full-compaction")),
+    *(SetOption("sequence.field", name) for name in ("s", "v", "s,v")),
+    RemoveOption("sequence.field"),
+    SetOption("sequence.field.sort-order", "descending"),
+    SetOption("ignore-delete", "true"),
+    SetOption("ignore-update-before", "true"),
+    SetOption("deletion-vectors.enabled", "true"),
+    SetOption("deletion-vectors.enabled", "false"),
+    *(
+        SetOption("fields.v.aggregate-function", name)
+        for name in ("max", "min", "last_value", "first_value", "product")
+    ),
+    RemoveOption("fields.v.aggregate-function"),
+    SetOption("fields.default-aggregate-function", "max"),
+    SetOption("fields.t.list-agg-delimiter", ";"),
+    SetOption("fields.t.distinct", "true"),
+    SetOption("fields.v.ignore-retract", "true"),
+    RemoveOption("fields.s.sequence-group"),
+    SetOption("fields.s.sequence-group", "v,t"),
+    SetOption("bucket", "2"),
+    UpdateColumnType("v", "BIGINT"),
+    UpdateColumnType("v", "DOUBLE"),
+    UpdateColumnType("s", "SMALLINT"),
+]
+
+
+def _values(option: Option[Any]) -> list[str]:
+    """Some values that an option may have."""
+    match option.kind:
+        case Kind.BOOLEAN:
+            return ["true", "false"]
+        case Kind.CHOICE:
+            return list(option.honoured_choices or option.choices)
+        case Kind.INTEGER:
+            return ["1", "2", "7"]
+        case Kind.DECIMAL:
+            return ["0.5"]
+        case Kind.SIZE:
+            return ["1 kb", "64 mb"]
+        case Kind.DURATION:
+            return ["1 d"]
+        case Kind.LIST:
+            return ["v"]
+        case Kind.TEXT:
+            return ["x", "none", "zstd"]
+
+
+def _is_read(option: Option[Any]) -> bool:
+    """Whether the option is there to show something else, or something at another time."""
+    reason = rule_of(option)[-1].reason
+    return reason.startswith("chooses what a read shows") or option.key.startswith("record-level.")
+
+
+FREE: list[SetOption] = [
+    SetOption(option.key.replace("<field>", "v"), value)
+    for option in OPTIONS
+    if option.honoured and any(case.later is Later.FREE for case in rule_of(option)) and not _is_read(option)
+    if not isinstance(option, FieldOption) or option.key.count("<") == option.key.count("<field>")
+    for value in _values(option)
+]
+
+
+@dataclass(frozen=True)
+class Step:
+    """Rows of one commit, or a compaction."""
+
+    rows: tuple[tuple[int, int | None, int, str | None, str], ...] = ()
+    full: bool | None = None
+
+
+_ROW = st.tuples(
+    st.integers(1, 4),
+    st.none() | st.integers(-9, 9),
+    st.integers(0, 3),
+    st.none() | st.sampled_from("abc"),
+    st.sampled_from(["+I", "+I", "+I", "+U", "-D"]),
+)
+_STEP = st.lists(_ROW, min_size=1, max_size=4).map(lambda rows: Step(tuple(rows))) | st.sampled_from(
+    [Step(full=False), Step(full=True), Step(full=False)]
+)
+HISTORY = st.lists(_STEP, min_size=2, max_size=6)
+
+
+def opened(options: dict[str, str]) -> Table:
+    """A new table in a lake of its own."""
+    lake = lakebed.connect(f"memory://{uuid4().hex}/warehouse")
+    return lake.create_table("t", COLUMNS, primary_key=["k"], options=options)
+
+
+def run(table: Table, history: list[Step]) -> None:
+    """Writes and compacts."""
+    lifting = table.with_options({"compaction.force-up-level-0": "true", "write-only": "false"})
+    for step in history:
+        if step.full is not None:
+            lifting.compact(full=step.full)
+            continue
+        types = table.schema.arrow_schema
+        columns = {
+            name: pa.array([row[i] for row in step.rows], types.field(name).type) for i, name in enumerate(COLUMNS)
+        }
+        kinds = pa.array([row[4] for row in step.rows])
+        table.write(pa.table({**columns, "kind": kinds}), row_kind="kind")
+
+
+def shown(table: Table) -> list[tuple[Any, ...]]:
+    """All rows, by key."""
+    return [tuple(row.values()) for row in table.to_arrow().sort_by("k").to_pylist()]
+
+
+def check(options: dict[str, str], before: list[Step], change: SchemaChange, after: list[Step]) -> bool:
+    """Whether the table took the change; it must then show the same rows, and go on like one that always was so."""
+    table = opened(options)
+    run(table, before)
+    table.with_options({"write-only": "false"}).compact()  # so that nothing waits, or is hidden
+    state, history = (
+        shown(table),
+        {snapshot.id: shown(table.at(snapshot=snapshot.id)) for snapshot in table.snapshots()},
+    )
+    schema = table.schema
+    try:
+        later = apply_changes(schema, [change], has_snapshots=True, time_millis=1)
+        needed = {verdict.later for verdict in judged(schema, later)}
+        latest = table.latest_snapshot()
+        table.alter(change)
+    except (InvalidOption, InvalidSchema, NotFound):
+        assert shown(table) == state
+        assert table.schema.id == schema.id
+        return False
+    assert shown(table) == state, "the change shows other rows"
+    if not needed:
+        assert table.latest_snapshot() == latest, "a free change needs no commit"
+    for number, rows in history.items():
+        assert shown(table.at(snapshot=number)) == rows, f"snapshot {number} shows other rows"
+    if isinstance(change, SetOption) and change.key == "bucket":
+        return True  # partitions refuse rows until they are rescaled
+    run(table, after)
+    state = shown(table) if "deletion-vectors.enabled" not in table.options else None
+    table.with_options({"write-only": "false"}).compact(full=True)
+    if state is not None and table.options.get("merge-engine") != "first-row" and table.options["bucket"] != "-2":
+        assert shown(table) == state, "a compaction shows other rows"
+    assert table.check() == []
+    return True
+
+
+@st.composite
+def configurations(draw: st.DrawFn) -> dict[str, str]:
+    """Options of a table that can be created."""
+    options = {
+        **draw(st.sampled_from(BUCKETS)),
+        **draw(st.sampled_from(list(ENGINES.values()))),
+        **draw(st.sampled_from(list(MODES.values()))),
+        "write-only": draw(st.sampled_from(["true", "false"])),
+        "deletion-vectors.modifiable": "true",
+        "num-sorted-run.compaction-trigger": "3",
+    }
+    is_first = options.get("merge-engine") == "first-row"
+    if is_first and (
+        options.get("changelog-producer") in ("input", "full-compaction") or "deletion-vectors.enabled" in options
+    ):
+        options.pop("changelog-producer", None)
+        options.pop("deletion-vectors.enabled", None)
+    return options
+
+
+@settings(max_examples=60)
+@given(configurations(), HISTORY, st.sampled_from(FOLDED), HISTORY)
+def test_folding_changes(options: dict[str, str], before: list[Step], change: SchemaChange, after: list[Step]) -> None:
+    """A change that folds rows first shows no other rows, in any table, after any history."""
+    note(f"{options} {change}")
+    check(options, before, change, after)
+
+
+@settings(max_examples=40)
+@given(configurations(), HISTORY, st.sampled_from(FREE), HISTORY)
+def test_free_changes(options: dict[str, str], before: list[Step], change: SchemaChange, after: list[Step]) -> None:
+    """A free change shows no other rows, and makes no commit."""
+    note(f"{options} {change}")
+    check(options, before, change, after)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("change", [*FOLDED, *FREE], ids=str)
+@settings(max_examples=40)
+@given(configurations(), HISTORY, HISTORY)
+def test_every_change(change: SchemaChange, options: dict[str, str], before: list[Step], after: list[Step]) -> None:
+    """The same for every change there is."""
+    note(f"{options} {change}")
+    check(options, before, change, after)
