@@ -14,8 +14,10 @@ from lakebed.cdc.rules import SyncRules
 from lakebed.cdc.type_evolution import evolved
 from lakebed.errors import AlreadyExists, InvalidArgument, InvalidSchema, LakebedError
 from lakebed.options import BUCKET, LAKEBED_CDC_COLUMNS
+from lakebed.options.later import Later
 from lakebed.options.table import find_option
 from lakebed.schema.changes import SetOption
+from lakebed.schema.later import handle_verdicts
 from lakebed.types.logical import STRING, DataField, DataType, renumbered, with_nullable
 
 if TYPE_CHECKING:
@@ -178,8 +180,10 @@ def _set_options(table: Table, sources: Sequence[SourceTable], rules: SyncRules)
     wanted = {key: value for source in sources for key, value in values_for(source.name, rules.table_conf).items()}
     changes = []
     for key, value in wanted.items():
-        option = find_option(key)
-        is_fixed = option is not None and (option.immutable or option.key == BUCKET.key)
+        is_bucket = find_option(key) is BUCKET
+        is_fixed = is_bucket or any(
+            verdict.later in (Later.EMPTY, Later.NEVER) for verdict in handle_verdicts(table.schema, {key: value})
+        )
         if not is_fixed and table.schema.options.get(key) != value:
             changes.append(SetOption(key, value))
     if changes:

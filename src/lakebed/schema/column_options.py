@@ -1,4 +1,4 @@
-"""Options that name columns, and options that must stay as they are once a table has data.
+"""Options that name columns.
 
 A renamed column is renamed in these options too, and a column named by one of them can not be dropped. What an option
 means is decided elsewhere.
@@ -27,12 +27,6 @@ DELETION_VECTORS_MODIFIABLE = table.DELETION_VECTORS_MODIFIABLE.key
 CLUSTERING_COLUMNS = table.CLUSTERING_COLUMNS.key
 PK_CLUSTERING_OVERRIDE = table.PK_CLUSTERING_OVERRIDE.key
 
-FIXED_ONCE_WRITTEN = frozenset(option.key for option in table.OPTIONS if option.immutable)
-"""Options that decide how existing files are laid out or merged."""
-
-ONLY_SWITCHED_ON = frozenset({table.IGNORE_DELETE.key, table.IGNORE_UPDATE_BEFORE.key})
-"""Switches that may go from false to true only: what was dropped meanwhile does not come back."""
-
 _COLUMN_LISTS = frozenset(
     option.key
     for option in (
@@ -50,6 +44,9 @@ _COLUMN_LISTS = frozenset(
     )
 )
 """Options whose value is a comma-separated list of columns."""
+
+_MEMBER_LISTS = (table.FIELD_NESTED_KEY, table.FIELD_NESTED_SEQUENCE_FIELD, table.FIELD_TS_FIELD)
+"""Options of a column whose value is a list of members of the rows in it."""
 
 # `fields.<column,…>.<setting>`; `fields.default-aggregate-function` has no column and does not match.
 _PER_FIELD = re.compile(r"fields\.(?P<names>.+)\.(?P<setting>[^.]+)")
@@ -86,6 +83,14 @@ def column_mentions(options: Mapping[str, str]) -> Iterator[ColumnMention]:
             columns += tuple(_without_map_key(name) for name in split_names(value))
         if columns:
             yield ColumnMention(key, columns)
+
+
+def member_mentions(options: Mapping[str, str], column: str) -> Iterator[ColumnMention]:
+    """Options of a nested column that name members of the rows in it."""
+    for option in _MEMBER_LISTS:
+        key = option.key_for(column)
+        if key in options:
+            yield ColumnMention(key, split_names(options[key]))
 
 
 def renamed_in_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:

@@ -112,6 +112,8 @@ class SchemaDraft:
         if len(path) == 1:
             self._refuse_key(path, "dropped")
             self._refuse_mentioned(path[0])
+        else:
+            self._refuse_mentioned_member(path, "dropped")
 
         def drop(members: list[DataField]) -> None:
             del members[position_of(members, path)]
@@ -130,6 +132,8 @@ class SchemaDraft:
                 f"partition column `{path[0]}` can not be renamed", hint="copy the rows to a new table instead"
             )
         self._check_new_name(path, new_name)
+        if len(path) > 1:
+            self._refuse_mentioned_member(path, "renamed")
 
         def rename(members: list[DataField]) -> None:
             index = position_of(members, path)
@@ -281,6 +285,14 @@ class SchemaDraft:
             if column in mention.columns:
                 raise InvalidSchema(
                     f"column `{column}` can not be dropped: option `{mention.key}` names it",
+                    hint=f"change or remove option `{mention.key}` first",
+                )
+
+    def _refuse_mentioned_member(self, path: Path, what: str) -> None:
+        for mention in co.member_mentions(self._options, path[0]):
+            if path[-1] in mention.columns:
+                raise InvalidSchema(
+                    f"column `{shown(path)}` can not be {what}: option `{mention.key}` names it",
                     hint=f"change or remove option `{mention.key}` first",
                 )
 

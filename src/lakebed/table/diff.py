@@ -63,14 +63,17 @@ class StateFiles:
 
     entries: Sequence[ManifestEntry] = ()
     vectors: Vectors = field(default_factory=dict)
+    meant: TableContext | None = None
+    """The table with rows merged as the state meant them: options may have changed since. None: as they are now."""
 
     @staticmethod
     def shown_at(context: TableContext, snapshot: Snapshot | None, sieve: FileSieve) -> StateFiles:
         """What a read of a snapshot shows, as far as the sieve lets it through; None is the empty table."""
+        meant = context.as_meant_in(snapshot)
         entries = live_files(context.stores, snapshot, keep_metas=sieve.keep_metas, keep_entries=sieve.keep_entries)
-        lowest = context.lowest_visible_level
+        lowest = meant.lowest_visible_level
         shown = sieve.keep_live([entry for entry in entries if entry.file.level >= lowest])
-        return StateFiles(shown, vectors_at(context, snapshot))
+        return StateFiles(shown, vectors_at(context, snapshot), meant)
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,10 @@ class StateDiff:
                     found.append(Difference(partition, bucket, gone, came, masked))
         return found
 
+    @property
+    def _meant(self) -> tuple[TableContext, TableContext]:
+        return self.before.meant or self.context, self.after.meant or self.context
+
     def _is_masked_anew(self, name: str) -> bool:
         old, new = self._vectors
         return old.get(name) != new.get(name)
@@ -143,7 +150,7 @@ class StateDiff:
         self, partition: bytes, bucket: int, old: dict[str, DataFile], new: dict[str, DataFile]
     ) -> Iterator[Difference]:
         """Sections of all files together that hold a file which the two sides do not share."""
-        levels_matter = lowest_level_counts(self.context)
+        levels_matter = any(map(lowest_level_counts, self._meant))
         for section in cut_sections([*{**old, **new}.values()], self.context.key_types):
             names = [file.file_name for file in section.files]
             before = tuple(old[name] for name in names if name in old)
@@ -188,7 +195,7 @@ class StateDiff:
                 yield events
 
     def _side(self, part: Difference, files: Sequence[DataFile], side: int) -> Iterator[pa.RecordBatch]:
-        merged = MergedRows(self.context, self.context.schema.fields)
+        merged = MergedRows(self._meant[side], self.context.schema.fields)
         split = Split(part.partition, part.bucket, (), self._vectors[side])
         for section in cut_sections(files, self.context.key_types):
             for batch in merged.of(split, section):

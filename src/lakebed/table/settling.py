@@ -8,18 +8,12 @@ engine, or a rollback, has put rows and options together that do not belong toge
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from lakebed.commit.index_changes import current_entries
 from lakebed.commit.replay import CommitIdentity
 from lakebed.errors import CommitConflict, InvalidOption
-from lakebed.lsm.compaction.full import pick_full
-from lakebed.lsm.levels import Levels
-from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.entries import live_files
-from lakebed.metadata.index_manifest import DELETION_VECTORS_INDEX
 from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import COMMIT_USER_PREFIX, Options
@@ -29,9 +23,10 @@ from lakebed.schema.table_schema import TableSchema
 from lakebed.table import background
 from lakebed.table.append_compact import AppendCompactor
 from lakebed.table.compact import Compactor
-from lakebed.table.context import TableContext, num_levels
+from lakebed.table.context import TableContext
 from lakebed.table.fitting_values import check_values_fit
 from lakebed.table.postpone_compact import WaitingRows
+from lakebed.table.settled import is_settled
 
 _log = logging.getLogger(__name__)
 
@@ -96,22 +91,6 @@ def settle(context: TableContext, verdicts: Sequence[Verdict]) -> None:
     )
 
 
-def is_settled(context: TableContext, snapshot: Snapshot | None) -> bool:
-    """Whether every key is there once, on the highest level, and no row is marked as deleted or waits."""
-    buckets: dict[tuple[bytes, int], list[DataFile]] = defaultdict(list)
-    for entry in live_files(context.stores, snapshot):
-        if entry.bucket == POSTPONE_BUCKET:
-            return False
-        buckets[entry.partition, entry.bucket].append(entry.file)
-    kinds = {entry.index_type for entry in current_entries(context.stores, snapshot)}
-    if DELETION_VECTORS_INDEX in kinds:
-        return False
-    if not context.has_key:
-        return True
-    levels = (Levels.of(files, context.key_types, num_levels(context.options)) for files in buckets.values())
-    return all(pick_full(found, force_rewrite=False) is None for found in levels)
-
-
 def _under(context: TableContext, schema: TableSchema) -> TableContext:
     """The table under a schema of its own past, without what a handle has set."""
     return replace(context.with_schema(schema, Options(schema.options)), keeps_schema=True)
@@ -140,4 +119,4 @@ def _has_files(context: TableContext, snapshot: Snapshot) -> bool:
     return bool(live_files(context.stores, snapshot))
 
 
-__all__ = ["is_settled", "prepare_change", "settle", "settle_stored"]
+__all__ = ["prepare_change", "settle", "settle_stored"]

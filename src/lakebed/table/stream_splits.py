@@ -29,6 +29,7 @@ from lakebed.options import (
     MERGE_ENGINE,
     STREAMING_READ_APPEND_OVERWRITE,
     STREAMING_READ_OVERWRITE,
+    Options,
 )
 from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.change_views import ROWKIND_FIELD, kind_first
@@ -107,6 +108,7 @@ def state_splits(
     predicate: Predicate | None = None,
 ) -> list[ChangeSplit]:
     """The whole state of a snapshot as far as no changelog will tell of it later, and as far as it may match."""
+    context = _as_told_in(context, snapshot)
     lowest, sieve = lowest_level_told(context), _sieve(context, predicate)
     entries = [
         entry
@@ -144,6 +146,7 @@ def created_since(entries: Iterable[ManifestEntry], time_ms: int) -> list[Manife
 
 def change_splits(context: TableContext, snapshot: Snapshot, predicate: Predicate | None = None) -> list[ChangeSplit]:
     """What a snapshot changed. Compactions change nothing; overwrites are told if the table's options ask for it."""
+    context = _as_told_in(context, snapshot)
     sieve = _sieve(context, predicate)
     is_overwrite = snapshot.commit_kind == CommitKind.OVERWRITE
     if is_overwrite and context.has_key and context.options[STREAMING_READ_OVERWRITE]:
@@ -184,6 +187,17 @@ def _leaving_first(context: TableContext, entries: Iterable[ManifestEntry]) -> l
     splits = [Split(*bucket, tuple(sections)) for bucket, sections in buckets.items()]
     tellings = (Telling.AS_STORED_LEAVING, Telling.AS_STORED_STAYING)
     return [part for telling in tellings for part in _in_order(context, (ChangeSplit(s, telling) for s in splits))]
+
+
+def _as_told_in(context: TableContext, snapshot: Snapshot) -> TableContext:
+    """The table as it told its changes when the snapshot was made: the producer may have changed since."""
+    if snapshot.schema_id == context.schema.id:
+        return context
+    then = producer(Options(context.schemas.get(snapshot.schema_id).options))
+    meant = context.as_meant_in(snapshot)
+    if producer(meant.options) == then:
+        return meant
+    return meant.with_schema(meant.schema, Options({**meant.options.raw, CHANGELOG_PRODUCER.key: then}))
 
 
 def _sieve(context: TableContext, predicate: Predicate | None) -> FileSieve:

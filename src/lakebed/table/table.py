@@ -503,8 +503,7 @@ class Table(TableUpkeep):
         self, commit_user: str | None = None, commit_identifier: int | None = None
     ) -> tuple[TableContext, CommitIdentity]:
         """What a write needs that makes its files elsewhere."""
-        context = self._writable()
-        settle_stored(context)
+        context = self._settled()
         identity_arguments(commit_user, commit_identifier)
         user = commit_user or (context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()
         if commit_identifier is None:
@@ -548,7 +547,7 @@ class Table(TableUpkeep):
 
         With `deletion-vectors.enabled` they are marked as deleted, else the files they lie in are rewritten.
         """
-        context = self._writable()
+        context = self._settled()
         predicate = to_predicate(filter, context.arrow_schema_with_hidden)
         base = context.stores.snapshots.latest()
         return RowChanges(context, base).commit(rows_matching(context, base, predicate))
@@ -583,8 +582,7 @@ class Table(TableUpkeep):
         streams of this process are still compacting is waited for.
         """
         background.wait_for(self.location)
-        context = self._writable()
-        settle_stored(context)
+        context = self._settled()
         predicate = self._partition_filter(context, where)
         sieve = FileSieve(context, predicate)
         user = (context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()
@@ -636,7 +634,7 @@ class Table(TableUpkeep):
         jobs = jobs_of(self.name, self._context.jobs) if on_spark else None
         return Follower(
             self.name,
-            self._writable,
+            self._settled,
             sieve.keep_entries,
             sieve.keep_partitions,
             None if jobs is None else jobs.compaction(),
@@ -755,6 +753,12 @@ class Table(TableUpkeep):
         self._refuse_pinned()
         context = self._current()
         _refuse(context, unhonoured_for_write(context.options.raw), "write")
+        return context
+
+    def _settled(self) -> TableContext:
+        """To write rows: those that are there are folded first, if they were written under another meaning."""
+        context = self._writable()
+        settle_stored(context)
         return context
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from tests.unit.warehouse_under_test import Warehouse, changed_elsewhere, ints
 
-from lakebed import RemoveOption, SetOption, Table, UpdateColumnNullability, UpdateColumnType
+from lakebed import DropColumn, RemoveOption, RenameColumn, SetOption, Table, UpdateColumnNullability, UpdateColumnType
 from lakebed.errors import CommitConflict, InvalidOption, InvalidSchema
 from lakebed.schema.changes import SchemaChange
 from lakebed.schema.store import SchemaStore
@@ -399,6 +399,16 @@ def test_files_of_another_format_are_read_beside_others(warehouse: Warehouse) ->
     assert shown(table) == [(1, 25)]
 
 
+def test_levels_and_meaning_change_together(warehouse: Warehouse) -> None:
+    """Rows that were folded under the old number of levels are not asked for to be folded again."""
+    table = keyed(warehouse, SUM)
+    put(table, (1, 10))
+    put(table, (1, 15))
+    table.alter(SetOption("fields.v.aggregate-function", "max"), SetOption("num-levels", "9"))
+    table.compact(full=True)
+    assert shown(table) == [(1, 25)]
+
+
 def test_what_is_done_is_said(warehouse: Warehouse, caplog: pytest.LogCaptureFixture) -> None:
     """A change that compacts says so, and why; one that has nothing to fold says nothing."""
     table = keyed(warehouse, SUM)
@@ -415,7 +425,7 @@ def test_what_is_done_is_said(warehouse: Warehouse, caplog: pytest.LogCaptureFix
 # --- changes that others have made -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("act", ["write", "compact"])
+@pytest.mark.parametrize("act", ["write", "compact", "follow"])
 @pytest.mark.parametrize(
     "change", [SetOption("changelog-producer", "lookup"), SetOption("fields.v.aggregate-function", "max")], ids=str
 )
@@ -431,6 +441,8 @@ def test_rows_keep_the_meaning_that_they_were_written_with(
     assert table.lookup([1]).to_pylist() == [{"k": 1, "v": 25}]
     if act == "write":
         put(table, (2, 1))
+    elif act == "follow":
+        table.with_options({"write-only": "false"}).compact_follow(lambda: True)
     else:
         table.compact(full=True)
     assert shown(table)[0] == (1, 25)
@@ -498,3 +510,53 @@ def test_others_write_while_a_change_is_made(warehouse: Warehouse, monkeypatch: 
     assert shown(table) == [(1, 25)]
     table.compact(full=True)
     assert shown(table) == [(1, 25)]
+
+
+def test_differences_over_a_change(warehouse: Warehouse) -> None:
+    """Each state of a difference is merged as it was meant, whatever the table means now."""
+    table = keyed(warehouse, SUM)
+    put(table, (1, 10))
+    put(table, (1, 15))
+    table.alter(SetOption("fields.v.aggregate-function", "max"))
+    put(table, (1, 30))
+    assert table.diff(1, 2).to_pylist() == [{"rowkind": "-U", "k": 1, "v": 10}, {"rowkind": "+U", "k": 1, "v": 25}]
+    assert table.diff(2, 3).num_rows == 0
+    assert table.diff(2, 4).to_pylist() == [{"rowkind": "-U", "k": 1, "v": 25}, {"rowkind": "+U", "k": 1, "v": 30}]
+
+
+def test_members_that_an_option_names_stay(warehouse: Warehouse) -> None:
+    """A member by which elements of an array are told apart is neither dropped nor renamed."""
+    options = {
+        "merge-engine": "aggregation",
+        "fields.v.aggregate-function": "nested_update",
+        "fields.v.nested-key": "a",
+    }
+    table = keyed(warehouse, options, v="ARRAY<ROW<a INT, b INT>>")
+    for change in (DropColumn(("v", "element", "a")), RenameColumn(("v", "element", "a"), "c")):
+        with warehouse.refuses(InvalidSchema, "fields.v.nested-key"):
+            table.alter(change)
+    table.alter(RenameColumn(("v", "element", "b"), "c"))
+
+
+@pytest.mark.parametrize("before", PRODUCERS)
+@pytest.mark.parametrize("after", PRODUCERS)
+def test_a_stream_over_another_changelog_producer(warehouse: Warehouse, before: str, after: str) -> None:
+    """A stream that is behind when the producer changes misses nothing, and is told nothing twice."""
+    table = keyed(warehouse, {"changelog-producer": before})
+    put(table, (1, 1), (2, 2), (5, 5))
+    table.compact(full=True)
+    put(table, (2, 2), kind="-D")
+    put(table, (3, 3), (6, 6))
+    table.alter(SetOption("changelog-producer", after))
+    put(table, (1, 10))
+    put(table, (3, 3), kind="-D")
+    put(table, (4, 4))
+    table.compact(full=True)
+    rows: dict[int, int] = {}
+    for event in table.changes(since=0).to_pylist():
+        kind, key, value = event.values()
+        if kind in ("-D", "-U"):
+            assert rows.pop(key) == value
+        else:
+            rows[key] = value
+    assert sorted(rows.items()) == shown(table) == [(1, 10), (4, 4), (5, 5), (6, 6)]
