@@ -486,7 +486,7 @@ def changed_options(
     """Every option whose value differs, with the case that counts. Properties that are no options mean nothing."""
     old, new = Options({}).with_overrides(before), Options({}).with_overrides(after)
     for key in dict.fromkeys((*old.raw, *new.raw)):
-        option = find_option(key)
+        option = None if old.raw.get(key) == new.raw.get(key) else find_option(key)
         if option is None or _value(option, key, old) == _value(option, key, new):
             continue
         change = OptionChange(option, key, old, new, has_key, is_partitioned)

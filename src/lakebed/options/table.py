@@ -6,6 +6,7 @@ the order in which they are written.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from types import ModuleType
 from typing import Final
 
@@ -56,6 +57,7 @@ _PLAIN: Final = {
 _FIELDS: Final = tuple(option for option in OPTIONS if isinstance(option, FieldOption))
 
 
+@lru_cache(maxsize=4096)
 def find_option(key: str) -> Option[object] | None:
     """The option that a key, an older name of it, or a key with a name in it belongs to."""
     plain = _PLAIN.get(key)

@@ -27,6 +27,7 @@ from lakebed.types.logical import (
 Step = tuple[DataType, DataType]
 
 _DIGITS = {TypeRoot.TINYINT: 3, TypeRoot.SMALLINT: 5, TypeRoot.INT: 10, TypeRoot.BIGINT: 19}
+_MICROSECONDS = 6
 _EXACT_IN = {TypeRoot.FLOAT: 5, TypeRoot.DOUBLE: 10}
 """Whole numbers of so many digits, as `_DIGITS` counts them, are exact in it."""
 
@@ -73,7 +74,7 @@ def folds_alike(old: DataType, new: DataType) -> bool:
 def _folds_alike(old: DataType, new: DataType) -> bool:
     # Sums of floats round, and decimals round to their scale, so that only whole numbers and texts are left.
     both = _roots(old, new)
-    return _widens(old, new) and both is not None and (both <= INTEGERS or both == {TypeRoot.VARCHAR})
+    return _widens(old, new) and both is not None and (both <= INTEGERS or both <= STRINGS)
 
 
 def _roots(old: DataType, new: DataType) -> set[TypeRoot] | None:
@@ -94,10 +95,14 @@ def _widens(old: DataType, new: DataType) -> bool:
             return True
         case (TypeRoot.DECIMAL, TypeRoot.DECIMAL):
             return new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale
-        case (TypeRoot.VARCHAR, TypeRoot.VARCHAR) | (TypeRoot.VARBINARY, TypeRoot.VARBINARY):
+        case (a, TypeRoot.VARCHAR) if a in STRINGS:
+            return new.length >= old.length
+        case (TypeRoot.BINARY | TypeRoot.VARBINARY, TypeRoot.VARBINARY):
             return new.length >= old.length
         case (a, b) if a == b and a in TIMESTAMPS | {TypeRoot.TIME}:
-            return new.precision >= old.precision
+            return new.precision >= old.precision and not _shortens_reach(old, new)
+        case (TypeRoot.DATE, TypeRoot.TIMESTAMP):
+            return not _shortens_reach(old, new)
     return False
 
 
@@ -125,7 +130,13 @@ def _cuts(old: DataType, new: DataType) -> bool:
     if new.root in (TypeRoot.FLOAT, TypeRoot.DOUBLE):
         return old.root is not TypeRoot.DOUBLE  # whole numbers and decimals are rounded, but always in reach
     times = TIMESTAMPS | {TypeRoot.DATE, TypeRoot.TIME}
-    return old.root in times and new.root in times
+    return old.root in times and new.root in times and not _shortens_reach(old, new)
+
+
+def _shortens_reach(old: AtomicType, new: AtomicType) -> bool:
+    """Whether times are counted in nanoseconds from now on, which reach from 1677 to 2262 only."""
+    is_fine = old.root in TIMESTAMPS and old.precision > _MICROSECONDS
+    return new.root in TIMESTAMPS and new.precision > _MICROSECONDS and not is_fine and old.root is not TypeRoot.TIME
 
 
 __all__ = ["Step", "folds_alike", "keeps_order", "keeps_values", "may_not_fit", "steps"]

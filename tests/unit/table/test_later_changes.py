@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -331,6 +332,7 @@ def test_values_are_folded_before_they_get_another_type(warehouse: Warehouse, fu
         ("INT", 123, 1_000_000, "DECIMAL(10, 4)"),
         ("STRING", "12", "twelve", "INT"),
         ("STRING", "2024-02-29", "2024-02-30", "DATE"),
+        ("TIMESTAMP(3)", dt.datetime(2024, 1, 1), dt.datetime(9999, 1, 1), "TIMESTAMP(9)"),
         ("ARRAY<BIGINT>", [1], [1, 3_000_000_000], "ARRAY<INT>"),
         ("ROW<a BIGINT>", {"a": 1}, {"a": 3_000_000_000}, "ROW<a INT>"),
     ],
