@@ -160,8 +160,7 @@ COLUMN_RULES: Final[Mapping[Difference, tuple[ColumnCase, ...]]] = {
         ),
         ColumnCase(
             Later.COMPACTION,
-            "it would order rows, and stored values be folded, as values of the new type: before, the table is "
-            "compacted fully, and values must fit",
+            "rows would be ordered, and stored values folded, as values of the new type; they must fit, too",
             "the merge engine is `aggregation` or `partial-update`, or it orders rows; unless whole numbers or texts "
             "get wider",
             lambda change: (
