@@ -57,9 +57,9 @@ from lakebed.options import (
 from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.compaction_files import CompactionFiles
 from lakebed.table.context import TableContext, num_levels
+from lakebed.table.folded import check_folded
 from lakebed.table.producers import looks_up
 from lakebed.table.read import parallelism
-from lakebed.table.settled import check_settled
 from lakebed.table.write_rules import check_same_meaning, committer_for
 
 _log = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ class Compactor:
         latest = self.context.stores.snapshots.latest()
         # Read after the snapshot, so that it knows every column of its files: an older one would lose their values.
         context = self.context.under_latest_schema()
-        check_settled(context, latest)
+        check_folded(context, latest)
         return replace(self, context=context)._run(identity, latest)
 
     def _run(self, identity: CommitIdentity, latest: Snapshot | None) -> Snapshot | None:

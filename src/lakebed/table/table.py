@@ -51,6 +51,7 @@ from lakebed.table.conform import reader_of
 from lakebed.table.context import TableContext
 from lakebed.table.expire import expire_after_commit, expire_table
 from lakebed.table.fallback import with_other_branch
+from lakebed.table.fold_first import fold_stored, prepare_change
 from lakebed.table.functions import stored_options
 from lakebed.table.incremental import asked_range, is_incremental, state_named
 from lakebed.table.key_lookup import KeyLookup
@@ -63,7 +64,6 @@ from lakebed.table.scan import FileSieve, ScanPlan, plan_scan
 from lakebed.table.scan_modes import batch_snapshot, plan_batch
 from lakebed.table.scan_partitions import in_scanned_partitions
 from lakebed.table.schema_merge import SchemaMerge, relaxed
-from lakebed.table.settling import prepare_change, settle_stored
 from lakebed.table.sort_compact import sort_compact
 from lakebed.table.spark_jobs import jobs_of
 from lakebed.table.stream_commits import CommitTimer, is_stream, next_identity
@@ -503,7 +503,7 @@ class Table(TableUpkeep):
         self, commit_user: str | None = None, commit_identifier: int | None = None
     ) -> tuple[TableContext, CommitIdentity]:
         """What a write needs that makes its files elsewhere."""
-        context = self._settled()
+        context = self._folded()
         identity_arguments(commit_user, commit_identifier)
         user = commit_user or (context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()
         if commit_identifier is None:
@@ -547,7 +547,7 @@ class Table(TableUpkeep):
 
         With `deletion-vectors.enabled` they are marked as deleted, else the files they lie in are rewritten.
         """
-        context = self._settled()
+        context = self._folded()
         predicate = to_predicate(filter, context.arrow_schema_with_hidden)
         base = context.stores.snapshots.latest()
         return RowChanges(context, base).commit(rows_matching(context, base, predicate))
@@ -582,7 +582,7 @@ class Table(TableUpkeep):
         streams of this process are still compacting is waited for.
         """
         background.wait_for(self.location)
-        context = self._settled()
+        context = self._folded()
         predicate = self._partition_filter(context, where)
         sieve = FileSieve(context, predicate)
         user = (context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()
@@ -634,7 +634,7 @@ class Table(TableUpkeep):
         jobs = jobs_of(self.name, self._context.jobs) if on_spark else None
         return Follower(
             self.name,
-            self._settled,
+            self._folded,
             sieve.keep_entries,
             sieve.keep_partitions,
             None if jobs is None else jobs.compaction(),
@@ -691,7 +691,7 @@ class Table(TableUpkeep):
         has_snapshots = context.stores.snapshots.latest_id() is not None
         changed = context.schemas.commit_changes(changes, has_snapshots, context.clock.now_ms(), check)
         # What others have committed between the last look and the change was written under the old schema.
-        settle_stored(context.with_schema(changed, Options(changed.options)))
+        fold_stored(context.with_schema(changed, Options(changed.options)))
 
     def with_options(self, options: Mapping[str, object]) -> Table:
         """The same table with options for this handle only, such as `scan.snapshot-id` or `target-file-size`."""
@@ -755,10 +755,10 @@ class Table(TableUpkeep):
         _refuse(context, unhonoured_for_write(context.options.raw), "write")
         return context
 
-    def _settled(self) -> TableContext:
+    def _folded(self) -> TableContext:
         """To write rows: those that are there are folded first, if they were written under another meaning."""
         context = self._writable()
-        settle_stored(context)
+        fold_stored(context)
         return context
 
 

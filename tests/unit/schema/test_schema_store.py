@@ -154,7 +154,7 @@ def test_endless_losing_ends(files):
 
 
 @pytest.mark.parametrize("written", ["ours", "theirs", "nothing"])
-def test_unknown_outcome_is_settled_by_reading_back(files, written):
+def test_unknown_outcome_is_folded_by_reading_back(files, written):
     """After an unclear write the file's content tells whose it is; without a file the doubt is passed on."""
     SchemaStore(*files).create(first())
 

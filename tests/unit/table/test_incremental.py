@@ -84,7 +84,7 @@ def test_filters_and_columns(mode: str) -> None:
     assert len(table.scan([("k", "==", 3)]).files) == 1 < len(table.scan().files)
 
 
-def test_first_row_tables_tell_what_is_settled() -> None:
+def test_first_row_tables_tell_what_is_folded() -> None:
     """Rows of a first-row table that may lose against an older one are no changes; a comparison tells what is new."""
     table = create("k v", {"merge-engine": "first-row"})
     write(table, [[1, 1]])

@@ -25,8 +25,8 @@ from lakebed.table.append_compact import AppendCompactor
 from lakebed.table.compact import Compactor
 from lakebed.table.context import TableContext
 from lakebed.table.fitting_values import check_values_fit
+from lakebed.table.folded import is_folded
 from lakebed.table.postpone_compact import WaitingRows
-from lakebed.table.settled import is_settled
 
 _log = logging.getLogger(__name__)
 
@@ -42,10 +42,10 @@ def prepare_change(context: TableContext, before: TableSchema, after: TableSchem
     verdicts = judged(before, after)
     stored = _under(context, before)
     check_values_fit(stored, snapshot, [verdict for verdict in verdicts if verdict.must_fit])
-    settle(stored, verdicts)
+    fold(stored, verdicts)
 
 
-def settle_stored(context: TableContext) -> None:
+def fold_stored(context: TableContext) -> None:
     """Folds rows that were written under another meaning than the table has now, if there are any.
 
     What can not be folded away is refused: whoever has changed the table must change it back.
@@ -63,10 +63,10 @@ def settle_stored(context: TableContext) -> None:
                 hint="change it back with the engine that changed it, or copy the rows of "
                 f"snapshot {snapshot.id} to a new table",
             )
-    settle(_under(context, then), verdicts)
+    fold(_under(context, then), verdicts)
 
 
-def settle(context: TableContext, verdicts: Sequence[Verdict]) -> None:
+def fold(context: TableContext, verdicts: Sequence[Verdict]) -> None:
     """Folds all rows under the context's schema if a change asks for it, until nothing is left to fold."""
     folding = [verdict for verdict in verdicts if verdict.later is Later.COMPACTION]
     placing = [verdict for verdict in verdicts if verdict.later is Later.PLACING]
@@ -76,7 +76,7 @@ def settle(context: TableContext, verdicts: Sequence[Verdict]) -> None:
     for number in range(_MOST_ROUNDS):
         snapshot = context.stores.snapshots.latest()
         waits = _has_waiting_rows(context, snapshot)
-        if not waits and (not folding or is_settled(context, snapshot)):
+        if not waits and (not folding or is_folded(context, snapshot)):
             return
         if number == 0:
             _say(context, (*folding, *placing) if waits else folding)
@@ -119,4 +119,4 @@ def _has_files(context: TableContext, snapshot: Snapshot) -> bool:
     return bool(live_files(context.stores, snapshot))
 
 
-__all__ = ["prepare_change", "settle", "settle_stored"]
+__all__ = ["fold", "fold_stored", "prepare_change"]

@@ -19,7 +19,7 @@ from lakebed.schema.later import judged
 from lakebed.table.context import TableContext, num_levels
 
 
-def is_settled(context: TableContext, snapshot: Snapshot | None) -> bool:
+def is_folded(context: TableContext, snapshot: Snapshot | None) -> bool:
     """Whether every key is there once, on the highest level, and no row is marked as deleted or waits."""
     buckets: dict[tuple[bytes, int], list[DataFile]] = defaultdict(list)
     for entry in live_files(context.stores, snapshot):
@@ -35,14 +35,14 @@ def is_settled(context: TableContext, snapshot: Snapshot | None) -> bool:
     return all(pick_full(found, force_rewrite=False) is None for found in levels)
 
 
-def check_settled(context: TableContext, snapshot: Snapshot | None) -> None:
+def check_folded(context: TableContext, snapshot: Snapshot | None) -> None:
     """Raises if a compaction would fold rows that were written under another meaning than the table has now."""
     if snapshot is None or snapshot.schema_id == context.schema.id:
         return
     then = context.schemas.get(snapshot.schema_id)
     meant = context.with_schema(then, Options(then.options))
     for verdict in judged(then, context.schema):
-        if verdict.later is Later.COMPACTION and not is_settled(meant, snapshot):
+        if verdict.later is Later.COMPACTION and not is_folded(meant, snapshot):
             raise CommitConflict(
                 f"table `{context.name}`: rows were written before somebody let {verdict.what} {verdict.step}, and are "
                 f"not folded yet: {verdict.reason}",
@@ -50,4 +50,4 @@ def check_settled(context: TableContext, snapshot: Snapshot | None) -> None:
             )
 
 
-__all__ = ["check_settled", "is_settled"]
+__all__ = ["check_folded", "is_folded"]
