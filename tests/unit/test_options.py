@@ -372,7 +372,8 @@ def test_bad_value_is_explained(key: str, value: object, expected: str) -> None:
         ("chain-table.enabled", "true"),
         ("snapshot.watermark-idle-timeout", "1 h"),
         ("partition.idle-time-to-done", "1 h"),
-        ("sink.parallelism", "4"),
+        ("sink.key-only-deletes.enabled", "true"),
+        ("video-frame-field", "a"),
         ("file-index.rtree.columns", "a"),
         ("metadata.iceberg.storage", "table-location"),
         ("metadata.iceberg.uri", "thrift://host"),
@@ -388,6 +389,29 @@ def test_options_that_are_not_honoured_are_refused(key: str, value: str) -> None
     assert f"`{key}`" in caught.value.message
     assert "does not honour" in caught.value.message
     assert caught.value.hint == option.instead
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("sink.parallelism", "4"),
+        ("lookup.cache-rows", "5"),
+        ("clustering.columns", "a,b"),
+        ("file.compression.per.level", "0:lz4"),
+        ("local-cache.max-size", "1 gb"),
+        ("read.native.enabled", "true"),
+        ("write.use-v2-write", "true"),
+    ],
+)
+def test_options_that_only_tune_other_engines_are_kept_with_a_warning(key: str, value: str) -> None:
+    """What can change no result is stored for the engines that honour it, and the user is told."""
+    with pytest.warns(UserWarning, match=f"option `{key}` has no effect here"):
+        assert check_options({key: value}, for_create=True) == {key: value}
+
+
+def test_nothing_that_changes_results_only_tunes() -> None:
+    """An option that makes reads or writes wrong if it is ignored is never one that is taken with a warning."""
+    assert not [option.key for option in OPTIONS if option.tuning and (option.affects or option.honoured)]
 
 
 @pytest.mark.parametrize(

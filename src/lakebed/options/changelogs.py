@@ -114,6 +114,7 @@ LOOKUP_CACHE_BLOOM_FILTER_ENABLED = Option(
     True,
     "Give local lookup files a Bloom filter.",
     instead=_LOOKUP,
+    tuning=True,
 )
 LOOKUP_CACHE_BLOOM_FILTER_FPP = Option(
     "lookup.cache.bloom.filter.fpp",
@@ -121,6 +122,7 @@ LOOKUP_CACHE_BLOOM_FILTER_FPP = Option(
     0.05,
     "How often such a Bloom filter may be wrong.",
     instead=_LOOKUP,
+    tuning=True,
 )
 CHANGELOG_FILE_FORMAT = Option[str | None](
     "changelog-file.format",

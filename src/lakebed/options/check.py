@@ -1,7 +1,8 @@
 """Whether options may be set, changed or, in a table of another engine, ignored.
 
 Options that a lakebed user sets are checked strictly: what is mistyped, ill-formed or not honoured is refused before
-anything is written; a key that resembles no option is a property of the user's own, kept and without effect. Options
+anything is written, but for what tunes other engines and can change no result: that is kept, with a warning. A key that
+resembles no option is a property of the user's own, kept and without effect. Options
 found in a stored table are judged by one question: would ignoring this value make a read or a write wrong? Which
 options go together is no matter of this file; the parts they configure know that.
 """
@@ -49,7 +50,9 @@ def check_options(
             proper = option.key
         text = option.text(value)
         if not option.honours(option.parse(text)):
-            raise option.refusal(option.parse(text))
+            if not option.tuning:
+                raise option.refusal(option.parse(text))
+            warnings.warn(f"option `{proper}` has no effect here: {option.instead}", stacklevel=_USER_FRAME)
         if text in option.ignored_choices:
             warnings.warn(
                 f"option `{proper}` = `{text}` has no meaning any more and was left out", stacklevel=_USER_FRAME

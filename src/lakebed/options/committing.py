@@ -90,5 +90,6 @@ COMMIT_CALLBACKS = Option[Names](
     Kind.LIST,
     (),
     "Java classes to call after a commit.",
-    instead=_HOOKS,
+    instead=f"{_HOOKS}; `t.with_options({{'commit.callbacks': ''}})` leaves them out",
+    affects=WRITES,
 )

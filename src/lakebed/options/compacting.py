@@ -152,6 +152,7 @@ COMPACTION_SKIP_EXPIRED_PARTITIONS = Option(
     False,
     "Leave out partitions that are due to expire.",
     instead=_LATER,
+    tuning=True,
 )
 COMMIT_FORCE_COMPACT = Option(
     "commit.force-compact",
@@ -168,6 +169,7 @@ CLUSTERING_COLUMNS = Option[Names](
     "Columns by which the rows of a table without a key are kept together.",
     aliases=("sink.clustering.by-columns",),
     instead=_SORTING,
+    tuning=True,
 )
 CLUSTERING_STRATEGY = Option(
     "clustering.strategy",
@@ -177,6 +179,7 @@ CLUSTERING_STRATEGY = Option(
     choices=("auto", "order", "zorder", "hilbert"),
     aliases=("sink.clustering.strategy",),
     instead=_SORTING,
+    tuning=True,
 )
 CLUSTERING_INCREMENTAL = Option(
     "clustering.incremental",
@@ -184,6 +187,7 @@ CLUSTERING_INCREMENTAL = Option(
     False,
     "Cluster new files step by step instead of rewriting everything.",
     instead=_SORTING,
+    tuning=True,
 )
 CLUSTERING_INCREMENTAL_MODE = Option(
     "clustering.incremental.mode",
@@ -192,6 +196,7 @@ CLUSTERING_INCREMENTAL_MODE = Option(
     "Whether clustering sorts across tasks or within each.",
     choices=("global-sort", "local-sort"),
     instead=_SORTING,
+    tuning=True,
 )
 CLUSTERING_INCREMENTAL_OPTIMIZE_WRITE = Option(
     "clustering.incremental.optimize-write",
@@ -199,6 +204,7 @@ CLUSTERING_INCREMENTAL_OPTIMIZE_WRITE = Option(
     False,
     "Cluster rows already while they are written.",
     instead=_SORTING,
+    tuning=True,
 )
 CLUSTERING_HISTORY_PARTITION_IDLE_TO_FULL_SORT = Option[int | None](
     "clustering.history-partition.idle-to-full-sort",
@@ -206,6 +212,7 @@ CLUSTERING_HISTORY_PARTITION_IDLE_TO_FULL_SORT = Option[int | None](
     None,
     "Quiet time after which a partition is clustered in full.",
     instead=_SORTING,
+    tuning=True,
 )
 CLUSTERING_HISTORY_PARTITION_LIMIT = Option(
     "clustering.history-partition.limit",
@@ -213,6 +220,7 @@ CLUSTERING_HISTORY_PARTITION_LIMIT = Option(
     5,
     "Most quiet partitions that are clustered in one go.",
     instead=_SORTING,
+    tuning=True,
 )
 PK_CLUSTERING_OVERRIDE = Option(
     "pk-clustering-override",
@@ -238,6 +246,7 @@ SORT_COMPACTION_RANGE_STRATEGY = Option(
     "Whether a sorting compaction gives each task the same bytes or the same number of rows.",
     choices=("SIZE", "QUANTITY"),
     instead=_SORTING,
+    tuning=True,
 )
 SORT_COMPACTION_LOCAL_SAMPLE_MAGNIFICATION = Option(
     "sort-compaction.local-sample.magnification",
@@ -245,4 +254,5 @@ SORT_COMPACTION_LOCAL_SAMPLE_MAGNIFICATION = Option(
     1000,
     "Rows each task samples, per task, before a sorting compaction.",
     instead=_SORTING,
+    tuning=True,
 )

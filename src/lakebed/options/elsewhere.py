@@ -19,6 +19,13 @@ _BLOB: Final = "blob files are not available in this version; leave the option o
 _ICEBERG: Final = "lakebed writes no Iceberg metadata; let Paimon write tables that Iceberg readers need"
 _INTERNAL: Final = "Paimon uses it inside its own jobs; leave the option out"
 _OBJECTS: Final = "lakebed keeps only file-store tables; leave the option out"
+_PYTHON: Final = "this tunes pypaimon and has no meaning here; leave the option out"
+_NATIVE: Final = "lakebed has one way to do it; leave the option out"
+_CACHE: Final = "lakebed keeps no cache of blocks; leave the option out"
+_JAVA: Final = "Java classes can not be called here; do the work after the write, and set the option to nothing"
+_OTHER_FORMAT: Final = "lakebed writes no files of that format; leave the option out"
+_TUNING: Final = (_FLINK, _SPARK, _JOIN, _PYTHON, _NATIVE, _CACHE)
+"""Reasons of options that can change no result."""
 
 SINK_PARALLELISM = Option[int | None](
     "sink.parallelism",
@@ -26,6 +33,7 @@ SINK_PARALLELISM = Option[int | None](
     None,
     "Tasks that write.",
     instead="repartition the rows before writing them",
+    tuning=True,
 )
 SCAN_PARALLELISM = Option[int | None](
     "scan.parallelism",
@@ -33,6 +41,7 @@ SCAN_PARALLELISM = Option[int | None](
     None,
     "Tasks that read.",
     instead="set `source.split.target-size` to get more or fewer pieces",
+    tuning=True,
 )
 METADATA_ICEBERG_STORAGE = Option(
     "metadata.iceberg.storage",
@@ -71,13 +80,29 @@ KEY_VALUE_SEQUENCE_NUMBER_ENABLED = Option(
 
 
 def _plain(
-    key: str, kind: Kind, default: object, help_text: str, instead: str, affects: frozenset[str] = frozenset()
+    key: str,
+    kind: Kind,
+    default: object,
+    help_text: str,
+    instead: str,
+    affects: frozenset[str] = frozenset(),
+    *,
+    tuning: bool | None = None,
 ) -> Option[object]:
-    return Option(key, kind, default, help_text, instead=instead, affects=affects)
+    is_tuning = instead in _TUNING if tuning is None else tuning
+    return Option(key, kind, default, help_text, instead=instead, affects=affects, tuning=is_tuning)
 
 
-def _family(key: str, help_text: str, instead: str) -> FieldOption[object]:
-    return FieldOption(key, Kind.TEXT, None, help_text, instead=instead)
+def _family(
+    key: str,
+    help_text: str,
+    instead: str,
+    affects: frozenset[str] = frozenset(),
+    *,
+    tuning: bool | None = None,
+) -> FieldOption[object]:
+    is_tuning = instead in _TUNING if tuning is None else tuning
+    return FieldOption(key, Kind.TEXT, None, help_text, instead=instead, affects=affects, tuning=is_tuning)
 
 
 _NO_NAMES: Final[Names] = ()
@@ -91,6 +116,10 @@ ELSEWHERE: Final[tuple[Option[object], ...]] = (
     _family("fields.<field>.pk-vector.index.type", "Type of a column's vector index.", _INDEX),
     _family("global-index.<setting>", "Settings of indexes over a whole table.", _INDEX),
     _family("<type>-index.search-mode", "How far an index is trusted when it does not cover all rows.", _INDEX),
+    _family("btree-index.<setting>", "Settings of B-tree indexes over a whole table.", _INDEX, tuning=True),
+    _family("bitmap-index.<setting>", "Settings of bitmap indexes over a whole table.", _INDEX, tuning=True),
+    _family("multivalue-index.<setting>", "Settings of indexes of members over a whole table.", _INDEX, tuning=True),
+    _family("sorted-index.<setting>", "Settings of sorted indexes over a whole table.", _INDEX, tuning=True),
     _family("vector-search.<setting>", "Settings of vector search.", _INDEX),
     _family("metadata.iceberg.<setting>", "Settings of Iceberg metadata.", _ICEBERG),
     _family("format-table.<setting>", "Settings of tables that are plain files.", _OBJECTS),
@@ -105,6 +134,27 @@ ELSEWHERE: Final[tuple[Option[object], ...]] = (
     _family("data-evolution.<setting>", "Settings of data evolution.", "leave the option out"),
     _family("write.data-evolution.<setting>", "Settings of updates with data evolution.", "leave the option out"),
     _family("chain-table.<setting>", "Settings of chain tables.", "leave the option out"),
+    _plain(
+        "video-frame-field",
+        Kind.LIST,
+        _NO_NAMES,
+        "Columns whose values are frames of videos, kept in video files.",
+        "video files are not available in this version; store the bytes in a BYTES column",
+        READS | WRITES,
+    ),
+    _family("mosaic.<setting>", "Settings of Mosaic files.", _OTHER_FORMAT),
+    _family("csv.<setting>", "Settings of CSV files.", _OTHER_FORMAT),
+    _family("json.<setting>", "Settings of JSON files.", _OTHER_FORMAT),
+    _family("text.<setting>", "Settings of text files.", _OTHER_FORMAT),
+    _plain("manifest.sidecar.enabled", Kind.BOOLEAN, None, "Skip manifests by files beside them.", _PYTHON),
+    _family("local-cache.<setting>", "A local cache of blocks of files.", _CACHE),
+    _plain("scan.native-plan.enabled", Kind.BOOLEAN, False, "Let pypaimon's native part plan reads.", _NATIVE),
+    _plain("read.native.enabled", Kind.BOOLEAN, False, "Let pypaimon's native part read.", _NATIVE),
+    _plain("write.native.enabled", Kind.BOOLEAN, False, "Let pypaimon's native part write.", _NATIVE),
+    _plain("commit.native.enabled", Kind.BOOLEAN, False, "Let pypaimon's native part commit.", _NATIVE),
+    _plain("read.parallelism", Kind.INTEGER, None, "Pieces of a read that are read at a time.", _PYTHON),
+    _plain("parquet.write-page-index.enabled", Kind.BOOLEAN, None, "Write page indexes in Parquet files.", _PYTHON),
+    _plain("parquet.filter.columnindex.enabled", Kind.BOOLEAN, True, "Skip pages by their indexes.", _PYTHON),
     _plain("blob-compaction.enabled", Kind.BOOLEAN, False, "Compact blob files.", _BLOB),
     _plain("blob-write-null-on-missing-file", Kind.BOOLEAN, False, "Store null for lost large values.", _BLOB),
     _plain("blob-write-null-on-fetch-failure", Kind.BOOLEAN, False, "Store null for unreachable values.", _BLOB),
@@ -112,15 +162,23 @@ ELSEWHERE: Final[tuple[Option[object], ...]] = (
     _family("blob-view.<setting>", "Settings of references to large values.", _BLOB),
     _family("blob-descriptor.<setting>", "Settings of references to large values.", _BLOB),
     _family("visibility-callback.<setting>", "Let a commit wait until its rows are compacted.", "leave the option out"),
-    _family("commit.callback.<class>.param", "Argument of a commit callback.", "Java classes can not be called here"),
-    _family("tag.callback.<class>.param", "Argument of a tag callback.", "Java classes can not be called here"),
-    _plain("commit.custom-listeners", Kind.LIST, _NO_NAMES, "Listeners of Flink's committer.", _FLINK),
+    _family("commit.callback.<class>.param", "Argument of a commit callback.", _JAVA),
+    _family("tag.callback.<class>.param", "Argument of a tag callback.", _JAVA),
+    _plain("commit.custom-listeners", Kind.LIST, _NO_NAMES, "Listeners of Flink's committer.", _FLINK, tuning=False),
     _plain("changelog.precommit-compact.thread-num", Kind.INTEGER, None, "Threads that copy small files.", _FLINK),
+    _plain(
+        "changelog-producer.compaction-interval",
+        Kind.DURATION,
+        None,
+        "Time between full compactions that tell changes.",
+        "set `full-compaction.delta-commits`",
+    ),
+    _plain("changelog.precommit-compact.buffer-size", Kind.SIZE, None, "Memory for copying small files.", _FLINK),
     _plain("compaction.bucket-distribution-strategy", Kind.TEXT, "linear", "How buckets go to tasks.", _FLINK),
-    _plain("end-input.watermark", Kind.INTEGER, None, "Watermark at the end of a batch job.", _FLINK),
+    _plain("end-input.watermark", Kind.INTEGER, None, "Watermark at the end of a batch job.", _FLINK, tuning=False),
     _plain("filesystem.job-level-settings.enabled", Kind.BOOLEAN, True, "Use the job's storage settings.", _FLINK),
     _plain("read.shuffle-bucket-with-partition", Kind.BOOLEAN, True, "Send pieces to tasks by partition.", _FLINK),
-    _plain("scan.bounded", Kind.BOOLEAN, None, "Whether a read ends.", _FLINK),
+    _plain("scan.bounded", Kind.BOOLEAN, None, "Whether a read ends.", _FLINK, tuning=False),
     _plain("scan.dedicated-split-generation", Kind.BOOLEAN, False, "Plan a read inside a task.", _FLINK),
     _plain("scan.infer-parallelism", Kind.BOOLEAN, True, "Choose the number of reading tasks by itself.", _FLINK),
     _plain("scan.infer-parallelism.max", Kind.INTEGER, 1024, "Most reading tasks so chosen.", _FLINK),
@@ -135,10 +193,12 @@ ELSEWHERE: Final[tuple[Option[object], ...]] = (
     _plain("sink.committer-operator-chaining", Kind.BOOLEAN, True, "Run the committer with the writer.", _FLINK),
     _plain("sink.coordinator-commit.enabled", Kind.BOOLEAN, False, "Commit in the job manager.", _FLINK),
     _plain("sink.cross-partition.managed-memory", Kind.SIZE, 256 * MIB, "Memory of the key index.", _FLINK),
-    _plain("sink.key-only-deletes.enabled", Kind.BOOLEAN, False, "Accept deletes with keys alone.", _FLINK),
+    _plain(
+        "sink.key-only-deletes.enabled", Kind.BOOLEAN, False, "Accept deletes with keys alone.", _FLINK, tuning=False
+    ),
     _plain("sink.managed.writer-buffer-memory", Kind.SIZE, 256 * MIB, "Managed memory of a writer.", _FLINK),
     _plain("sink.operator-uid.suffix", Kind.TEXT, None, "Suffix of operator ids.", _FLINK),
-    _plain("sink.savepoint.auto-tag", Kind.BOOLEAN, False, "Create a tag for every savepoint.", _FLINK),
+    _plain("sink.savepoint.auto-tag", Kind.BOOLEAN, False, "Create a tag for every savepoint.", _FLINK, tuning=False),
     _plain("sink.use-managed-memory-allocator", Kind.BOOLEAN, False, "Use managed memory for writing.", _FLINK),
     _family("sink.writer-coordinator.<setting>", "How writers learn of existing files.", _FLINK),
     _plain("sink.writer-cpu", Kind.DECIMAL, 1.0, "Cores of a writer.", _FLINK),
@@ -163,9 +223,10 @@ ELSEWHERE: Final[tuple[Option[object], ...]] = (
     _plain("lookup.merge-records-threshold", Kind.INTEGER, 1024, "Rows of a key merged in memory.", _JOIN),
     _family("lookup.refresh.<setting>", "How the joined table is refreshed.", _JOIN),
     _family("lookup.remote-file.<setting>", "Keep lookup files in the table.", _JOIN),
-    _plain("legacy-timestamp-mapping.enabled", Kind.BOOLEAN, False, "Read plain timestamps as zoned.", _SPARK),
+    _plain(
+        "legacy-timestamp-mapping.enabled", Kind.BOOLEAN, False, "Read plain timestamps as zoned.", _SPARK, tuning=False
+    ),
     _plain("requiredSparkConfsCheck.enabled", Kind.BOOLEAN, True, "Check the session's settings.", _SPARK),
-    _plain("write.hive-style-dynamic-partition.enabled", Kind.BOOLEAN, False, "Partition columns last.", _SPARK),
     _plain("write.use-v2-write", Kind.BOOLEAN, False, "Use the newer write interface.", _SPARK),
     _plain("table.discovery-interval", Kind.DURATION, 60_000, "How often new tables are sought.", _FLINK),
 )

@@ -31,6 +31,7 @@ FILE_FORMAT_PER_LEVEL = Option[Names](
     pattern=r"[0-9]+:\w+",
     form="levels and formats, such as `0:avro,3:parquet`",
     instead=_LEVELS,
+    tuning=True,
 )
 FILE_COMPRESSION = Option(
     "file.compression",
@@ -49,6 +50,7 @@ FILE_COMPRESSION_PER_LEVEL = Option[Names](
     pattern=r"[0-9]+:\w+",
     form="levels and compressions, such as `0:lz4,1:zstd`",
     instead=_LEVELS,
+    tuning=True,
 )
 FILE_COMPRESSION_ZSTD_LEVEL = Option(
     "file.compression.zstd-level",
@@ -102,6 +104,7 @@ DATA_FILE_THIN_MODE = Option(
     False,
     "Store key columns once instead of twice in files of tables with a key.",
     instead="leave the option out; files with and without the second copy can be mixed",
+    tuning=True,
 )
 DATA_FILE_PATH_DIRECTORY = Option[str | None](
     "data-file.path-directory",
@@ -194,6 +197,7 @@ METADATA_STATS_MODE_PER_LEVEL = Option[Names](
     pattern=rf"[0-9]+:({_STATS_PATTERN})",
     form="levels and modes, such as `0:none`",
     instead=_LEVELS,
+    tuning=True,
 )
 FIELD_STATS_MODE = FieldOption[str | None](
     "fields.<field>.stats-mode",
@@ -220,6 +224,7 @@ METADATA_STATS_KEEP_FIRST_N_COLUMNS = Option(
     "Keep statistics for the first columns only; -1 for all.",
     minimum=-1,
     instead="set `fields.<field>.stats-mode` to `none` for the other columns",
+    tuning=True,
 )
 MANIFEST_COMPRESSION = Option(
     "manifest.compression",
@@ -270,6 +275,7 @@ MANIFEST_DELETE_FILE_DROP_STATS = Option(
     False,
     "Leave statistics out of manifest entries that remove a file.",
     instead=_LEAVE_OUT,
+    tuning=True,
 )
 MANIFEST_MERGE_OPTIMIZE_ENABLED = Option(
     "manifest.merge-optimize.enabled",
@@ -277,6 +283,7 @@ MANIFEST_MERGE_OPTIMIZE_ENABLED = Option(
     True,
     "Copy unchanged blocks when manifests are merged.",
     instead=_LEAVE_OUT,
+    tuning=True,
 )
 MANIFEST_SORT_ENABLED = Option(
     "manifest-sort.enabled",
@@ -284,6 +291,7 @@ MANIFEST_SORT_ENABLED = Option(
     False,
     "Sort manifest entries by partition while committing.",
     instead=_LEAVE_OUT,
+    tuning=True,
 )
 MANIFEST_SORT_MAX_REWRITE_SIZE = Option(
     "manifest-sort.max-rewrite-size",
@@ -291,6 +299,7 @@ MANIFEST_SORT_MAX_REWRITE_SIZE = Option(
     256 * MIB,
     "Most bytes of manifests that one such sort rewrites.",
     instead=_LEAVE_OUT,
+    tuning=True,
 )
 MANIFEST_SORT_PARTITION_FIELD = Option[str | None](
     "manifest-sort.partition-field",
@@ -298,6 +307,7 @@ MANIFEST_SORT_PARTITION_FIELD = Option[str | None](
     None,
     "Partition column that manifest entries are sorted by.",
     instead=_LEAVE_OUT,
+    tuning=True,
 )
 FILE_INDEX_BLOOM_FILTER_COLUMNS = Option[Names](
     "file-index.bloom-filter.columns",
@@ -362,6 +372,7 @@ PARQUET_ENABLE_DICTIONARY = Option[bool | None](
     None,
     "Use dictionary encoding in Parquet files.",
     instead=_LEAVE_OUT,
+    tuning=True,
 )
 ORC_DICTIONARY_KEY_THRESHOLD = Option(
     "orc.dictionary.key.threshold",
@@ -369,6 +380,7 @@ ORC_DICTIONARY_KEY_THRESHOLD = Option(
     0.8,
     "Part of distinct values above which ORC files use no dictionary.",
     instead=_LEAVE_OUT,
+    tuning=True,
 )
 ORC_COLUMN_ENCODING_DIRECT = Option[Names](
     "orc.column.encoding.direct",
@@ -376,6 +388,7 @@ ORC_COLUMN_ENCODING_DIRECT = Option[Names](
     (),
     "Columns that ORC files store without a dictionary.",
     instead=_LEAVE_OUT,
+    tuning=True,
 )
 ORC_TIMESTAMP_LTZ_LEGACY_TYPE = Option(
     "orc.timestamp-ltz.legacy.type",
@@ -391,6 +404,7 @@ FILE_READER_ASYNC_THRESHOLD = Option(
     10 * MIB,
     "Size above which a file is read in a thread of its own.",
     instead=_LEAVE_OUT,
+    tuning=True,
 )
 LOCAL_KV_DB_BLOCK_SIZE = Option(
     "local-kv-db.block-size",
@@ -398,4 +412,5 @@ LOCAL_KV_DB_BLOCK_SIZE = Option(
     4 * KIB,
     "Block size of the local store that lookups use.",
     instead=_LEAVE_OUT,
+    tuning=True,
 )

@@ -174,6 +174,7 @@ POSTPONE_BATCH_WRITE_FIXED_BUCKET_RESCALE_LOAD_FACTOR = Option(
     32,
     "How many times too few a partition's buckets may be before a batch write makes more of them.",
     instead=_POSTPONE,
+    tuning=True,
 )
 POSTPONE_MERGE_ON_READ = Option(
     "postpone.merge-on-read",

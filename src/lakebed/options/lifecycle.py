@@ -17,7 +17,7 @@ TAG_CALLBACKS = Option[Names](
     Kind.LIST,
     (),
     "Java classes to call after a tag was created.",
-    instead=_HOOKS,
+    instead=f"{_HOOKS}; `t.with_options({{'tag.callbacks': ''}})` leaves them out",
 )
 SNAPSHOT_NUM_RETAINED_MIN = Option(
     "snapshot.num-retained.min",
@@ -305,6 +305,7 @@ PARTITION_IDLE_TIME_TO_REPORT_STATISTIC = Option(
     0,
     "Quiet time after which a partition's statistics go to the metastore.",
     instead="lakebed reports no statistics to a metastore; leave the option out",
+    tuning=True,
 )
 METASTORE_PARTITIONED_TABLE = Option(
     "metastore.partitioned-table",
@@ -312,6 +313,7 @@ METASTORE_PARTITIONED_TABLE = Option(
     False,
     "Keep the list of partitions in the metastore as well.",
     instead="lakebed writes to no metastore; leave the option out",
+    tuning=True,
 )
 METASTORE_TAG_TO_PARTITION = Option[str | None](
     "metastore.tag-to-partition",
@@ -319,6 +321,7 @@ METASTORE_TAG_TO_PARTITION = Option[str | None](
     None,
     "Show tags as partitions in the metastore, under this column name.",
     instead="lakebed writes to no metastore; leave the option out",
+    tuning=True,
 )
 METASTORE_TAG_TO_PARTITION_PREVIEW = Option(
     "metastore.tag-to-partition.preview",
@@ -327,4 +330,5 @@ METASTORE_TAG_TO_PARTITION_PREVIEW = Option(
     "Show tags in the metastore before they are created.",
     choices=("none", "process-time", "watermark", "batch"),
     instead="lakebed writes to no metastore; leave the option out",
+    tuning=True,
 )

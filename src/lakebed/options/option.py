@@ -78,7 +78,9 @@ class Option(Generic[T_co]):
     `pattern` is a regular expression for texts with a form, which `form` describes. `minimum` and `maximum` bound
     INTEGER values; the defaults are what a Java int holds. `scope` says where the option may be given. `affects`
     says what would go wrong, reads or writes, if a value of another engine's table were ignored. `instead` tells the
-    user of an option (or choice) that is not honoured what to do. `paimon` is `same`, `ours` or `differs: how`.
+    user of an option (or choice) that is not honoured what to do. `tuning`: an option that is not honoured, but
+    whose value can change nothing but the time and space that work takes; it is kept for other engines, with a warning
+    that it has no effect here. `paimon` is `same`, `ours` or `differs: how`.
     """
 
     key: str
@@ -98,6 +100,7 @@ class Option(Generic[T_co]):
     instead: str = ""
     scope: frozenset[str] = ON_TABLE
     affects: frozenset[str] = frozenset()
+    tuning: bool = False
     paimon: str = "same"
 
     def parse(self, text: str) -> T_co:

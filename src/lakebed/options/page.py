@@ -15,7 +15,8 @@ _INTRO = """# Options
 Options are texts, set when a table is created, changed later, or given to a single read or write. lakebed knows the
 options of Apache Paimon and a few of its own. The last column says whether it honours them. One that it does not
 honour is refused when it is set, with the advice given there, and never ignored silently; only setting it to a default
-that means "off" (`false`, `none`, 0) is allowed.
+that means "off" (`false`, `none`, 0) is allowed. "No effect" stands where an option of another engine can change no
+result: it is kept in the table for that engine, and a warning says so.
 
 Sizes are whole numbers with `b`, `kb`, `mb`, `gb` or `tb` (powers of 1024; bare numbers are bytes). Durations are whole
 numbers with `ms`, `s`, `min`, `h` or `d` (bare numbers are milliseconds). Lists have commas between their items.
@@ -64,7 +65,7 @@ def _meaning(option: Option[object]) -> str:
 
 def _standing(option: Option[object]) -> str:
     if not option.honoured:
-        standing = f"no: {option.instead}"
+        standing = f"no effect: {option.instead}" if option.tuning else f"no: {option.instead}"
     elif option.honoured_choices:
         standing = "only " + ", ".join(f"`{choice}`" for choice in option.honoured_choices)
     else:

@@ -190,6 +190,7 @@ SCAN_FALLBACK_BRANCH_READ_FAIL_FAST = Option(
     "Fail at once when that branch can not be read.",
     instead=_BRANCHES,
     scope=ON_READ,
+    tuning=True,
 )
 SCAN_PRIMARY_BRANCH = Option[str | None](
     "scan.primary-branch",
@@ -257,6 +258,7 @@ SCAN_MANIFEST_PARALLELISM = Option[int | None](
     "Manifests that are read at a time.",
     instead="leave the option out; the result is the same",
     scope=ON_READ,
+    tuning=True,
 )
 SOURCE_SPLIT_TARGET_SIZE = Option(
     "source.split.target-size",
@@ -281,6 +283,7 @@ SOURCE_SPLIT_TARGET_SIZE_WITH_COLUMN_PRUNING = Option(
     "Count only the columns that are read when a read is cut.",
     instead="raise `source.split.target-size` when few columns are read",
     scope=ON_READ,
+    tuning=True,
 )
 READ_BATCH_SIZE = Option(
     "read.batch-size",

@@ -86,6 +86,7 @@ DATA_EVOLUTION_MERGE_INTO_FILE_PRUNING = Option(
     True,
     "Skip files that a partial MERGE does not touch.",
     instead=_EVOLUTION,
+    tuning=True,
 )
 DATA_EVOLUTION_MERGE_INTO_SOURCE_PERSIST = Option(
     "data-evolution.merge-into.source-persist",
@@ -93,6 +94,7 @@ DATA_EVOLUTION_MERGE_INTO_SOURCE_PERSIST = Option(
     False,
     "Keep the source of a partial MERGE while it runs.",
     instead=_EVOLUTION,
+    tuning=True,
 )
 DATA_EVOLUTION_ROW_SIDECAR_ENABLED = Option(
     "data-evolution.row-sidecar.enabled",
@@ -100,6 +102,7 @@ DATA_EVOLUTION_ROW_SIDECAR_ENABLED = Option(
     False,
     "Write a row-wise copy next to each data file.",
     instead=_EVOLUTION,
+    tuning=True,
 )
 BLOB_FIELD = Option[Names](
     "blob-field",

@@ -53,6 +53,7 @@ WRITE_BUFFER_FOR_APPEND = Option(
     "Buffer the rows of tables without a key as well.",
     instead=_MEMORY,
     scope=ON_WRITE,
+    tuning=True,
 )
 WRITE_MAX_WRITERS_TO_SPILL = Option(
     "write-max-writers-to-spill",
@@ -61,6 +62,7 @@ WRITE_MAX_WRITERS_TO_SPILL = Option(
     "Open writers of a batch append above which rows go to local disk.",
     instead=_SPILL,
     scope=ON_WRITE,
+    tuning=True,
 )
 WRITE_BATCH_SIZE = Option(
     "write.batch-size",
@@ -70,6 +72,7 @@ WRITE_BATCH_SIZE = Option(
     aliases=("orc.write.batch-size",),
     instead="batches are written as they come; leave the option out",
     scope=ON_WRITE,
+    tuning=True,
 )
 WRITE_BATCH_MEMORY = Option(
     "write.batch-memory",
@@ -78,6 +81,7 @@ WRITE_BATCH_MEMORY = Option(
     "Memory handed to the file format at a time.",
     instead=_MEMORY,
     scope=ON_WRITE,
+    tuning=True,
 )
 LOCAL_MERGE_BUFFER_SIZE = Option[int | None](
     "local-merge-buffer-size",
@@ -93,6 +97,7 @@ SORT_SPILL_THRESHOLD = Option[int | None](
     None,
     "Readers of one merge above which some go to local disk.",
     instead=_SPILL,
+    tuning=True,
 )
 SORT_SPILL_BUFFER_SIZE = Option(
     "sort-spill-buffer-size",
@@ -100,6 +105,7 @@ SORT_SPILL_BUFFER_SIZE = Option(
     64 * MIB,
     "Memory of a sort before it goes to local disk.",
     instead=_SPILL,
+    tuning=True,
 )
 SORT_ENGINE = Option(
     "sort-engine",
@@ -108,6 +114,7 @@ SORT_ENGINE = Option(
     "Algorithm that merges sorted runs.",
     choices=("loser-tree", "min-heap"),
     instead="runs are merged by vectorised sorting; leave the option out",
+    tuning=True,
 )
 SPILL_COMPRESSION = Option(
     "spill-compression",
@@ -135,8 +142,12 @@ LOCAL_SORT_MAX_NUM_FILE_HANDLES = Option(
     minimum=2,
     honoured=True,
 )
-PAGE_SIZE = Option("page-size", Kind.SIZE, 64 * KIB, "Size of a memory page of the writer.", instead=_MEMORY)
-CACHE_PAGE_SIZE = Option("cache-page-size", Kind.SIZE, 64 * KIB, "Size of a memory page of caches.", instead=_MEMORY)
+PAGE_SIZE = Option(
+    "page-size", Kind.SIZE, 64 * KIB, "Size of a memory page of the writer.", instead=_MEMORY, tuning=True
+)
+CACHE_PAGE_SIZE = Option(
+    "cache-page-size", Kind.SIZE, 64 * KIB, "Size of a memory page of caches.", instead=_MEMORY, tuning=True
+)
 ASYNC_FILE_WRITE = Option(
     "async-file-write",
     Kind.BOOLEAN,
@@ -144,6 +155,7 @@ ASYNC_FILE_WRITE = Option(
     "Write files in a thread of their own.",
     instead="leave the option out; the result is the same",
     scope=ON_WRITE,
+    tuning=True,
 )
 FILE_OPERATION_THREAD_NUM = Option[int | None](
     "file-operation.thread-num",
@@ -152,6 +164,7 @@ FILE_OPERATION_THREAD_NUM = Option[int | None](
     "File operations, such as deletes, that may run at a time.",
     aliases=("delete-file.thread-num",),
     instead="leave the option out; the result is the same",
+    tuning=True,
 )
 DYNAMIC_PARTITION_OVERWRITE = Option(
     "dynamic-partition-overwrite",
@@ -177,6 +190,7 @@ PARTITION_SINK_STRATEGY = Option(
     choices=("NONE", "HASH"),
     instead="send rows to tasks by partition before writing them",
     scope=ON_WRITE,
+    tuning=True,
 )
 ADD_COLUMN_BEFORE_PARTITION = Option(
     "add-column-before-partition",
@@ -220,6 +234,14 @@ WRITE_MERGE_SCHEMA_EXPLICIT_CAST = Option(
     Kind.BOOLEAN,
     False,
     "Change column types also where that can lose information.",
+    honoured=True,
+    scope=ON_WRITE,
+)
+WRITE_HIVE_STYLE_DYNAMIC_PARTITION_ENABLED = Option(
+    "write.hive-style-dynamic-partition.enabled",
+    Kind.BOOLEAN,
+    False,
+    "INSERT ... PARTITION (p) takes the values of `p` after all others, as Hive does, instead of in the table's order.",
     honoured=True,
     scope=ON_WRITE,
 )

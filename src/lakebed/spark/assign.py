@@ -1,11 +1,14 @@
 """Columns of a DataFrame as columns of a table: what goes where, and in which type.
 
 The rules are Spark's ANSI rules for storing, and text for dates and times: any number for a number, anything for text.
+Members of rows are matched by name or by position; one that is not given is an error, unless the statement may change
+the table's columns: then it is null, or keeps its old value where `*` updates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sf
@@ -30,11 +33,12 @@ def assigned(
     constants: Mapping[str, Any],
     *,
     by_name: bool = False,
+    may_lack: bool = False,
 ) -> DataFrame:
     """The frame with the columns of a table.
 
     `sources` are the places of their values in the frame; None: the constant of that name, or null. Members of rows
-    are matched by position, or by name.
+    are matched by position, or by name; those that are missing then are null if they `may_lack`.
     """
     given = frame.schema.fields
     numbered = frame.toDF(*(f"_{index}" for index in range(len(given))))
@@ -44,33 +48,51 @@ def assigned(
         if place is None:
             column = sf.lit(constants.get(field.name)).cast(target)
         else:
-            column = stored(
-                sf.col(f"_{place}"), given[place].dataType, target, f"column `{field.name}`", by_name=by_name
-            )
+            matching = Matching(by_name, may_lack)
+            column = stored(sf.col(f"_{place}"), given[place].dataType, target, f"column `{field.name}`", matching)
         columns.append(padded(column, field).alias(field.name))
     return numbered.select(*columns)
 
 
-def stored(column: Column, given: st.DataType, target: st.DataType, place: str, *, by_name: bool) -> Column:
-    """The column in another type; an error that names the place if a table column of that type does not take it."""
-    check_storable(given, target, place, by_name=by_name)
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """How members of rows find theirs: by name or by position, and whether some may be missing."""
+
+    by_name: bool = False
+    may_lack: bool = False
+    """Whether members that are not given are null, or as they were; only where they go by name."""
+
+
+def stored(
+    column: Column,
+    given: st.DataType,
+    target: st.DataType,
+    place: str,
+    matching: Matching,
+    old: Column | None = None,
+) -> Column:
+    """The column in another type; an error that names the place if a table column of that type does not take it.
+
+    Members that are missing, where they may be, have their value of `old`, the row's value before; without it, null.
+    """
+    check_storable(given, target, place, matching)
     if given == target:
         return column
-    return _shaped(column, given, target) if by_name and _has_rows(given) else column.cast(target)
+    return _shaped(column, given, target, old) if matching.by_name and _has_rows(given) else column.cast(target)
 
 
-def check_storable(given: st.DataType, target: st.DataType, place: str, *, by_name: bool = False) -> None:
+def check_storable(given: st.DataType, target: st.DataType, place: str, matching: Matching) -> None:
     """Raises unless values of the one type can be stored as the other."""
     if isinstance(given, st.NullType) or given == target:
         return
     match given, target:
         case st.ArrayType(), st.ArrayType():
-            check_storable(given.elementType, target.elementType, place, by_name=by_name)
+            check_storable(given.elementType, target.elementType, place, matching)
         case st.MapType(), st.MapType():
-            check_storable(given.keyType, target.keyType, place, by_name=by_name)
-            check_storable(given.valueType, target.valueType, place, by_name=by_name)
+            check_storable(given.keyType, target.keyType, place, matching)
+            check_storable(given.valueType, target.valueType, place, matching)
         case st.StructType(), st.StructType():
-            _check_members(given, target, place, by_name)
+            _check_members(given, target, place, matching)
         case _ if not _is_storable(given, target):
             raise InvalidData(
                 f"{place} is of type {target.simpleString()}, which does not take {given.simpleString()}",
@@ -78,26 +100,29 @@ def check_storable(given: st.DataType, target: st.DataType, place: str, *, by_na
             )
 
 
-def _check_members(given: st.StructType, target: st.StructType, place: str, by_name: bool) -> None:
-    if by_name:
+def _check_members(given: st.StructType, target: st.StructType, place: str, matching: Matching) -> None:
+    if matching.by_name:
         known = {part.name.lower(): part for part in target.fields}
+        names = [part.name.lower() for part in given.fields]
         extra = [part.name for part in given.fields if part.name.lower() not in known]
         pairs = [(part, known[part.name.lower()]) for part in given.fields if part.name.lower() in known]
+        lacking = [part.name for part in target.fields if part.name.lower() not in names]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise InvalidData(f"{place} is given member `{twice[0]}` twice", hint="give each member once")
     else:
         extra = [part.name for part in given.fields[len(target.fields) :]]
         pairs = list(zip(given.fields, target.fields, strict=False))
-        if len(given.fields) < len(target.fields):
-            raise InvalidData(
-                f"{place} lacks member `{target.fields[len(given.fields)].name}`",
-                hint=f"give a value of type {target.simpleString()}",
-            )
+        lacking = [part.name for part in target.fields[len(given.fields) :]]
     if extra:
         raise InvalidData(
             f"{place} is given member `{extra[0]}`, which it has not",
             hint=f"give a value of type {target.simpleString()}, or set `write.merge-schema`",
         )
+    if lacking and not (matching.by_name and matching.may_lack):
+        raise InvalidData(f"{place} lacks member `{lacking[0]}`", hint=f"give a value of type {target.simpleString()}")
     for part, wanted in pairs:
-        check_storable(part.dataType, wanted.dataType, f"{place}.`{wanted.name}`", by_name=by_name)
+        check_storable(part.dataType, wanted.dataType, f"{place}.`{wanted.name}`", matching)
 
 
 def _is_storable(given: st.DataType, target: st.DataType) -> bool:
@@ -123,8 +148,8 @@ def _has_rows(given: st.DataType) -> bool:
     return False
 
 
-def _shaped(column: Column, given: st.DataType, target: st.DataType) -> Column:
-    """The column with members of rows in their places by name; those that are not given are null."""
+def _shaped(column: Column, given: st.DataType, target: st.DataType, old: Column | None = None) -> Column:
+    """The column with members of rows in their places by name; those that are not given are as in `old`, or null."""
     if not _has_rows(given):
         return column.cast(target)
     match given, target:
@@ -133,9 +158,16 @@ def _shaped(column: Column, given: st.DataType, target: st.DataType) -> Column:
             members = []
             for wanted in target.fields:
                 part = known.get(wanted.name.lower())
-                value = sf.lit(None) if part is None else _member(column, part, wanted)
+                before = None if old is None else old.getField(wanted.name)
+                if part is None:
+                    value = sf.lit(None) if before is None else before
+                else:
+                    value = _shaped(column.getField(part.name), part.dataType, wanted.dataType, before)
                 members.append(value.cast(wanted.dataType).alias(wanted.name))
-            return sf.when(column.isNotNull(), sf.struct(*members))
+            is_there = column.isNotNull()
+            if old is not None and _keeps_members(given, target):
+                is_there = is_there | old.isNotNull()  # what was not given stays, though nothing was given
+            return sf.when(is_there, sf.struct(*members))
         case st.ArrayType(), st.ArrayType():
             return sf.transform(column, lambda item: _shaped(item, given.elementType, target.elementType))
         case st.MapType(), st.MapType():
@@ -144,8 +176,17 @@ def _shaped(column: Column, given: st.DataType, target: st.DataType) -> Column:
     return column.cast(target)
 
 
-def _member(column: Column, part: st.StructField, wanted: st.StructField) -> Column:
-    return _shaped(column.getField(part.name), part.dataType, wanted.dataType)
+def _keeps_members(given: st.StructType, target: st.StructType) -> bool:
+    """Whether the value before has members, on any level, that the new one has not."""
+    known = {part.name.lower(): part.dataType for part in given.fields}
+    for wanted in target.fields:
+        part = known.get(wanted.name.lower())
+        if part is None:
+            return True
+        is_row = isinstance(part, st.StructType) and isinstance(wanted.dataType, st.StructType)
+        if is_row and _keeps_members(part, wanted.dataType):
+            return True
+    return False
 
 
 def changed_rows(
@@ -164,12 +205,15 @@ def changed_rows(
     return numbered.select(*columns, sf.lit(value).alias(kind))
 
 
-def restored(column: Column, given: st.DataType, field: DataField) -> Column:
-    """A new value of a column; members of rows are matched by name where all of them have names of the column's."""
+def restored(
+    column: Column, given: st.DataType, field: DataField, *, may_lack: bool = False, old: Column | None = None
+) -> Column:
+    """A new value of a column; members of rows are matched by name, those that have none by position."""
     target = spark_type(field.type, field.name)
-    return padded(
-        stored(column, given, target, f"column `{field.name}`", by_name=_is_named_alike(given, target)), field
-    )
+    named = _with_names(given, target)
+    if named != given:
+        column = column.cast(named)
+    return padded(stored(column, named, target, f"column `{field.name}`", Matching(True, may_lack), old), field)
 
 
 def padded(column: Column, field: DataField) -> Column:
@@ -194,19 +238,35 @@ def padded_frame(frame: DataFrame, fields: Sequence[DataField]) -> DataFrame:
     return frame.select(*columns)
 
 
-def _is_named_alike(given: st.DataType, target: st.DataType) -> bool:
+def _with_names(given: st.DataType, target: st.DataType) -> st.DataType:
+    """The type with names of the table's in place of `col1`, `col2`, which Spark gives to members without a name."""
     match given, target:
         case st.StructType(), st.StructType():
-            known = {part.name.lower(): part.dataType for part in target.fields}
-            return all(
-                part.name.lower() in known and _is_named_alike(part.dataType, known[part.name.lower()])
-                for part in given.fields
+            known = {part.name.lower(): part for part in target.fields}
+            is_unnamed = all(part.name == f"col{number}" for number, part in enumerate(given.fields, start=1))
+            if is_unnamed and not all(part.name in known for part in given.fields):
+                wanted = [*target.fields[: len(given.fields)], *given.fields[len(target.fields) :]]
+            else:
+                wanted = [known.get(part.name.lower(), part) for part in given.fields]
+            return st.StructType(
+                [
+                    st.StructField(
+                        other.name if is_unnamed else part.name,
+                        _with_names(part.dataType, other.dataType),
+                        part.nullable,
+                    )
+                    for part, other in zip(given.fields, wanted, strict=True)
+                ]
             )
         case st.ArrayType(), st.ArrayType():
-            return _is_named_alike(given.elementType, target.elementType)
+            return st.ArrayType(_with_names(given.elementType, target.elementType), given.containsNull)
         case st.MapType(), st.MapType():
-            return _is_named_alike(given.keyType, target.keyType) and _is_named_alike(given.valueType, target.valueType)
-    return True
+            return st.MapType(
+                _with_names(given.keyType, target.keyType),
+                _with_names(given.valueType, target.valueType),
+                given.valueContainsNull,
+            )
+    return given
 
 
 def merged_rows(
@@ -216,8 +276,14 @@ def merged_rows(
     kinds: Sequence[str],
     places: Sequence[str],
     kind: str,
+    *,
+    may_lack: bool = False,
+    stars: Sequence[bool] = (),
 ) -> DataFrame:
-    """Rows of a MERGE, from columns `_lakebed_clause`, `_place_*`, `_old_*` and, for each clause, `_new_<clause>_*`."""
+    """Rows of a MERGE, from columns `_lakebed_clause`, `_place_*`, `_old_*` and, for each clause, `_new_<clause>_*`.
+
+    `may_lack`: whether rows may lack members; where `stars` says that `*` updates, these stay as they were.
+    """
     given = {field.name: field.dataType for field in frame.schema.fields}
     clause = sf.col("_lakebed_clause")
     columns = []
@@ -226,7 +292,9 @@ def merged_rows(
         for number, names in enumerate(changed):
             new = f"_new_{number}_{index}"
             if field.name in names:
-                column = restored(sf.col(new), given[new], field)
+                keeps = may_lack and kinds[number] == "+U" and bool(stars) and stars[number]
+                old = sf.col(f"_old_{index}") if keeps else None
+                column = restored(sf.col(new), given[new], field, may_lack=may_lack, old=old)
             else:
                 column = sf.lit(None) if kinds[number] == "+I" else sf.col(f"_old_{index}")
             value = sf.when(clause == number, column) if value is None else value.when(clause == number, column)

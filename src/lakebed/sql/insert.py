@@ -17,12 +17,13 @@ from sqlglot import exp
 from sqlglot.tokens import TokenType
 
 from lakebed.errors import InvalidArgument, InvalidData, Unsupported
+from lakebed.options import WRITE_HIVE_STYLE_DYNAMIC_PARTITION_ENABLED, Options
 from lakebed.spark.failures import spark_errors
 from lakebed.spark.late_workers import until_workers_come
 from lakebed.sql.cells import column_of
 from lakebed.sql.conversion import convert
 from lakebed.sql.cursor import Cursor
-from lakebed.sql.insert_columns import InsertColumns, columns_of, find_column
+from lakebed.sql.insert_columns import InsertColumns, columns_of, find_column, hive_order
 from lakebed.sql.literals import evaluate
 from lakebed.sql.merge_schema import SchemaMerge, relaxed
 from lakebed.sql.overwriting import overwrite_of
@@ -30,6 +31,7 @@ from lakebed.sql.parse_query import read_query
 from lakebed.sql.planned import Planner
 from lakebed.sql.references import open_target
 from lakebed.sql.session import SqlLake
+from lakebed.sql.settings import write_settings
 from lakebed.sql.statements import Insert, PlainRows, Sql, Target
 from lakebed.sql.values import NotLiteral, Scalar, Value
 from lakebed.table.table import Table
@@ -64,7 +66,7 @@ def insert(lake: SqlLake, statement: Insert) -> None:
     merge = SchemaMerge.of(lake, statement.target)
     if merge.adds and statement.by_name:
         merge.apply(target, incoming_fields(frame))
-    assigned = _assigned(lake, statement, target, frame, fixed)
+    assigned = _assigned(lake, statement, target, frame, fixed, may_lack=merge.adds)
     write_frame(target, assigned, overwrite, is_small=planner.is_small and planner.product_rows <= _MOST_ROWS_HERE)
 
 
@@ -147,7 +149,7 @@ def _table_of(
     if statement.by_name:
         raise InvalidArgument("VALUES has no names to go by", hint="leave BY NAME out, or insert from a SELECT")
     fields = table.schema.fields
-    columns = columns_of(statement, fields, table.name, widths.pop())
+    columns = columns_of(statement, fields, table.name, widths.pop(), _partitions_last(lake, statement, table))
     zone = session_zone(lake) if any(is_root(field.type, TypeRoot.TIMESTAMP_LTZ) for field in fields) else None
     arrays = [
         column_of(field, (_given(field.name, row, place, fixed) for row in rows), zone)
@@ -208,16 +210,40 @@ def _evaluated(lake: SqlLake, sql: Sql) -> Value:
 # --- queries ---------------------------------------------------------------------------------------------------------
 
 
+def _partitions_last(lake: SqlLake, statement: Insert, table: Table) -> tuple[str, ...]:
+    """Columns of PARTITION (p, q) that rows have last, if statements are to be read as Hive reads them."""
+    option = WRITE_HIVE_STYLE_DYNAMIC_PARTITION_ENABLED
+    if not (write_settings(lake, statement.target.name)[option.key] or Options(table.options)[option]):
+        return ()
+    return hive_order(statement, table.schema.fields, table.name, table.partition_by)
+
+
 def _assigned(
-    lake: SqlLake, statement: Insert, table: Table, frame: DataFrame, fixed: Mapping[str, Value]
+    lake: SqlLake,
+    statement: Insert,
+    table: Table,
+    frame: DataFrame,
+    fixed: Mapping[str, Value],
+    *,
+    may_lack: bool,
 ) -> DataFrame:
     """The rows of a query as rows of the table."""
     from lakebed.spark.assign import assigned
 
-    columns: InsertColumns = columns_of(statement, table.schema.fields, table.name, frame.columns)
+    columns: InsertColumns = columns_of(
+        statement, table.schema.fields, table.name, frame.columns, _partitions_last(lake, statement, table)
+    )
     constants = {name: _constant(value) for name, value in fixed.items()}
     with spark_errors():
-        return assigned(frame, table.name, columns.fields, columns.sources, constants, by_name=statement.by_name)
+        return assigned(
+            frame,
+            table.name,
+            columns.fields,
+            columns.sources,
+            constants,
+            by_name=statement.by_name,
+            may_lack=may_lack,
+        )
 
 
 def _constant(value: Value) -> Any:

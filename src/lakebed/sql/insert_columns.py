@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from lakebed.errors import InvalidArgument, InvalidData, NotFound, did_you_mean
@@ -29,14 +29,23 @@ def find_column(name: str, fields: Sequence[DataField], table: str) -> DataField
 
 
 def columns_of(
-    statement: Insert, fields: tuple[DataField, ...], table: str, given: Sequence[str] | int
+    statement: Insert,
+    fields: tuple[DataField, ...],
+    table: str,
+    given: Sequence[str] | int,
+    partitions_last: Sequence[str] = (),
 ) -> InsertColumns:
-    """The columns of a statement whose rows have these names, or so many values."""
+    """The columns of a statement whose rows have these names, or so many values.
+
+    `partitions_last` are columns that come after all others, as in Hive, unless the names say that they do not.
+    """
     fixed = {find_column(name, fields, table).name for name, value in statement.partition.items() if value is not None}
     if statement.by_name and not isinstance(given, int):
         return _by_name(fields, fixed, list(given), table)
     count = given if isinstance(given, int) else len(given)
     named = _named(statement, fields, fixed, table)
+    if partitions_last and not _are_names(named, given):
+        named = [*(name for name in named if name not in partitions_last), *partitions_last]
     if len(named) != count:
         raise InvalidData(
             f"table `{table}`: each row has {count} values for {len(named)} columns ({', '.join(named)})",
@@ -49,8 +58,29 @@ def columns_of(
 def _named(statement: Insert, fields: tuple[DataField, ...], fixed: set[str], table: str) -> list[str]:
     if statement.columns is None:
         return [field.name for field in fields if field.name not in fixed]
-    named = [find_column(name, fields, table).name for name in statement.columns]
-    twice = {name for name in named if named.count(name) > 1} | (set(named) & fixed)
+    return named_columns(statement.columns, fields, table, fixed)
+
+
+def _are_names(named: list[str], given: Sequence[str] | int) -> bool:
+    return not isinstance(given, int) and [name.lower() for name in given] == [name.lower() for name in named]
+
+
+def hive_order(
+    statement: Insert, fields: Sequence[DataField], table: str, partition_by: Sequence[str]
+) -> tuple[str, ...]:
+    """Partition columns that Hive's order has last: those whose values the rows bring."""
+    if statement.by_name or statement.columns is not None:
+        return ()
+    dynamic = {find_column(name, fields, table).name for name, value in statement.partition.items() if value is None}
+    return tuple(name for name in partition_by if name in dynamic)
+
+
+def named_columns(
+    names: Sequence[str], fields: Sequence[DataField], table: str, fixed: Collection[str] = ()
+) -> list[str]:
+    """The columns of a list, by the table's own names; each may be given once, in the list or as a `fixed` value."""
+    named = [find_column(name, fields, table).name for name in names]
+    twice = {name for name in named if named.count(name) > 1} | (set(named) & set(fixed))
     if twice:
         raise InvalidArgument(f"column `{min(twice)}` of table `{table}` is given twice", hint="name each column once")
     return named

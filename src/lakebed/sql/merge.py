@@ -17,7 +17,7 @@ from lakebed.spark.failures import spark_errors
 from lakebed.sql.assignments import assigned_texts
 from lakebed.sql.changed_rows import KIND, ChangedRows
 from lakebed.sql.insert import incoming_fields
-from lakebed.sql.insert_columns import find_column
+from lakebed.sql.insert_columns import find_column, named_columns
 from lakebed.sql.merge_schema import SchemaMerge
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Merge, MergeClause, MergeDelete, MergeInsert, MergeUpdate, Sql, When
@@ -46,13 +46,17 @@ def _merge(lake: SqlLake, target: TargetRows, statement: Merge) -> None:
     rewrites = _way(target, statement) is Way.REWRITE
     if rewrites:
         target = target.settled(Statement.MERGE)
-    source = target.planner.views.sql(f"SELECT * FROM {target.planner.text(statement.source)}", keep=True)
     name = statement.source_alias or "source"
+    text = target.planner.text(statement.source, shown=_named_of_source(statement, name))
+    source = target.planner.views.sql(f"SELECT * FROM {text}", keep=True)
     merge_of = SchemaMerge.of(lake, statement.target)
     evolves = merge_of.adds or statement.with_schema_evolution
     if evolves and any(_is_star(clause) for clause in statement.clauses):
-        replace(merge_of, adds=True).apply(target.table, incoming_fields(source))
-        target = replace(target, pinned=target.table.pinned())
+        hidden = target.pinned.hidden_schema.names
+        incoming = [field for field in incoming_fields(source) if field.name not in hidden]
+        replace(merge_of, adds=True).apply(target.table, incoming)
+        target = replace(target, pinned=target.planner.pin_anew(target.table.showing_all_stored()))
+        target = target.settled(Statement.MERGE) if rewrites else target
     Merging(target, statement, source, name, evolves, rewrites).run()
 
 
@@ -79,7 +83,7 @@ class Merging:
     source: DataFrame
     source_name: str
     may_lack_columns: bool
-    """Whether `*` means the columns that the source has."""
+    """Whether `*` means the columns that the source has, and rows may lack members."""
     rewrites: bool = False
     """Whether rows take the place of stored ones."""
 
@@ -94,7 +98,16 @@ class Merging:
         frame = self.target.planner.views.sql(self._text(values, places))
         kinds = [_kind(clause) for clause in clauses]
         with spark_errors():
-            rows = merged_rows(frame, fields, [set(found) for found in values], kinds, places, KIND)
+            rows = merged_rows(
+                frame,
+                fields,
+                [set(found) for found in values],
+                kinds,
+                places,
+                KIND,
+                may_lack=self.may_lack_columns,
+                stars=[_is_star(clause) for clause in clauses],
+            )
         self.target.write(rows, "MERGE", is_unique=self._is_unique(), rewrites=self.rewrites)
 
     def _is_unique(self) -> bool:
@@ -181,8 +194,8 @@ class Merging:
                         hint="give one value for each column",
                     )
                 scoped = self._scoped(clause.when)
-                found_names = [find_column(name, fields, target.table.name).name for name in names]
-                return {name: f"({scoped(sql)})" for name, sql in zip(found_names, given, strict=True)}
+                named = named_columns(names, fields, target.table.name)
+                return {name: f"({scoped(sql)})" for name, sql in zip(named, given, strict=True)}
             case _:
                 return {}
 
@@ -258,6 +271,20 @@ class Merging:
                 start = first.meta["start"]
                 edits[start, start] = f"{quoted(side)}."
         return edits
+
+
+def _named_of_source(statement: Merge, source: str) -> set[str]:
+    """Columns of the source that the statement names, in lower case: hidden ones are there only if they are named."""
+    texts = [statement.on]
+    for clause in statement.clauses:
+        texts += [clause.condition] if clause.condition is not None else []
+        match clause.action:
+            case MergeUpdate(assignments):
+                texts += [assignment.value for assignment in assignments]
+            case MergeInsert(_, values):
+                texts += values or ()
+    columns = [column for text in texts for column in text.tree.find_all(exp.Column)]
+    return {column.name.lower() for column in columns if column.table.lower() == source.lower()}
 
 
 _NO_CONDITION = Sql("TRUE", exp.true())

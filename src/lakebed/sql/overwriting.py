@@ -1,7 +1,8 @@
 """What INSERT OVERWRITE replaces.
 
 A PARTITION clause names it, unless Spark's `partitionOverwriteMode` is `dynamic`: then, and where nothing is named, it
-is the partitions of the new rows.
+is the partitions of the new rows. If the session says `static`, an overwrite that names no partition value replaces the
+whole table, as Spark does; if it says nothing, `dynamic-partition-overwrite` of the table decides, as in Flink.
 """
 
 from __future__ import annotations
@@ -28,16 +29,21 @@ def overwrite_of(
         return table, None
     if not table.partition_by:
         return table, {}
-    if _is_dynamic(lake):
+    mode = _session_mode(lake)
+    if mode == "dynamic":
         return table.with_options({_DYNAMIC: "true"}), True
     if fixed:
         return table, {name: _spec_value(value) for name, value in fixed.items()}
     # BY NAME is Spark's, where an overwrite without partitions means the whole table.
-    return table, {} if statement.by_name else True
+    return table, {} if statement.by_name or mode == "static" else True
 
 
-def _is_dynamic(lake: SqlLake) -> bool:
-    return lake.is_spark_started and str(lake.spark.conf.get(_MODE, "static")).lower() == "dynamic"
+def _session_mode(lake: SqlLake) -> str | None:
+    """What the session says about it; None if nobody has set it, though Spark has a default."""
+    if not lake.is_spark_started:
+        return None
+    said = {key.lower(): value for key, value in lake.spark.conf.getAll.items()}.get(_MODE.lower())
+    return None if said is None else str(said).lower()
 
 
 def _spec_value(value: Value) -> Any:

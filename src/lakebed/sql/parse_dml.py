@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.tokens import TokenType
 
+from lakebed.errors import Unsupported
 from lakebed.sql.cursor import Cursor
 from lakebed.sql.names import read_table
 from lakebed.sql.parse_query import read_expression, read_hint, read_query, read_relation
@@ -35,7 +36,11 @@ def read_insert(cursor: Cursor, common: str = "") -> Insert:
     cursor.accept("TABLE")
     target = _read_target(cursor)
     partition = _read_partition(cursor) if cursor.accept("PARTITION") else {}
-    cursor.accept("IF", "NOT", "EXISTS")
+    if cursor.accept("IF", "NOT", "EXISTS"):
+        raise Unsupported(
+            "INSERT ... PARTITION (...) IF NOT EXISTS is not carried out",
+            hint="look at SHOW PARTITIONS first, and leave the words out",
+        )
     by_name = cursor.accept("BY", "NAME")
     columns = None
     if cursor.sees("(") and not any(cursor.sees("(", word) for word in ("SELECT", "WITH", "VALUES", "FROM", "(")):

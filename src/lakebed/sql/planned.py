@@ -5,7 +5,7 @@ The rest of the text stays as the user wrote it. All references to one table see
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -53,12 +53,15 @@ class Planner:
         """A planner of its own for a statement."""
         return Planner(lake, Views(lake.spark))
 
-    def text(self, sql: Sql, edits: Mapping[tuple[int, int], str] | None = None) -> str:
-        """The text with views in place of tables, and other edits of the caller."""
+    def text(self, sql: Sql, edits: Mapping[tuple[int, int], str] | None = None, shown: Collection[str] = ()) -> str:
+        """The text with views in place of tables, and other edits of the caller.
+
+        `shown`, in lower case: names that the statement around the text uses; `*` is to give them if they are hidden.
+        """
         self._refresh_views(sql)
         found = references(self.lake, sql)
         self._note_others(sql, {id(reference.node) for reference in found})
-        return sql.spliced({**self._replacements(sql, found), **(edits or {})})
+        return sql.spliced({**self._replacements(sql, found, shown), **(edits or {})})
 
     def frame(self, sql: Sql, *, keep: bool = False) -> DataFrame:
         """The query as a DataFrame."""
@@ -79,29 +82,30 @@ class Planner:
         self.is_small = self.is_small and rows is not None
         self.product_rows *= max(1, rows or 1)
 
-    def _replacements(self, sql: Sql, found: list[Reference]) -> dict[tuple[int, int], str]:
+    def _replacements(self, sql: Sql, found: list[Reference], shown: Collection[str]) -> dict[tuple[int, int], str]:
         edits: dict[tuple[int, int], str] = {}
+        stars: dict[int, list[str]] = {}
         for reference in found:
+            hidden = _hidden_names(reference.table)
+            used = used_hidden(reference.node, hidden)
+            around = [name for name in hidden if name.lower() in shown and name not in used]
+            if used or around:
+                stars[id(reference.node)] = [*reference.table.arrow_schema.names, *around]
             shares = sum(other.table.name == reference.table.name for other in found) > 1
-            edits[reference.span] = self._replacement(reference, shares)
+            edits[reference.span] = self._replacement(reference, shares, [*used, *around])
         for column in sql.tree.find_all(exp.Column):
             edits |= _without_database(column, found)
-        shown = {
-            id(reference.node): list(reference.table.arrow_schema.names)
-            for reference in found
-            if used_hidden(reference.node, _hidden_names(reference.table))
-        }
         maps = {
             field.name.lower()
             for reference in found
             for field in reference.table.arrow_schema
             if pa.types.is_map(field.type)
         }
-        return {**edits, **star_edits(sql, shown), **unnested_maps(sql.text, lambda name: name.lower() in maps)}
+        return {**edits, **star_edits(sql, stars), **unnested_maps(sql.text, lambda name: name.lower() in maps)}
 
-    def _replacement(self, reference: Reference, shares: bool) -> str:
+    def _replacement(self, reference: Reference, shares: bool, hidden: Sequence[str]) -> str:
         table = self._shared(reference, shares)
-        view = self.views.add(self.table_frame(table, reference.node), reference.name)
+        view = self.views.add(self.table_frame(table, reference.node, hidden=hidden), reference.name)
         has_alias = reference.alias is not None or reference.node.args.get("sample") is not None
         own_name = reference.node.name or reference.name.rpartition(".")[2]
         return view if has_alias else f"{view} AS {quoted(own_name)}"
@@ -126,23 +130,27 @@ class Planner:
             return self.pin(reference.table)
         return self._pinned.get(reference.table.name, reference.table)
 
-    def table_frame(self, table: Table, node: exp.Table | None = None, needs: Needs | None = None) -> DataFrame:
-        """A table as the query around a reference needs it."""
+    def table_frame(
+        self,
+        table: Table,
+        node: exp.Table | None = None,
+        needs: Needs | None = None,
+        hidden: Sequence[str] = (),
+    ) -> DataFrame:
+        """A table as the query around a reference needs it, with these of its hidden columns."""
         from lakebed.spark.assign import padded_frame
         from lakebed.spark.read import arrow_frame, is_small, planned_frame  # pyspark is heavy: only when it is used
 
         spark = self.views.spark
         if isinstance(table, DefinedTable):
             return arrow_frame(spark, table.to_arrow(), table.schema.fields)
-        hidden = table.hidden_schema
         visible = table.arrow_schema
         if needs is None:
             types = comparable_types(table)
             needs = needs_of(node, types) if node is not None else Needs(None)
-            extra = used_hidden(node, hidden.names) if node is not None else []
-            if extra and needs.columns is None:
-                needs = Needs(frozenset([*visible.names, *extra]), needs.predicate)
-        planned = table.plan_read(_columns(needs, visible, hidden), needs.predicate)
+            if hidden and needs.columns is None:
+                needs = Needs(frozenset([*visible.names, *hidden]), needs.predicate)
+        planned = table.plan_read(_columns(needs, visible, table.hidden_schema), needs.predicate)
         self._note_rows(_rows_of(planned) if is_small(planned) else None)
         return padded_frame(planned_frame(spark, planned, must_filter=False), table.schema.fields)
 

@@ -2,40 +2,60 @@
 
 `spark.paimon.<option>` and `spark.lakebed.<option>` are options of tables, as if each statement gave them in a hint.
 `spark.paimon.<catalog>.<database>.<table>.<option>` means tables of that name only, `*` any. They live in the lake and
-need no Spark; those that the session has (`spark.conf.set`) count, too, unless SET says otherwise. Settings of Flink's
-jobs are taken and have no effect. Everything else is Spark's.
+need no Spark; those that the session has (`spark.conf.set`) count, too, unless SET says otherwise. Settings of Flink
+are taken with a warning that they have no effect, but for those that change what statements mean: these are honoured
+(the time zone) or refused. Everything else is Spark's.
 """
 
 from __future__ import annotations
 
-import logging
+import warnings
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 import pyarrow as pa
 
-from lakebed.errors import InvalidOption
+from lakebed.errors import InvalidOption, Unsupported
 from lakebed.options import (
+    WRITE_HIVE_STYLE_DYNAMIC_PARTITION_ENABLED,
     WRITE_MERGE_SCHEMA,
     WRITE_MERGE_SCHEMA_EXPLICIT_CAST,
     WRITE_MERGE_SCHEMA_TYPE_WIDENING,
     check_options,
 )
 from lakebed.options.table import find_option
+from lakebed.spark.failures import spark_errors
 from lakebed.sql.ddl_statements import ResetSetting, SetSetting
 from lakebed.sql.session import SqlLake, nothing, result
 
-if TYPE_CHECKING:
-    pass
-
-_log = logging.getLogger(__name__)
 _PREFIXES = ("spark.paimon.", "spark.lakebed.")
 _WRITE_SETTINGS = tuple(
-    option.key for option in (WRITE_MERGE_SCHEMA, WRITE_MERGE_SCHEMA_TYPE_WIDENING, WRITE_MERGE_SCHEMA_EXPLICIT_CAST)
+    option.key
+    for option in (
+        WRITE_MERGE_SCHEMA,
+        WRITE_MERGE_SCHEMA_TYPE_WIDENING,
+        WRITE_MERGE_SCHEMA_EXPLICIT_CAST,
+        WRITE_HIVE_STYLE_DYNAMIC_PARTITION_ENABLED,
+    )
 )
-"""What writes of statements do with columns that a table lacks; no option of a table itself."""
+"""What statements do with the columns of their rows; no options of a table itself."""
 _FLINK = ("execution.", "table.", "sql-client.", "pipeline.", "parallelism.", "state.", "jobmanager.", "taskmanager.")
-"""Beginnings of Flink's settings. They are about its jobs, so scripts that set them mean nothing else here."""
+"""Beginnings of Flink's settings. Most are about its jobs, so scripts that set them mean nothing else here."""
+_FLINK_ZONE: Final = "table.local-time-zone"
+_SPARK_ZONE: Final = "spark.sql.session.timeZone"
+_FLINK_MEANING: Final = {
+    "execution.runtime-mode": (
+        ("batch", "automatic"),
+        "statements work on what is stored now; `lake.table(...)` has `read_stream` and `write_stream` for streams",
+    ),
+    "table.sql-dialect": (("default",), "write statements in Flink's or Spark's spelling"),
+    "table.exec.sink.not-null-enforcer": (("error",), "leave such rows out: INSERT ... SELECT ... WHERE c IS NOT NULL"),
+    "table.exec.sink.type-length-enforcer": (("ignore",), "cut texts in the query: SELECT LEFT(c, 10)"),
+    "table.exec.legacy-cast-behaviour": (("disabled", "false"), "write TRY_CAST where a value may not fit"),
+}
+"""Settings of Flink that change what statements give: the values that mean what happens here, and what else to do."""
+_USER_FRAME = 6
+"""Warnings point at whoever called `lake.sql`."""
 _SHOWN = {"key": pa.string(), "value": pa.string()}
 
 
@@ -43,7 +63,7 @@ def set_setting(lake: SqlLake, statement: SetSetting) -> Any:
     """SET."""
     key = statement.key
     if key is not None and key.startswith(_FLINK):
-        _log.info("%s is a setting of Flink and has no meaning here", key)
+        _set_flink(lake, key, statement.value)
         return result(lake, _SHOWN, [(key, statement.value)])
     prefix = _prefix(key)
     if key is None or prefix is None:
@@ -65,10 +85,33 @@ def reset_setting(lake: SqlLake, statement: ResetSetting) -> Any:
     if statement.key is None:
         lake.settings.clear()
         return lake.spark.sql("RESET") if lake.is_spark_started else nothing(lake)
+    if statement.key.startswith(_FLINK):
+        if statement.key == _FLINK_ZONE and lake.is_spark_started:
+            lake.spark.conf.unset(_SPARK_ZONE)
+        return nothing(lake)
     if prefix is None:
         return lake.spark.sql(statement.text)
     lake.settings.pop(statement.key.removeprefix(prefix), None)
     return nothing(lake)
+
+
+def _set_flink(lake: SqlLake, key: str, value: str | None) -> None:
+    """What a setting of Flink means here: the session's time zone, an error, or nothing, which is said."""
+    if value is None:
+        return
+    if key == _FLINK_ZONE:
+        if value.lower() == "default":
+            lake.spark.conf.unset(_SPARK_ZONE)
+        else:
+            with spark_errors():
+                lake.spark.conf.set(_SPARK_ZONE, value)
+        return
+    if key not in _FLINK_MEANING:
+        warnings.warn(f"`{key}` is a setting of Flink and has no effect here", stacklevel=_USER_FRAME)
+        return
+    meant, instead = _FLINK_MEANING[key]
+    if value.lower() not in meant:
+        raise Unsupported(f"setting `{key}` = `{value}` of Flink is not honoured here", hint=instead)
 
 
 def dynamic_options(lake: SqlLake, table: str) -> dict[str, str]:
@@ -77,7 +120,7 @@ def dynamic_options(lake: SqlLake, table: str) -> dict[str, str]:
 
 
 def write_settings(lake: SqlLake, table: str) -> dict[str, bool]:
-    """What SET says about merging schemas when a statement writes to a table, by the keys of the options."""
+    """What SET says about columns when a statement writes to a table, by the keys of the options."""
     found = _settings_of(lake, table)
     return {key: found.get(key, "false").lower() == "true" for key in _WRITE_SETTINGS}
 

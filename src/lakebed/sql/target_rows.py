@@ -83,7 +83,7 @@ class TargetRows:
         snapshot = settled_for_rewrite(context, statement)
         if snapshot == self.pinned.fixed_to:
             return self
-        return replace(self, pinned=self.planner.pin_anew(self.table))
+        return replace(self, pinned=self.planner.pin_anew(self.table.showing_all_stored()))
 
     def view(self, conditions: list[Sql], *, is_alone: bool, columns: list[str] | None = None) -> str:
         """A view of the rows, without those that a condition rules out for sure."""

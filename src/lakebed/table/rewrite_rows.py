@@ -182,6 +182,9 @@ class RowRewrite:
             written[message.partition, message.bucket].append(message)
         stored: dict[Bucket, list[ManifestEntry]] = defaultdict(list)
         for entry in live_files(self.context.stores, self.snapshot, keep_entries=in_buckets(written)):
+            if entry.file.level < num_levels(self.context.options) - 1:
+                # Rows that still add up would be taken for versions of each other, and all but the last be lost.
+                raise self._unsettled()
             stored[entry.partition, entry.bucket].append(entry)
         vectors: dict[Bucket, list[IndexEntry]] = defaultdict(list)
         for index in current_entries(self.context.stores, self.snapshot):
@@ -209,6 +212,12 @@ class RowRewrite:
             )
             for message in made
         ]
+
+    def _unsettled(self) -> CommitConflict:
+        return CommitConflict(
+            f"table `{self.context.name}` was written to before rows could be rewritten",
+            hint="run the statement again; nothing was changed",
+        )
 
     @property
     def _stamp(self) -> int | None:

@@ -22,6 +22,7 @@ from lakebed.options import (
     DELETION_VECTORS_MERGE_ON_READ,
     PARTITION,
     PRIMARY_KEY,
+    TAG_AUTOMATIC_CREATION,
     WRITE_MERGE_SCHEMA,
     Options,
     check_options,
@@ -70,6 +71,7 @@ from lakebed.table.stream_commits import CommitTimer, is_stream, next_identity
 from lakebed.table.stream_follow import ChangeStream
 from lakebed.table.stream_position import StreamPosition
 from lakebed.table.stream_scan import StreamScan
+from lakebed.table.tagging import refuse_callbacks
 from lakebed.table.time_travel import (
     is_travelling,
     resolve_snapshot,
@@ -753,6 +755,8 @@ class Table(TableUpkeep):
         self._refuse_pinned()
         context = self._current()
         _refuse(context, unhonoured_for_write(context.options.raw), "write")
+        if context.options[TAG_AUTOMATIC_CREATION] != "none":
+            refuse_callbacks(context)
         return context
 
     def _folded(self) -> TableContext:

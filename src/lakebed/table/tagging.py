@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 
-from lakebed.errors import InvalidArgument, InvalidOption, NotFound
+from lakebed.errors import InvalidArgument, InvalidOption, NotFound, Unsupported
 from lakebed.maintenance.tags import (
     DeletedTags,
     TagLife,
@@ -17,7 +17,7 @@ from lakebed.maintenance.tags import (
 )
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.tag import Tag
-from lakebed.options import TAG_CREATE_SUCCESS_FILE, TAG_DEFAULT_TIME_RETAINED
+from lakebed.options import TAG_CALLBACKS, TAG_CREATE_SUCCESS_FILE, TAG_DEFAULT_TIME_RETAINED
 from lakebed.table.arguments import new_tag_argument, snapshot_argument, tag_argument
 from lakebed.table.context import TableContext
 from lakebed.table.files import table_files
@@ -29,8 +29,19 @@ Duration = str | dt.timedelta
 """`1 d`, or a timedelta."""
 
 
+def refuse_callbacks(context: TableContext) -> None:
+    """Raises if new tags must be told to Java classes, which can not be called here."""
+    if context.options[TAG_CALLBACKS]:
+        key = TAG_CALLBACKS.key
+        raise Unsupported(
+            f"table `{context.name}` has `{key}` = `{context.options.raw[key]}`, which this version can not call",
+            hint=TAG_CALLBACKS.instead,
+        )
+
+
 def tag_snapshot(context: TableContext, name: str, snapshot: int | None, time_retained: Duration | None) -> Tag:
     """A new tag; without a time to live, the table's option gives one."""
+    refuse_callbacks(context)
     default_ms = context.options[TAG_DEFAULT_TIME_RETAINED]
     if time_retained is None and default_ms is not None:
         time_retained = dt.timedelta(milliseconds=default_ms)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.warehouse_under_test import Warehouse, ints
 
 import lakebed
-from lakebed.errors import InvalidArgument, InvalidOption, NotFound
+from lakebed.errors import InvalidArgument, InvalidOption, NotFound, Unsupported
 from lakebed.schema.table_schema import TableSchema
 from lakebed.sql import ddl_statements as ds
 from lakebed.sql.ddl import fields_of
@@ -193,9 +193,22 @@ def test_settings(warehouse: Warehouse) -> None:
         lake.sql("SET spark.paimon.scan.snapshotid=3")
     with warehouse.refuses(InvalidOption, "maybe"):
         lake.sql("SET spark.paimon.write.merge-schema=maybe")
-    assert rows(lake, "SET 'table.exec.sink.upsert-materialize' = 'NONE'")
     lake.sql("RESET")
     assert lake.settings == {}
+
+
+def test_settings_of_flink(warehouse: Warehouse) -> None:
+    """What tunes Flink's jobs is taken with a warning; what changes the meaning of statements is refused by name."""
+    lake = warehouse.lake
+    with pytest.warns(UserWarning, match="`execution.checkpointing.interval` is a setting of Flink"):
+        assert rows(lake, "SET 'execution.checkpointing.interval' = '10 s'")
+    assert rows(lake, "SET 'execution.runtime-mode' = 'batch'") == [("execution.runtime-mode", "batch")]
+    with warehouse.refuses(Unsupported, "read_stream"):
+        lake.sql("SET 'execution.runtime-mode' = 'streaming'")
+    with warehouse.refuses(Unsupported, "IS NOT NULL"):
+        lake.sql("SET 'table.exec.sink.not-null-enforcer' = 'DROP'")
+    lake.sql("RESET 'execution.runtime-mode'")
+    assert not lake.is_spark_started
 
 
 def test_no_text_no_statement(warehouse: Warehouse) -> None:
