@@ -139,6 +139,29 @@ class Lake:
             if_not_exists=if_not_exists,
         )
 
+    def replace_table(
+        self,
+        name: str,
+        schema: SchemaLike,
+        *,
+        primary_key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+    ) -> bool:
+        """Takes the rows of a table away and gives it another definition, as `create_table` describes one.
+
+        Old snapshots can still be read. False, and nothing is changed, if the table would be partitioned otherwise.
+        """
+        return self._catalog.replace_table(
+            self._parse(name),
+            _to_fields(schema),
+            primary_key=names_argument(primary_key, "primary_key"),
+            partition_by=names_argument(partition_by, "partition_by"),
+            options=options_argument(options),
+            comment=comment,
+        )
+
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
         """Removes a table with all its files."""
         self._catalog.drop_table(self._parse(name), if_exists=if_exists)

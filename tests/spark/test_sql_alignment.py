@@ -190,3 +190,43 @@ def test_the_time_zone_of_flink_is_that_of_the_session(lake: lakebed.Lake) -> No
             lake.sql("SET 'table.local-time-zone' = 'Nowhere/At'")
     finally:
         lake.spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def test_replaced_by_a_query(lake: lakebed.Lake) -> None:
+    """CREATE OR REPLACE TABLE AS SELECT fills the table in its place, also from rows of its own, of any time."""
+    lake.sql("CREATE TABLE t (k INT, s STRING) TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '2')")
+    lake.sql("INSERT INTO t VALUES (1, 'a'); INSERT INTO t VALUES (2, 'b')")
+    lake.sql("CREATE OR REPLACE TABLE t TBLPROPERTIES ('bucket' = '-1') AS SELECT s, k AS n FROM t")
+    assert rows(lake) == [("a", 1), ("b", 2)]
+    lake.sql("REPLACE TABLE t AS SELECT * FROM t VERSION AS OF 1")
+    assert rows(lake) == [(1, "a")]
+    assert [tuple(row) for row in lake.sql("SELECT * FROM t VERSION AS OF 2 ORDER BY k").collect()] == [
+        (1, "a"),
+        (2, "b"),
+    ]
+    assert lake.tables() == ["t"]
+
+
+def test_a_table_does_not_lose_what_it_is_replaced_by(lake: lakebed.Lake) -> None:
+    """Other partitions would begin a new history: not if the rows are those of the table itself."""
+    lake.sql("CREATE TABLE t (k INT, p STRING) PARTITIONED BY (p)")
+    lake.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    with pytest.raises(Unsupported, match="partitioned otherwise"):
+        lake.sql("REPLACE TABLE t AS SELECT * FROM t WHERE p = 'a'")
+    lake.sql("REPLACE TABLE t PARTITIONED BY (p) AS SELECT * FROM t WHERE p = 'a'")
+    assert rows(lake) == [(1, "a")]
+
+
+def test_partitions_by_any_condition(lake: lakebed.Lake) -> None:
+    """Procedures take conditions on partition columns that only Spark can evaluate, such as texts against numbers."""
+    lake.sql("CREATE TABLE t (k INT, dt STRING, hh INT) PARTITIONED BY (dt, hh) TBLPROPERTIES ('write-only' = 'true')")
+    for _ in range(2):
+        lake.sql("INSERT INTO t VALUES (1, '20221208', 15), (2, '20221208', 16), (3, '20221209', 15)")
+    lake.sql("CALL sys.compact(table => 't', where => 'dt = 20221208 and hh = 15')")
+    files = "SELECT `partition`, count(*) FROM `t$files` GROUP BY 1 ORDER BY 1"
+    counts = [tuple(row) for row in lake.sql(files).collect()]
+    assert counts == [("{20221208, 15}", 1), ("{20221208, 16}", 2), ("{20221209, 15}", 2)]
+    lake.sql("CALL sys.compact(table => 't', where => \"dt LIKE '%09'\")")
+    assert [row[1] for row in lake.sql(files).collect()] == [1, 2, 1]
+    with pytest.raises(InvalidArgument, match="names `k`, which is not a partition column"):
+        lake.sql("CALL sys.compact(table => 't', where => 'abs(k) = 1')")

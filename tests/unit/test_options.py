@@ -461,6 +461,7 @@ def test_immutable_options_do_not_change() -> None:
         check_unchanged({"bucket-key": "a"}, {"bucket-key": "b"})
 
 
+@pytest.mark.filterwarnings("ignore:option .* has no effect here")
 @given(st.sampled_from(PLAIN), st.text(max_size=8) | st.integers() | st.floats() | st.none() | st.booleans())
 def test_any_value_is_accepted_or_refused_cleanly(option: Option[object], value: object) -> None:
     """Whatever a user passes, the answer is a stored text that parses back or an InvalidOption."""

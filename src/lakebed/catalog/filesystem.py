@@ -23,6 +23,7 @@ from lakebed.schema.store import SchemaStore
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.context import TableContext
 from lakebed.table.functions import stored_options
+from lakebed.table.replacing import can_replace_in_place, publish_replacement
 from lakebed.table.spark_jobs import SparkJobs
 from lakebed.table.system import SYSTEM_TABLES
 from lakebed.table.system.handle import SystemTableHandle
@@ -100,6 +101,26 @@ class FilesystemCatalog:
         if_not_exists: bool = False,
     ) -> Table:
         """Makes a table and returns it."""
+        schema = self._defined(name, fields, primary_key, partition_by, options, comment)
+        schemas = self._schemas(self._table_paths(name))
+        if schemas.latest() is not None or not schemas.publish(schema):
+            if if_not_exists:
+                return self.table(name)
+            raise AlreadyExists(
+                f"table `{name}` exists already", hint="choose another name, or pass if_not_exists=True"
+            )
+        return self.table(name)
+
+    def _defined(
+        self,
+        name: TableName,
+        fields: Sequence[DataField],
+        primary_key: Sequence[str],
+        partition_by: Sequence[str],
+        options: Mapping[str, object] | None,
+        comment: str | None,
+    ) -> TableSchema:
+        """The first schema of a table, checked as a whole."""
         if not name.is_table_itself:
             raise InvalidArgument(f"`{name}` names a branch or view", hint="create the table itself")
         _refuse_system_database(name.database)
@@ -110,14 +131,30 @@ class FilesystemCatalog:
             tuple(fields), tuple(partition_by), tuple(primary_key), checked, comment, self.clock.now_ms()
         )
         validate_table(schema, Options(schema.options), str(name))
-        schemas = self._schemas(self._table_paths(name))
-        if schemas.latest() is not None or not schemas.publish(schema):
-            if if_not_exists:
-                return self.table(name)
-            raise AlreadyExists(
-                f"table `{name}` exists already", hint="choose another name, or pass if_not_exists=True"
-            )
-        return self.table(name)
+        return schema
+
+    def replace_table(
+        self,
+        name: TableName,
+        fields: Sequence[DataField],
+        *,
+        primary_key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+    ) -> bool:
+        """Takes the rows of a table away and gives it another definition; old snapshots stay.
+
+        False, and nothing is changed, if its partitions would not be what they were.
+        """
+        schema = self._defined(name, fields, primary_key, partition_by, options, comment)
+        old = self.context(name)
+        if not can_replace_in_place(old.schema, schema):
+            return False
+        if old.stores.snapshots.latest_id() is not None:
+            Table(old).truncate()
+        publish_replacement(old.schemas, schema, str(name))
+        return True
 
     def table(self, name: TableName) -> Table:
         """The table of that name."""

@@ -6,8 +6,8 @@ from typing import Final
 
 from lakebed.options.option import ON_WRITE, READS_AND_WRITES, Kind, Names, Option
 
-_LATER: Final = "lakebed compacts tables with a primary key only in this version; leave the option out"
-_SORTING: Final = "lakebed does not reorder rows in this version; sort them before writing"
+_LATER: Final = "all partitions are compacted; let those that are due expire first"
+_SORTING: Final = "rows are not reordered on write; sort them, or run `t.compact(order_by=...)`"
 
 WRITE_ONLY = Option(
     "write-only",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import count
 from typing import Any
 
 from lakebed.errors import AlreadyExists, InvalidArgument, NotFound, Unsupported
+from lakebed.sql.cursor import Cursor
 from lakebed.sql.ddl_statements import (
     Analyze,
     Column,
@@ -19,12 +21,14 @@ from lakebed.sql.ddl_statements import (
 )
 from lakebed.sql.defaults import default_text
 from lakebed.sql.names import CATALOGS
-from lakebed.sql.partition_specs import as_overwrite, check_prefix
+from lakebed.sql.partition_specs import clear_partitions
 from lakebed.sql.session import SqlLake
 from lakebed.types.arrow import as_data_type, from_arrow_schema
 from lakebed.types.logical import DataField, renumbered
 
 _CONNECTOR, _PAIMON = "connector", "paimon"
+_USER_FRAME = 6
+"""Warnings point at whoever called `lake.sql`."""
 
 # --- databases -------------------------------------------------------------------------------------------------------
 
@@ -79,6 +83,8 @@ def create_table(lake: SqlLake, statement: CreateTable) -> None:
     arguments = _like(lake, statement) if statement.like else _defined(statement)
     if not exists:
         lake.create_table(statement.name, **arguments, if_not_exists=statement.if_not_exists)
+        return
+    if lake.replace_table(statement.name, **arguments):
         return
     # What is wrong with the new table is said before the old one goes.
     scratch = _free_name(lake, statement.name, "replacing")
@@ -136,7 +142,9 @@ def _like(lake: SqlLake, statement: CreateTable) -> dict[str, Any]:
 def _create_from_query(lake: SqlLake, statement: CreateTable, exists: bool) -> None:
     """The query is carried out while the old table is still there: it may read from it."""
     from lakebed.sql.dml import insert_query  # needs Spark: only when it is used
+    from lakebed.sql.parse_query import read_query
     from lakebed.sql.queries import schema_of
+    from lakebed.sql.views import quoted
 
     assert statement.query is not None
     schema = schema_of(lake, statement.query)
@@ -155,18 +163,48 @@ def _create_from_query(lake: SqlLake, statement: CreateTable, exists: bool) -> N
             lake.drop_table(statement.name, if_exists=True)
             raise
         return
+    _refuse_losing_its_own_history(lake, statement)
     scratch = _free_name(lake, statement.name, "replacing")
     lake.create_table(scratch, **arguments)
     try:
         insert_query(lake, scratch, statement.query, list(schema.names))
+        is_replaced = lake.replace_table(statement.name, **arguments)
     except BaseException:
         lake.drop_table(scratch, if_exists=True)
         raise
-    _swap(lake, statement.name, scratch)
+    if not is_replaced:
+        _swap(lake, statement.name, scratch)
+        return
+    try:
+        parts = ".".join(quoted(part) for part in scratch.split("."))
+        insert_query(lake, statement.name, read_query(Cursor(f"SELECT * FROM {parts}")))
+    except BaseException as error:
+        error.add_note(f"the new rows are in table `{scratch}`: insert them into `{statement.name}`, and drop it")
+        raise
+    lake.drop_table(scratch)
+
+
+def _refuse_losing_its_own_history(lake: SqlLake, statement: CreateTable) -> None:
+    """A table that is partitioned otherwise begins anew; not if the query that fills it reads what would be lost."""
+    from lakebed.sql.references import references
+
+    assert statement.query is not None
+    old = lake.table(statement.name)
+    names = {reference.table.name for reference in references(lake, statement.query)}
+    given = statement.options.get("partition", "").split(",")
+    partition_by = statement.partition_by or tuple(name.strip() for name in given if name.strip())
+    if partition_by != old.partition_by and old.name in names:
+        raise Unsupported(
+            f"table `{statement.name}` can not be replaced by rows of its own and partitioned otherwise at once",
+            hint="write PARTITIONED BY as the table has it, or fill another table and rename it",
+        )
 
 
 def _swap(lake: SqlLake, name: str, scratch: str) -> None:
     """Puts the new table in place of the old, which goes last: a crash leaves both, under other names at worst."""
+    warnings.warn(
+        f"table `{name}` is partitioned otherwise than before: its old snapshots are gone", stacklevel=_USER_FRAME
+    )
     old = _free_name(lake, name, "replaced")
     lake.rename_table(name, old)
     lake.rename_table(scratch, name)
@@ -198,13 +236,12 @@ def drop_table(lake: SqlLake, statement: DropTable) -> None:
 
 
 def truncate(lake: SqlLake, statement: Truncate) -> None:
-    """TRUNCATE TABLE, a partition of it or all."""
+    """TRUNCATE TABLE: all rows, or those of the partitions with the given values."""
     table = lake.table(statement.name)
     if statement.partition is None:
         table.truncate()
         return
-    check_prefix(table, statement.partition)
-    table.drop_partitions([as_overwrite(statement.partition)])
+    clear_partitions(table, [statement.partition])
 
 
 def analyze(lake: SqlLake, statement: Analyze) -> None:

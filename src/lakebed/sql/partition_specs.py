@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -17,6 +17,8 @@ from lakebed.table.partitions import Partition
 from lakebed.table.table import Table
 from lakebed.types.logical import STRING, with_nullable
 
+T = TypeVar("T")
+
 
 def existing_partitions(table: Table) -> list[Partition]:
     """All partitions that have files."""
@@ -27,7 +29,7 @@ def existing_partitions(table: Table) -> list[Partition]:
 
 def matching_partitions(table: Table, spec: PartitionSpec) -> list[Partition]:
     """Those that have the values of the spec."""
-    check_columns(table, spec)
+    spec = named_columns(table, spec)
     wanted = {column: _stored_text(table, column, value) for column, value in spec.items()}
     return [item for item in existing_partitions(table) if wanted.items() <= item.values.items()]
 
@@ -47,21 +49,22 @@ def _stored_text(table: Table, column: str, value: object) -> str | None:
     return partition_text(kind, scalar, legacy=False)
 
 
-def check_columns(table: Table, spec: Mapping[str, Any]) -> None:
-    """Raises unless the spec names partition columns only."""
+def named_columns(table: Table, spec: Mapping[str, T]) -> dict[str, T]:
+    """The spec by the table's own names of its partition columns; raises if it names anything else."""
     if not table.partition_by:
         raise InvalidArgument(f"table `{table.name}` is not partitioned", hint="leave PARTITION out")
+    known = {column.lower(): column for column in table.partition_by}
     for column in spec:
-        if column not in table.partition_by:
+        if column.lower() not in known:
             raise NotFound(
                 f"`{column}` is not a partition column of table `{table.name}`",
                 hint=did_you_mean(column, table.partition_by),
             )
+    return {known[column.lower()]: value for column, value in spec.items()}
 
 
 def check_prefix(table: Table, spec: Mapping[str, Any]) -> None:
-    """Raises unless the spec names the first partition columns."""
-    check_columns(table, spec)
+    """Raises unless the spec, by the table's own names, names the first partition columns."""
     first = table.partition_by[: len(spec)]
     if set(first) != set(spec):
         missing = next(column for column in first if column not in spec)
@@ -73,6 +76,7 @@ def check_prefix(table: Table, spec: Mapping[str, Any]) -> None:
 
 def drop_partitions(table: Table, specs: Sequence[PartitionSpec], *, if_exists: bool) -> None:
     """Takes the rows of partitions away; a partition that is named in full has to exist."""
+    specs = [named_columns(table, spec) for spec in specs]
     for spec in specs:
         check_prefix(table, spec)
         is_full = len(spec) == len(table.partition_by)
@@ -82,6 +86,11 @@ def drop_partitions(table: Table, specs: Sequence[PartitionSpec], *, if_exists: 
                 hint="look at SHOW PARTITIONS, or write IF EXISTS",
             )
     table.drop_partitions([as_overwrite(spec) for spec in specs])
+
+
+def clear_partitions(table: Table, specs: Sequence[PartitionSpec]) -> None:
+    """Takes the rows of all partitions away that agree with one of the specs, whichever columns it names."""
+    table.drop_partitions([as_overwrite(named_columns(table, spec)) for spec in specs])
 
 
 def as_overwrite(spec: PartitionSpec) -> dict[str, str | None]:

@@ -74,6 +74,19 @@ class SqlLake(Protocol):
         """Makes a table and returns it."""
         ...
 
+    def replace_table(
+        self,
+        name: str,
+        schema: Any,
+        *,
+        primary_key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+    ) -> bool:
+        """Empties a table and defines it anew; False if it would be partitioned otherwise."""
+        ...
+
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
         """Removes a table."""
         ...

@@ -16,6 +16,7 @@ from lakebed.metadata.snapshot import Snapshot
 from lakebed.table.arguments import snapshot_argument, tag_argument
 from lakebed.table.branching import forget_writes
 from lakebed.table.context import TableContext
+from lakebed.table.replacing import refuse_replaced
 from lakebed.table.time_travel import snapshot_at_time, snapshot_of_tag, snapshot_of_watermark, to_millis
 from lakebed.table.told_replacements import commit_telling
 
@@ -36,7 +37,19 @@ def target_snapshot(
     timestamp: int | str | dt.datetime | dt.date | None,
     watermark: int | None,
 ) -> Snapshot:
-    """The one snapshot that exactly one of the arguments names."""
+    """The one snapshot that exactly one of the arguments names, if its state can be that of the table now."""
+    found = _named(context, snapshot, tag, timestamp, watermark)
+    refuse_replaced(context, found)
+    return found
+
+
+def _named(
+    context: TableContext,
+    snapshot: int | None,
+    tag: str | None,
+    timestamp: int | str | dt.datetime | dt.date | None,
+    watermark: int | None,
+) -> Snapshot:
     given = [value for value in (snapshot, tag, timestamp, watermark) if value is not None]
     if len(given) != 1:
         raise InvalidArgument(

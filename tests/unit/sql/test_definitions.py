@@ -294,11 +294,14 @@ def values(lake: lakebed.Lake) -> list[int]:
 
 
 def test_truncate(parted: Warehouse) -> None:
-    """A partition, one without a value, or all rows go."""
+    """A partition, one without a value, those with a value of any column, or all rows go."""
     parted.lake.sql("TRUNCATE TABLE t PARTITION (p = 'a', q = 2)")
     assert values(parted.lake) == [1, 3, 4]
     parted.lake.sql("TRUNCATE TABLE t PARTITION (p = null)")
     assert values(parted.lake) == [1, 3]
+    parted.lake.table("t").write(pa.table({"v": ints(5), "p": ["c"], "q": ints(7)}))
+    parted.lake.sql("TRUNCATE TABLE t PARTITION (Q = 1)")
+    assert values(parted.lake) == [5]
     parted.lake.sql("TRUNCATE TABLE t")
     assert values(parted.lake) == []
 

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
+from sqlglot import exp
 
-from lakebed.errors import InvalidArgument
+from lakebed.errors import InvalidArgument, LakebedError
 from lakebed.options import PARTITION_DEFAULT_NAME, Options
 from lakebed.schema.casts import cast_array
+from lakebed.spark.failures import spark_errors
 from lakebed.sql.conditions import to_predicate
 from lakebed.sql.cursor import Cursor
 from lakebed.sql.parse_query import read_expression
-from lakebed.sql.partition_specs import check_columns, existing_partitions, parse_specs
+from lakebed.sql.partition_specs import existing_partitions, named_columns, parse_specs
+from lakebed.sql.session import SqlLake
 from lakebed.table.partitions import Partition
 from lakebed.table.table import Table
-from lakebed.types.logical import STRING
-from lakebed.types.predicate import Always, Predicate, columns, conjunction, disjunction
+from lakebed.types.logical import INT, STRING, DataField, with_nullable
+from lakebed.types.predicate import Always, Comparison, IsNull, Op, Predicate, conjunction, disjunction
 from lakebed.types.predicate_evaluate import to_expression
 from lakebed.units import parse_duration
 
+_NUMBER = DataField(0, "_lakebed_number", INT)
+
 
 def chosen_partitions(
-    table: Table, partitions: str | None, where: str | None, idle_time: str | None = None
+    lake: SqlLake, table: Table, partitions: str | None, where: str | None, idle_time: str | None = None
 ) -> Predicate | None:
     """A filter on partition columns; None for all partitions."""
     if partitions and where:
@@ -32,7 +37,7 @@ def chosen_partitions(
     if partitions:
         found.append(partitions_filter(table, partitions))
     if where:
-        found.append(_condition(table, where))
+        found.append(_where(lake, table, where))
     if idle_time:
         found.append(_idle(table, idle_time))
     return conjunction(found) if found else None
@@ -40,41 +45,75 @@ def chosen_partitions(
 
 def partitions_filter(table: Table, text: str) -> Predicate:
     """The filter that `dt=1,hh=2;dt=3` stands for."""
-    specs = parse_specs(text)
-    for spec in specs:
-        check_columns(table, spec)
+    specs = [named_columns(table, spec) for spec in parse_specs(text)]
     return disjunction([_spec_filter(table, spec) for spec in specs])
 
 
 def _spec_filter(table: Table, spec: Mapping[str, str | None]) -> Predicate:
+    """The filter of one partition, or of those that agree with the spec: values are texts of the column's type."""
     default = Options(table.options)[PARTITION_DEFAULT_NAME]
-    texts = []
-    for column, value in spec.items():
-        if value is None or value == default:
-            texts.append(f"`{column}` IS NULL")
+    kinds = {field.name: with_nullable(field.type, True) for field in table.schema.fields}
+    parts: list[Predicate] = []
+    for column, text in spec.items():
+        if text is None or text == default:
+            parts.append(IsNull(column))
             continue
-        quoted = "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
-        texts.append(f"`{column}` = {quoted}")
-    return _condition(table, " AND ".join(texts))
+        try:
+            value = cast_array(pa.array([text]), STRING, kinds[column])[0]
+        except LakebedError as error:
+            raise InvalidArgument(
+                f"`{text}` is no value of partition column `{column}` ({kinds[column]})",
+                hint="give a value of the column's type",
+            ) from error
+        parts.append(_is(column, value))
+    return conjunction(parts)
 
 
-def _condition(table: Table, where: str) -> Predicate:
+def _where(lake: SqlLake, table: Table, where: str) -> Predicate:
+    """A condition on partition columns; Spark evaluates what is more than comparisons with constants."""
     cursor = Cursor(where)
     condition = read_expression(cursor)
     cursor.end()
-    found = to_predicate(condition.tree, table.schema.fields)
-    if found is None:
-        raise InvalidArgument(
-            f"condition `{where}` is more than comparisons of columns with constants",
-            hint="compare partition columns of the table with constants",
-        )
-    others = sorted(columns(found) - set(table.partition_by))
+    names = {name.lower(): name for name in table.partition_by}
+    used = {column.name for column in condition.tree.find_all(exp.Column)}
+    others = sorted(name for name in used if name.lower() not in names)
     if others:
         raise InvalidArgument(
             f"condition `{where}` names `{others[0]}`, which is not a partition column of table `{table.name}`",
             hint=f"choose whole partitions by {', '.join(table.partition_by) or 'nothing: the table has none'}",
         )
-    return found
+    found = to_predicate(condition.tree, table.schema.fields)
+    return _evaluated(lake, table, where) if found is None else found
+
+
+def _evaluated(lake: SqlLake, table: Table, where: str) -> Predicate:
+    """Those of the partitions that are there now for which Spark finds the condition true."""
+    from lakebed.spark.read import arrow_frame  # pyspark is heavy: only when it is used
+
+    values = partition_rows(table, existing_partitions(table))
+    fields = [field for field in table.schema.fields if field.name in table.partition_by]
+    numbered = values.append_column(_NUMBER.name, pa.array(range(values.num_rows), pa.int32()))
+    with spark_errors():
+        kept = arrow_frame(lake.spark, numbered, [*fields, _NUMBER]).filter(where).select(_NUMBER.name).collect()
+    parts = [conjunction([_is(name, values.column(name)[row[0]]) for name in values.column_names]) for row in kept]
+    return disjunction(parts) if parts else Always(False)
+
+
+def _is(column: str, value: pa.Scalar) -> Predicate:
+    return Comparison(column, Op.EQ, value) if value.is_valid else IsNull(column)
+
+
+def partition_rows(table: Table, partitions: Sequence[Partition]) -> pa.Table:
+    """The values of partitions, with the types of their columns."""
+    fields = [field for field in table.schema.fields if field.name in table.partition_by]
+    return pa.table(
+        {
+            field.name: cast_array(
+                pa.array([item.values[field.name] for item in partitions], pa.string()), STRING, field.type
+            )
+            for field in fields
+        }
+    )
 
 
 def _idle(table: Table, idle_time: str) -> Predicate:
@@ -87,11 +126,5 @@ def _idle(table: Table, idle_time: str) -> Predicate:
 def agreeing_partitions(table: Table, chosen: Predicate) -> list[Partition]:
     """The partitions that a filter on partition columns keeps."""
     found = existing_partitions(table)
-    names = set(table.partition_by)
-    fields = [field for field in table.schema.fields if field.name in names]
-    columns_of = {
-        field.name: cast_array(pa.array([item.values[field.name] for item in found], pa.string()), STRING, field.type)
-        for field in fields
-    }
-    kept = pa.table(columns_of).append_column("#", pa.array(range(len(found)))).filter(to_expression(chosen))
-    return [found[index] for index in kept.column("#").to_pylist()]
+    numbered = partition_rows(table, found).append_column("#", pa.array(range(len(found))))
+    return [found[index] for index in numbered.filter(to_expression(chosen)).column("#").to_pylist()]

@@ -42,7 +42,7 @@ def _compact(
         handle = handle.with_options(table_options(options))
     _check_choice("compact_strategy", compact_strategy, _STRATEGIES)
     _check_choice("order_strategy", order_strategy, _ORDERS)
-    chosen = chosen_partitions(handle, partitions, where, partition_idle_time)
+    chosen = chosen_partitions(lake, handle, partitions, where, partition_idle_time)
     if order_strategy.lower() != "none":
         if partition_idle_time:
             raise InvalidArgument(
@@ -109,7 +109,7 @@ def _rescale(
     where: str | None = None,
 ) -> Rows:
     handle = lake.table(table)
-    chosen = chosen_partitions(handle, partitions, where)
+    chosen = chosen_partitions(lake, handle, partitions, where)
     specs = None if chosen is None else [item.values for item in agreeing_partitions(handle, chosen)]
     if specs != []:
         handle.rescale(bucket_num, specs, on_spark=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakebed.sql.partition_specs import drop_partitions, parse_specs
+from lakebed.sql.partition_specs import clear_partitions, parse_specs
 from lakebed.sql.procedures.registry import (
     DONE,
     OPTIONS,
@@ -22,7 +22,7 @@ _PARTITIONS = Parameter("partitions", required=True, aliases=("partition",))
 
 def _drop(lake: SqlLake, table: str, partitions: list[str]) -> Rows:
     specs = [spec for text in partitions for spec in parse_specs(text)]
-    drop_partitions(lake.table(table), specs, if_exists=True)
+    clear_partitions(lake.table(table), specs)
     return DONE
 
 
