@@ -135,6 +135,16 @@ ELSEWHERE: Final[tuple[Option[object], ...]] = (
     _family("write.data-evolution.<setting>", "Settings of updates with data evolution.", "leave the option out"),
     _family("chain-table.<setting>", "Settings of chain tables.", "leave the option out"),
     _plain(
+        "upsert-key",
+        Kind.LIST,
+        _NO_NAMES,
+        "Columns by which INSERT INTO of Paimon 1.4 replaces rows of a table without a key.",
+        "use MERGE INTO, or a table with a primary key",
+        WRITES,
+    ),
+    _plain("blob-external-storage-path", Kind.TEXT, None, "Where large values are put.", _BLOB),
+    _plain("blob-external-storage-field", Kind.LIST, _NO_NAMES, "Columns so stored.", _BLOB, READS | WRITES),
+    _plain(
         "video-frame-field",
         Kind.LIST,
         _NO_NAMES,
