@@ -22,11 +22,19 @@ from tests.conformance.expected import assert_same, assert_same_changes, from_js
 import lakebed
 from lakebed.errors import LakebedError
 
+FILES = sorted((Path(__file__).parent / "cases").glob("*/*.jsonl"))
 CASES = {
     f"{file.parent.name}/{case['id']}": case
-    for file in sorted((Path(__file__).parent / "cases").glob("*/*.jsonl"))
+    for file in FILES
     for case in map(json.loads, file.read_text(encoding="utf-8").splitlines())
 }
+MORE = {
+    f"{file.parent.name}/{json.loads(line)['id']}"
+    for file in FILES
+    if file.stem.endswith("-more")
+    for line in file.read_text(encoding="utf-8").splitlines()
+}
+"""Cases that were added later; the default run takes one in four of them."""
 
 FAILING: dict[str, str] = {}
 """Cases that do not pass, and why."""
@@ -160,10 +168,12 @@ def runs() -> Iterator[Any]:
     for number, (case_id, case) in enumerate(CASES.items()):
         reason = FAILING.get(case_id)
         marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
+        if case_id in MORE and number % 4:
+            marks.append(pytest.mark.nightly)
         yield pytest.param(case_id, False, id=case_id, marks=marks)
         counts = any(step.get("since", 0) > 0 or "$" in step.get("sql", "") for step in case["steps"])
         if case_id.split("/")[1] in COMPACTED and not counts and not reason:
-            marks = [] if number % 3 == 0 else [pytest.mark.nightly]
+            marks = [] if number % 3 == 0 and case_id not in MORE else [pytest.mark.nightly]
             yield pytest.param(case_id, True, id=f"{case_id}-compacted", marks=marks)
 
 

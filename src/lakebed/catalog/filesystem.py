@@ -17,11 +17,13 @@ from lakebed.catalog.names import DEFAULT_DATABASE, SYSTEM_DATABASE, TableName, 
 from lakebed.clock import Clock, IdSource
 from lakebed.errors import AlreadyExists, InvalidArgument, NotFound, did_you_mean
 from lakebed.fileio.base import FileIO
+from lakebed.metadata.branches import branch_names
 from lakebed.metadata.paths import TablePaths
 from lakebed.options import Options, check_options
 from lakebed.schema.store import SchemaStore
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.context import TableContext
+from lakebed.table.fallback import check_other_branch
 from lakebed.table.functions import stored_options
 from lakebed.table.replacing import can_replace_in_place, publish_replacement
 from lakebed.table.spark_jobs import SparkJobs
@@ -131,6 +133,8 @@ class FilesystemCatalog:
             tuple(fields), tuple(partition_by), tuple(primary_key), checked, comment, self.clock.now_ms()
         )
         validate_table(schema, Options(schema.options), str(name))
+        branches = branch_names(self.fileio, self._table_paths(name)) if self.has_table(name) else ()
+        check_other_branch(Options(schema.options), branches, str(name))
         return schema
 
     def replace_table(

@@ -90,13 +90,7 @@ class AuditLog(ChangeView):
     @property
     def has_numbers(self) -> bool:
         """Whether rows come with their sequence numbers."""
-        asked = self.context.options[TABLE_READ_SEQUENCE_NUMBER_ENABLED]
-        if asked and not self.context.has_key:
-            raise InvalidOption(
-                f"table `{self.context.name}` has no primary key: its rows have no sequence number to show",
-                hint=f"leave `{TABLE_READ_SEQUENCE_NUMBER_ENABLED.key}` out",
-            )
-        return asked
+        return _asks_for_numbers(self.context)
 
     def fields_for(self, names: frozenset[str]) -> tuple[DataField, ...]:
         """See `ChangeView.fields_for`."""
@@ -106,6 +100,16 @@ class AuditLog(ChangeView):
     def shown(self, events: Batches) -> Batches:
         """See `ChangeView.shown`."""
         return map(kind_first, events)
+
+
+def _asks_for_numbers(context: TableContext) -> bool:
+    asked = context.options[TABLE_READ_SEQUENCE_NUMBER_ENABLED]
+    if asked and not context.has_key:
+        raise InvalidOption(
+            f"table `{context.name}` has no primary key: its rows have no sequence number to show",
+            hint=f"leave `{TABLE_READ_SEQUENCE_NUMBER_ENABLED.key}` out",
+        )
+    return asked
 
 
 class DiffRows(AuditLog):
@@ -118,12 +122,19 @@ class DiffRows(AuditLog):
 
 
 class Binlog(ChangeView):
-    """One row per change; updates hold the values before and after."""
+    """One row per change; updates hold the values before and after, and the sequence number of the latter."""
 
     @property
     def schema(self) -> pa.Schema:
         """See `ChangeView.schema`."""
-        return pa.schema([ROWKIND_FIELD, *list(packed_schema(to_arrow_schema(self.context.schema.fields)))[1:]])
+        numbers = [SEQUENCE_FIELD] if self.has_numbers else []
+        arrays = list(packed_schema(to_arrow_schema(self.context.schema.fields)))[1:]
+        return pa.schema([ROWKIND_FIELD, *numbers, *arrays])
+
+    @property
+    def has_numbers(self) -> bool:
+        """See `AuditLog.has_numbers`."""
+        return _asks_for_numbers(self.context)
 
     @property
     def tells_pairs(self) -> bool:
@@ -132,7 +143,8 @@ class Binlog(ChangeView):
 
     def fields_for(self, names: frozenset[str]) -> tuple[DataField, ...]:
         """See `ChangeView.fields_for`: pairs are found by their key."""
-        return super().fields_for(names | frozenset(self.context.schema.primary_keys))
+        numbers = (system_columns.SEQUENCE_NUMBER,) if SEQUENCE_NUMBER in names else ()
+        return (*numbers, *super().fields_for(names | frozenset(self.context.schema.primary_keys)))
 
     def table_part(self, predicate: Predicate | None) -> Predicate | None:
         """See `ChangeView.table_part`: filters are about arrays."""
@@ -140,10 +152,28 @@ class Binlog(ChangeView):
 
     def shown(self, events: Batches) -> Batches:
         """See `ChangeView.shown`."""
-        rows = (
-            batch.drop_columns([name for name in batch.schema.names if name == SEQUENCE_NUMBER]) for batch in events
-        )
-        return map(kind_first, packed_events(rows, self.context.schema.primary_keys))
+        dropped = [] if self.has_numbers else [SEQUENCE_NUMBER]
+        rows = (batch.drop_columns([name for name in batch.schema.names if name in dropped]) for batch in events)
+        return (_numbered(kind_first(batch)) for batch in packed_events(rows, self.context.schema.primary_keys))
+
+
+class PackedRows(Binlog):
+    """One row per change, and no numbers: what was read before has none."""
+
+    @property
+    def has_numbers(self) -> bool:
+        """See `AuditLog.has_numbers`."""
+        return False
+
+
+def _numbered(events: pa.RecordBatch) -> pa.RecordBatch:
+    """The events with one sequence number each, the last, in place of those of both rows."""
+    place = events.schema.get_field_index(SEQUENCE_NUMBER)
+    if place < 0:
+        return events
+    numbers = events.column(place)
+    ends = np.asarray(numbers.offsets)[1:] - 1
+    return events.set_column(place, SEQUENCE_FIELD, numbers.values.take(pa.array(ends)))
 
 
 def view_of(context: TableContext) -> ChangeView:
@@ -166,7 +196,7 @@ def packed_changes(context: TableContext, changes: pa.Table) -> pa.Table:
         batch.set_column(0, KIND_FIELD, kinds_from_text(batch.column(0), ROWKIND_FIELD.name))
         for batch in changes.to_batches()
     )
-    view = Binlog(context)
+    view = PackedRows(context)
     return pa.Table.from_batches(list(view.shown(events)), schema=view.schema)
 
 

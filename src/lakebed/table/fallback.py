@@ -6,12 +6,14 @@ Only reads of a state look there, streams and writes do not.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from lakebed.errors import InvalidOption, InvalidSchema
 from lakebed.metadata.entries import live_files
+from lakebed.metadata.paths import MAIN_BRANCH
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.options import SCAN_FALLBACK_BRANCH, SCAN_PRIMARY_BRANCH
+from lakebed.options import SCAN_FALLBACK_BRANCH, SCAN_PRIMARY_BRANCH, Options
 from lakebed.table.branching import context_on_branch
 from lakebed.table.context import TableContext
 from lakebed.table.scan import ScanPlan, plan_scan
@@ -43,6 +45,17 @@ def with_other_branch(context: TableContext, plan: ScanPlan, predicate: Predicat
         known = _partitions(other, snapshot)
         ours = tuple(split for split in ours if split.partition not in known)
     return replace(plan, splits=(*ours, *theirs))
+
+
+def check_other_branch(options: Options, branches: Collection[str], table: str) -> None:
+    """Raises if an option names a branch to read from that does not exist."""
+    for option in (SCAN_FALLBACK_BRANCH, SCAN_PRIMARY_BRANCH):
+        name = options[option]
+        if name is not None and name != MAIN_BRANCH and name not in branches:
+            raise InvalidOption(
+                f"table `{table}`: `{option.key}` names branch `{name}`, which does not exist",
+                hint=f"create the branch first, then set `{option.key}`",
+            )
 
 
 def _partitions(context: TableContext, snapshot: Snapshot | None) -> set[bytes]:

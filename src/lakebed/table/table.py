@@ -51,7 +51,7 @@ from lakebed.table.compact_follow import Follower, Stop, follow, interval_argume
 from lakebed.table.conform import reader_of
 from lakebed.table.context import TableContext
 from lakebed.table.expire import expire_after_commit, expire_table
-from lakebed.table.fallback import with_other_branch
+from lakebed.table.fallback import check_other_branch, with_other_branch
 from lakebed.table.fold_first import fold_stored, prepare_change
 from lakebed.table.functions import stored_options
 from lakebed.table.incremental import asked_range, is_incremental, state_named
@@ -688,6 +688,7 @@ class Table(TableUpkeep):
             added = {key: value for key, value in after.options.items() if before.options.get(key) != value}
             check_options(added, for_create=False, columns=after.field_names)
             validate_table(after, Options(after.options), context.name)
+            check_other_branch(Options(added), self.branches(), context.name)
             prepare_change(context, before, after)
 
         has_snapshots = context.stores.snapshots.latest_id() is not None
