@@ -104,10 +104,13 @@ def _expire(given: argparse.Namespace, out: Output) -> int:
         "snapshots": list(expired.snapshots),
         "changelogs": list(expired.changelogs),
         "file_count": expired.file_count,
+        "remaining": expired.remaining,
     }
     told = f"{len(expired.snapshots)} snapshots and {expired.file_count} files are gone"
     if expired.changelogs:
         told = f"{len(expired.changelogs)} changelogs, {told}"
+    if expired.remaining:
+        told += f"; {expired.remaining} more are due: run it again, or with --max-deletes {expired.remaining}"
     out.record(members, f"{table.name}: {told if expired else 'nothing was due'}")
     return OK
 

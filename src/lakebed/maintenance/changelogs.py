@@ -12,7 +12,7 @@ from itertools import pairwise
 from lakebed.errors import FileMissing
 from lakebed.maintenance.plan import Candidates, Step, plan
 from lakebed.maintenance.retention import RetentionRules
-from lakebed.maintenance.steps import Expired, delete_files, is_still_there, line_of
+from lakebed.maintenance.steps import Expired, delete_files, end_all, is_still_there, line_of
 from lakebed.maintenance.survivors import outsiders, read_snapshots, reusing
 from lakebed.maintenance.table_files import TableFiles
 from lakebed.metadata.json_file import INT64_MAX
@@ -47,13 +47,24 @@ def expire_changelogs(files: TableFiles, rules: RetentionRules) -> Expired:
     left = [number for number in ids if number >= stop]
     if not left:
         stores.changelogs.delete_hints()
-    file_count = sum(_end(files, step) for step in steps)
+    done = end_all(steps, lambda step: _end(files, step), lambda ended, count: Expired((), ended, count))
     if left:
         stores.changelogs.write_earliest_hint(left[0])
-    return Expired((), tuple(step.snapshot.id for step in steps), file_count)
+    return done
 
 
-def _first_kept(files: TableFiles, rules: RetentionRules, ids: list[int], snapshot_line: range) -> int:
+def due_changelogs(files: TableFiles, rules: RetentionRules) -> int:
+    """How many changelogs are due, however many may go at once."""
+    ids = outliving_ids(files)
+    if not ids:
+        return 0
+    stop = _first_kept(files, rules, ids, line_of(files.stores.snapshots.ids()), at_once=False)
+    return sum(number < stop for number in ids)
+
+
+def _first_kept(
+    files: TableFiles, rules: RetentionRules, ids: list[int], snapshot_line: range, *, at_once: bool = True
+) -> int:
     stores = files.stores
     retention = rules.changelogs
     if not rules.is_decoupled:  # left from a time when they lived longer: none of them is wanted
@@ -67,7 +78,9 @@ def _first_kept(files: TableFiles, rules: RetentionRules, ids: list[int], snapsh
     latest = snapshot_line[-1]
     # Only what lies in the changelog directory can go: as if the first snapshot were the least that must stay.
     least = max(retention.retain_min, latest - ids[-1])
-    return replace(retention, retain_min=least).first_kept(ids[0], latest, time_ms, stores.consumers.min_next_snapshot)
+    retention = replace(retention, retain_min=least)
+    first_kept = retention.first_kept if at_once else retention.first_kept_at_last
+    return first_kept(ids[0], latest, time_ms, stores.consumers.min_next_snapshot)
 
 
 def _candidates(files: TableFiles, old: Snapshot, new: Snapshot | None, is_first: bool) -> Candidates:

@@ -12,13 +12,13 @@ import logging
 from collections.abc import Callable
 
 from lakebed.errors import FileMissing, LakebedError, NotFound
-from lakebed.maintenance.changelogs import expire_changelogs, outliving_ids
+from lakebed.maintenance.changelogs import due_changelogs, expire_changelogs, outliving_ids
 from lakebed.maintenance.retention import RetentionRules
 from lakebed.maintenance.snapshots import expire_snapshots, first_kept_snapshot
 from lakebed.maintenance.steps import Expired, Overtaken, line_of
 from lakebed.maintenance.table_files import TableFiles
 
-__all__ = ["Expired", "expire", "expire_quietly"]
+__all__ = ["Expired", "expire", "expire_quietly", "still_due"]
 
 _log = logging.getLogger(__name__)
 _ATTEMPTS = 5
@@ -39,6 +39,15 @@ def expire(files: TableFiles, rules: RetentionRules) -> Expired:
     return done + _overtaken_or(expire_snapshots, files, rules)
 
 
+def still_due(files: TableFiles, rules: RetentionRules) -> int:
+    """How many snapshots and changelogs the rules let go, were there no most that may go at once."""
+    line = line_of(files.stores.snapshots.ids())
+    try:
+        return first_kept_snapshot(files, rules, line, at_once=False) - line.start + due_changelogs(files, rules)
+    except NotFound:
+        return 0  # another expiry is at it
+
+
 def expire_quietly(table: str, files: TableFiles, rules: Callable[[], RetentionRules]) -> None:
     """As `expire`, after a commit that stands whatever happens here: failures are logged, the next commit repeats.
 
@@ -57,16 +66,17 @@ def _overtaken_or(
     action: Callable[[TableFiles, RetentionRules], Expired], files: TableFiles, rules: RetentionRules
 ) -> Expired:
     """Acts again if something is missing because another expiry removed the oldest meanwhile."""
+    done = Expired()
     for _ in range(_ATTEMPTS):
         before = _oldest(files)
         try:
-            return action(files, rules)
-        except Overtaken:
-            continue
+            return done + action(files, rules)
+        except Overtaken as overtaken:
+            done += overtaken.done
         except (FileMissing, NotFound):
             if _oldest(files) == before:
                 raise
-    return Expired()  # somebody else is at it
+    return done  # somebody else is at it
 
 
 def _oldest(files: TableFiles) -> tuple[list[int], list[int]]:

@@ -6,6 +6,7 @@ it was what the table showed.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -44,15 +45,41 @@ class Retention:
 
         `held_from` is the first id that a consumer has yet to read; asked only if something would go.
         """
-        end = min(latest - self.retain_min + 1, earliest + self.max_deletes)
+        return self._first_kept(earliest, latest, earliest + self.max_deletes, self._first_young(time_ms), held_from)
+
+    def first_kept_at_last(
+        self, earliest: int, latest: int, time_ms: Callable[[int], int], held_from: Callable[[], int | None]
+    ) -> int:
+        """As `first_kept`, however many may go at once: what is told, not what is done, so few times are looked at."""
+
+        def young(start: int, end: int) -> int:
+            ids = range(start, max(start, end))
+            return start + bisect_left(ids, self.older_than_ms, key=lambda number: time_ms(number + 1))
+
+        return self._first_kept(earliest, latest, latest, young, held_from)
+
+    def _first_kept(
+        self,
+        earliest: int,
+        latest: int,
+        most: int,
+        young: Callable[[int, int], int],
+        held_from: Callable[[], int | None],
+    ) -> int:
+        end = min(latest - self.retain_min + 1, most)
         if end <= earliest:
             return earliest
-        end = self._young(max(latest - self.retain_max + 1, earliest), end, time_ms)
+        end = young(max(latest - self.retain_max + 1, earliest), end)
         held = held_from() if end > earliest else None
         return end if held is None else max(min(end, held), earliest)
 
-    def _young(self, start: int, end: int, time_ms: Callable[[int], int]) -> int:
-        return next((number for number in range(start, end) if time_ms(number + 1) >= self.older_than_ms), end)
+    def _first_young(self, time_ms: Callable[[int], int]) -> Callable[[int, int], int]:
+        """One after another: clocks of several writers may differ, and nothing goes before all before it did."""
+
+        def young(start: int, end: int) -> int:
+            return next((number for number in range(start, end) if time_ms(number + 1) >= self.older_than_ms), end)
+
+        return young
 
 
 @dataclass(frozen=True, slots=True)

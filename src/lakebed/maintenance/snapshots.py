@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from lakebed.errors import CommitConflict
 from lakebed.maintenance.plan import Candidates, Step, plan
 from lakebed.maintenance.references import reviving_names
 from lakebed.maintenance.retention import RetentionRules
@@ -17,6 +16,7 @@ from lakebed.maintenance.steps import (
     Expired,
     Overtaken,
     delete_files,
+    end_all,
     is_still_there,
     line_of,
     remove_empty_directories,
@@ -29,11 +29,12 @@ from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.stores import MetadataStores
 
 
-def first_kept_snapshot(files: TableFiles, rules: RetentionRules, line: range) -> int:
-    """The oldest of these snapshots that is to be kept."""
+def first_kept_snapshot(files: TableFiles, rules: RetentionRules, line: range, *, at_once: bool = True) -> int:
+    """The oldest of these snapshots that is to be kept: now, or not `at_once`, when all that is due will have gone."""
     if not line:
         return line.start
     stores = files.stores
+    first_kept = rules.snapshots.first_kept if at_once else rules.snapshots.first_kept_at_last
 
     def held_from() -> int | None:
         return stores.consumers.min_next_snapshot() if rules.consumers_hold_snapshots else None
@@ -41,7 +42,7 @@ def first_kept_snapshot(files: TableFiles, rules: RetentionRules, line: range) -
     def time_ms(snapshot_id: int) -> int:
         return stores.snapshots.get(snapshot_id).time_millis
 
-    return rules.snapshots.first_kept(line.start, line[-1], time_ms, held_from)
+    return first_kept(line.start, line[-1], time_ms, held_from)
 
 
 def expire_snapshots(files: TableFiles, rules: RetentionRules) -> Expired:
@@ -59,17 +60,16 @@ def expire_snapshots(files: TableFiles, rules: RetentionRules) -> Expired:
     ]
     kept = range(stop, line.stop)
     steps = plan(files, candidates, reusing(files, snapshots[1:]), outsiders(files, kept))
-    # Announced first: a tag, branch or revived state that comes later finds it and knows that it came too late.
-    stores.snapshots.announce_expiry(stop)
+    _announce(stores, stop)
     if not reviving_names(files, since=line[-1]) <= known:
         raise Overtaken(f"{stores.paths.branch_root} got a tag, branch or overwrite meanwhile", hint="expire again")
-    file_count = sum(_end(files, rules, step, stop) for step in steps)
+    done = end_all(steps, lambda step: _end(files, rules, step, stop), lambda ids, count: Expired(ids, (), count))
     if rules.is_decoupled:
         stores.changelogs.write_latest_hint(stop - 1)
     stores.snapshots.write_earliest_hint(stop)
     if rules.cleans_directories:
         remove_empty_directories(stores.fileio, stores.paths.data_root, steps)
-    return Expired(tuple(range(line.start, stop)), (), file_count)
+    return done
 
 
 def _candidates(files: TableFiles, rules: RetentionRules, old: Snapshot, new: Snapshot, is_first: bool) -> Candidates:
@@ -108,13 +108,33 @@ def _end(files: TableFiles, rules: RetentionRules, step: Step, stop: int) -> int
         return file_count + (_may_go(stores, snapshot, stop) and stores.snapshots.delete(snapshot.id))
 
 
+def _announce(stores: MetadataStores, stop: int) -> None:
+    """Says first what will go: a tag, branch or revived state that comes later knows by it that it came too late.
+
+    Under the lock of rollbacks and of other expiries, so that nobody's further announcement is taken back, and nothing
+    is announced of a history that was rolled back meanwhile. Where there are no locks, that may have happened: what
+    was announced beyond the latest snapshot is of no history that is left.
+    """
+    snapshots = stores.snapshots
+    with stores.fileio.advisory_lock(stores.paths.snapshot_directory):
+        if not snapshots.exists(stop) and snapshots.first_not_expiring() <= stop:
+            raise Overtaken(f"snapshot {stop} of {stores.paths.branch_root} is gone", hint="expire again")
+        if snapshots.first_not_expiring() > (snapshots.latest_id() or stop):
+            snapshots.withdraw_expiry(stop)
+        else:
+            snapshots.announce_expiry(stop)
+
+
 def _may_go(stores: MetadataStores, snapshot: Snapshot, stop: int) -> bool:
-    """Whether the plan still holds; false if another expiry goes further, an error if the table was rolled back."""
+    """Whether the plan still holds; false if another expiry goes further, `Overtaken` if the table was rolled back.
+
+    An expiry that goes further announces it before it deletes anything. So the announcement is read last: if it were
+    read first, `stop` could go in between, and that would look like a rollback.
+    """
+    has_future = stores.snapshots.exists(stop)
     announced = stores.snapshots.first_not_expiring()
-    if announced > snapshot.id and stores.snapshots.exists(stop):
+    if has_future and announced > snapshot.id:
         return True
     if announced > stop:
         return False
-    raise CommitConflict(
-        f"the table was rolled back when snapshot {snapshot.id} was about to expire", hint="expire again"
-    )
+    raise Overtaken(f"the table was rolled back when snapshot {snapshot.id} was about to expire", hint="expire again")

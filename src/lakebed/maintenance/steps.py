@@ -11,10 +11,6 @@ from lakebed.maintenance.plan import Step
 from lakebed.metadata.snapshot import Snapshot
 
 
-class Overtaken(CommitConflict):
-    """Something came in between that the plan does not know of: plan again."""
-
-
 @dataclass(frozen=True, slots=True)
 class Expired:
     """What an expiry removed: ids of snapshots and of long-lived changelogs, and how many files went with them."""
@@ -22,14 +18,41 @@ class Expired:
     snapshots: tuple[int, ...] = ()
     changelogs: tuple[int, ...] = ()
     file_count: int = 0
+    remaining: int = 0
+    """How many more are due, which the most that may go at once left for the next time."""
 
     def __bool__(self) -> bool:
         return bool(self.snapshots or self.changelogs)
 
     def __add__(self, other: Expired) -> Expired:
         return Expired(
-            self.snapshots + other.snapshots, self.changelogs + other.changelogs, self.file_count + other.file_count
+            self.snapshots + other.snapshots,
+            self.changelogs + other.changelogs,
+            self.file_count + other.file_count,
+            self.remaining + other.remaining,
         )
+
+
+class Overtaken(CommitConflict):
+    """Something came in between that the plan does not know of: plan again. `done` is what went before that."""
+
+    done = Expired()
+
+
+def end_all(
+    steps: Iterable[Step], end: Callable[[Step], int], told: Callable[[tuple[int, ...], int], Expired]
+) -> Expired:
+    """Ends one snapshot or changelog after another; what has gone is told also when something comes in between."""
+    ids: list[int] = []
+    file_count = 0
+    for step in steps:
+        try:
+            file_count += end(step)
+        except Overtaken as overtaken:
+            overtaken.done = told(tuple(ids), file_count)
+            raise
+        ids.append(step.snapshot.id)
+    return told(tuple(ids), file_count)
 
 
 def line_of(ids: Sequence[int]) -> range:
@@ -49,7 +72,7 @@ def is_still_there(get: Callable[[int], Snapshot], planned: Snapshot) -> bool:
     except NotFound:
         return False
     if found != planned:
-        raise CommitConflict(
+        raise Overtaken(
             f"snapshot {planned.id} is another one than when the expiry was planned",
             hint="the table was rolled back or made anew: expire again",
         )

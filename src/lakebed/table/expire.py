@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 
 from lakebed.commit.replay import CommitIdentity
-from lakebed.maintenance.expiry import Expired, expire
+from lakebed.maintenance.expiry import Expired, expire, still_due
 from lakebed.maintenance.retention import RetentionRules
 from lakebed.options import COMMIT_USER_PREFIX
 from lakebed.table.after_commit import tidy_up
@@ -21,10 +22,13 @@ def expire_table(
     retain_min: int | None,
     max_deletes: int | None,
 ) -> Expired:
-    """Expires what the options, or the arguments in their place, say is due."""
+    """Expires what the options, or the arguments in their place, say is due, and counts what the limit left."""
     older_than_ms = None if older_than is None else to_millis(older_than)
     rules = RetentionRules.of(context.options, context.clock.now_ms())
-    return expire(table_files(context), rules.with_arguments(older_than_ms, retain_max, retain_min, max_deletes))
+    rules = rules.with_arguments(older_than_ms, retain_max, retain_min, max_deletes)
+    files = table_files(context)
+    expired = expire(files, rules)
+    return replace(expired, remaining=still_due(files, rules)) if expired else expired
 
 
 def expire_after_commit(

@@ -666,6 +666,9 @@ class Table(TableUpkeep):
         Without arguments the table's options decide, as after each commit. `older_than` is a moment: snapshots that
         were replaced before it go, except the newest `retain_min`; of all, no more than `retain_max` stay. Tags keep
         their files, and what a consumer has yet to read stays. If anything is unreadable, nothing is deleted.
+
+        No more than `max_deletes` (option `snapshot.expire.limit`) go at once; `remaining` of the result says how many
+        more are due.
         """
         return expire_table(self._writable(), older_than, retain_max, retain_min, max_deletes)
 

@@ -83,6 +83,17 @@ def test_expire(run: Run, lake: lakebed.Lake) -> None:
     assert told.startswith("default.events: 1 snapshots and ")
 
 
+def test_expire_says_what_the_limit_left(run: Run, lake: lakebed.Lake) -> None:
+    """If more is due than may go at once, it is said how much, and what to do about it."""
+    events = lake.table("events")
+    for _ in range(5):
+        events.write(pa.table({"e": ["x"]}))
+    few = ("expire", "events", "--retain-max", "1", "--retain-min", "1", "--max-deletes", "2")
+    assert run(*few).out.rstrip().endswith("; 3 more are due: run it again, or with --max-deletes 3")
+    assert run(*few, "--format", "json").json["remaining"] == 1
+    assert "due" not in run(*few).out
+
+
 def test_expire_by_time(run: Run) -> None:
     """A time that is none is refused."""
     ran = run("expire", "events", "--older-than", "yesterday")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
 from tests.unit.maintenance.expiring_tables import (
+    MINUTE_MS,
     ROOT,
+    TEN_O_CLOCK,
     Workshop,
     changed,
     ids,
@@ -236,6 +239,115 @@ def test_partitions_and_plain_tables() -> None:
     table.expire_snapshots(retain_max=1)
     assert present(table) == needed(table)
     assert sorted(table.to_arrow()["v"].to_pylist()) == [0, 1, 2, 3, 9]
+
+
+# --- several at once -------------------------------------------------------------------------------------------------
+
+
+class _Between(FaultyFileIO):
+    """Another expiry runs, once, right after (or before) the nth use of a method on the announcement of expiries."""
+
+    def __init__(self, inner: FileIO, method: str, nth: int, action: Callable[[], object], *, is_before: bool = False):
+        super().__init__(inner)
+        self._method, self._nth, self._action, self._is_before = method, nth, action, is_before
+
+    def _meddle(self, method: str, path: str, is_before: bool) -> None:
+        if method == self._method and path.endswith("/EXPIRING") and is_before == self._is_before:
+            self._nth -= 1
+            if self._nth == 0:
+                self._action()
+
+    def read_bytes(self, path: str) -> bytes:
+        try:
+            return super().read_bytes(path)
+        finally:
+            self._meddle("read", path, False)
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        self._meddle("overwrite", path, True)
+        super().overwrite(path, data)
+
+
+@pytest.mark.parametrize(("use", "nth"), [("overwrite", 1), *(("read", nth) for nth in range(1, 9))])
+def test_two_expiries_do_not_take_each_other_for_a_rollback(
+    use: str, nth: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that goes further overtakes another at any point: no warning, and all that both meant to remove is gone."""
+    shop = Workshop()
+    table = history(shop, 8)
+    further = lambda: table.expire_snapshots(retain_max=2)  # noqa: E731
+    io = _Between(shop.fileio, use, nth, further, is_before=use == "overwrite")
+    with caplog.at_level(logging.WARNING):
+        slower = Workshop(io).lake.table("t")
+        slower.expire_snapshots(retain_max=5)
+    assert ids(table) == [8, 9]
+    assert present(table) == needed(table)
+    assert table.check() == []
+    assert "rolled back" not in caplog.text
+
+
+def test_an_expiry_whose_announcement_was_taken_back_announces_again() -> None:
+    """A slower expiry may write its own announcement over a further one: the further one goes on all the same."""
+    shop = Workshop()
+    table = history(shop, 8)
+    snapshots = stores_of(table).snapshots
+    io = _Between(shop.fileio, "read", 4, lambda: snapshots.withdraw_expiry(2))
+    gone = Workshop(io).lake.table("t").expire_snapshots(retain_max=2)
+    assert ids(table) == [8, 9]
+    assert gone.snapshots == tuple(range(1, 8))
+    assert present(table) == needed(table)
+
+
+def test_a_rollback_meanwhile_makes_the_plan_anew() -> None:
+    """The expiry does then what is due after the rollback, and announces nothing of the history that is gone."""
+    shop = Workshop()
+    table = history(shop, 8)
+    io = _Between(shop.fileio, "read", 1, lambda: table.rollback_to(4))
+    gone = Workshop(io).lake.table("t").expire_snapshots(retain_max=2)
+    assert gone.snapshots == (1, 2)
+    assert ids(table) == [3, 4]
+    assert stores_of(table).snapshots.first_not_expiring() == 3
+
+
+# --- more than may go at once ----------------------------------------------------------------------------------------
+
+
+def test_what_the_limit_leaves_is_counted() -> None:
+    """The result says how many more are due, until none is."""
+    shop = Workshop()
+    table = history(shop, 12)
+    first = table.expire_snapshots(retain_max=3, max_deletes=4)
+    assert (len(first.snapshots), first.remaining) == (4, 6)
+    second = table.with_options({"snapshot.expire.limit": 5}).expire_snapshots(retain_max=3)
+    assert (len(second.snapshots), second.remaining) == (5, 1)
+    third = table.expire_snapshots(retain_max=3)
+    assert (len(third.snapshots), third.remaining) == (1, 0)
+
+
+def test_the_count_of_what_is_due_goes_by_age_and_consumers_too() -> None:
+    """Neither young snapshots nor those that a consumer has yet to read count as due."""
+    shop = Workshop()
+    table = history(shop, 12)
+    minute_8 = TEN_O_CLOCK + 8 * MINUTE_MS
+    assert table.expire_snapshots(older_than=minute_8, retain_min=1, max_deletes=1).remaining == 7
+    stores_of(table).consumers.record("slow", 5)
+    assert table.expire_snapshots(older_than=minute_8, retain_min=1, max_deletes=1).remaining == 2
+
+
+def test_changelogs_that_outlive_their_snapshots_count_as_due() -> None:
+    """Where changelogs live longer, those that are due and have to wait are counted."""
+    shop = Workshop()
+    table = history(shop, 12, changelog__num_retained__max=20, changelog__num_retained__min=20)
+    table.expire_snapshots(retain_max=1)
+    few = {
+        "snapshot.num-retained.max": 1,
+        "snapshot.num-retained.min": 1,
+        "changelog.num-retained.max": 3,
+        "changelog.num-retained.min": 2,
+    }
+    gone = table.with_options(few).expire_snapshots(retain_max=1, max_deletes=4)
+    assert len(gone.changelogs) == 4
+    assert gone.remaining == len(stores_of(table).changelogs.ids()) - 2
 
 
 # --- after a commit --------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path
 
@@ -151,6 +152,18 @@ def test_expiry(lake: lakebed.Lake) -> None:
     assert [snapshot.id for snapshot in lake.table("t").snapshots()] == [3]
     assert call(lake, "remove_orphan_files(table => 'default.*', dry_run => true)") == [(0, 0)]
     assert call(lake, "remove_orphan_files('t', '2020-01-01 00:00:00', false, 3, 'local')") == [(0, 0)]
+
+
+def test_expiry_warns_of_what_the_limit_left(lake: lakebed.Lake, caplog: pytest.LogCaptureFixture) -> None:
+    """The result counts what has gone, as Paimon's does; a warning says that more is due."""
+    text = "expire_snapshots(table => 't', retain_max => 1, retain_min => 1, max_deletes => 1)"
+    with caplog.at_level(logging.WARNING):
+        assert call(lake, text) == [(1,)]
+    assert "default.t: 1 more snapshots are due" in caplog.text
+    assert "max_deletes => 1" in caplog.text
+    caplog.clear()
+    assert call(lake, text) == [(1,)]
+    assert caplog.text == ""
 
 
 def test_compact(lake: lakebed.Lake) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+
 import pyarrow as pa
 
 from lakebed.sql.procedures.registry import OPTIONS, TABLE, Kind, Parameter, Procedure, Rows, SqlLake, table_options
 
+_log = logging.getLogger(__name__)
 _RETAIN_MAX = Parameter("retain_max", Kind.NUMBER)
 _RETAIN_MIN = Parameter("retain_min", Kind.NUMBER)
 _OLDER_THAN = Parameter("older_than", Kind.MOMENT)
@@ -25,6 +28,14 @@ def _expire_snapshots(
     if options:
         handle = handle.with_options(table_options(options))
     gone = handle.expire_snapshots(older_than, retain_max, retain_min, max_deletes)
+    if gone.remaining:  # the result has no room for it: its columns are those of Paimon
+        _log.warning(
+            "table %s: %d more snapshots are due, and no more than option `snapshot.expire.limit` or max_deletes go at "
+            "once: call it again, or with max_deletes => %d",
+            handle.name,
+            gone.remaining,
+            gone.remaining,
+        )
     return [(len(gone.snapshots),)]
 
 
