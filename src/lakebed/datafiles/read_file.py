@@ -54,6 +54,8 @@ class _Plan:
     """Wanted columns that tell where a row lies."""
     reads_kinds: bool
     needs_places: bool
+    is_as_stored: bool
+    """Whether the wanted columns are just those that are read."""
     schema: pa.Schema
 
 
@@ -96,6 +98,9 @@ class FileReader:
         for position, batch in self._physical(path, file, plan.stored, predicate, plan.evolution):
             rows_seen += batch.num_rows
             batch, places = _without(batch, position, deleted, with_places=plan.needs_places)
+            if plan.is_as_stored:
+                yield position, _batch(batch.columns, plan.schema, batch.num_rows)
+                continue
             lifted = plan.evolution.apply(batch.select(plan.evolving))
             columns = []
             for wanted in self.wanted:
@@ -143,6 +148,7 @@ class FileReader:
             made_up,
             reads_kinds,
             bool(made_up) or ROW_ID in system,
+            evolution.is_identity and evolution.file_fields == self.wanted,
             to_arrow_schema(self.wanted),
         )
 
@@ -186,7 +192,8 @@ class FileReader:
                 fields,
                 filter=_pushed(predicate, evolution),
                 batch_rows=self.batch_rows,
-                use_threads=self.use_threads,
+                # To hand a few rows to other threads takes longer than to read them.
+                use_threads=self.use_threads and file.size_bytes > _READ_WHOLE_BYTES,
             )
 
     def _open(self, path: str, file: DataFile) -> pa.NativeFile:

@@ -60,8 +60,12 @@ class LocalFileIO:
     """The local file system. Paths are absolute. Holds no state, so it can be pickled and shared freely."""
 
     def read_bytes(self, path: str) -> bytes:
-        with _reading(path), open(path, "rb") as file:
-            return file.read()
+        try:  # many small files are read this way: a context for errors would cost as much as opening one
+            with open(path, "rb", buffering=0) as file:
+                return file.readall()
+        except (OSError, ValueError) as error:
+            with _reading(path):
+                raise error
 
     def open_input(self, path: str) -> pa.NativeFile:
         with _reading(path):

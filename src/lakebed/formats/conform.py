@@ -123,6 +123,8 @@ def map_entries(array: pa.MapArray) -> pa.ListArray:
 def to_read(batch: pa.RecordBatch | pa.Table, fields: Sequence[DataField], path: str) -> pa.RecordBatch:
     """One chunk of a file as the columns `fields` in their order and Arrow types; absent ones are null."""
     relaxed = _relaxed_schema(tuple(fields))
+    if isinstance(batch, pa.RecordBatch) and batch.num_columns and batch.schema == relaxed:
+        return pa.RecordBatch.from_arrays(batch.columns, schema=relaxed)  # without what the file says of its columns
     present = set(batch.schema.names)
     columns = []
     for field in relaxed:

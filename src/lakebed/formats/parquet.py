@@ -298,6 +298,10 @@ class ParquetReader:
 
 def _runs(footer: pq.FileMetaData, groups: Sequence[int], batch_rows: int) -> Iterator[tuple[int, int, list[int]]]:
     """Neighbouring row groups, taken together while they are smaller than a batch, with the rows they span."""
+    if footer.num_row_groups == 1:
+        if groups:
+            yield 0, footer.num_rows, [0]
+        return
     first_rows = [0]
     for group in range(footer.num_row_groups):
         first_rows.append(first_rows[-1] + footer.row_group(group).num_rows)

@@ -18,6 +18,7 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -151,18 +152,15 @@ def decode(data: bytes, schema: RecordSchema, path: str) -> list[Any]:
         raise corrupt(path, f"its Avro content can not be decoded ({type(error).__name__}: {error})") from error
 
 
+_KEPT_HEADERS = 4
+
+
 def _decode(data: bytes, schema: RecordSchema, path: str) -> list[Any]:
     if not data.startswith(_MAGIC):
         raise corrupt(path, "it does not begin like an Avro container file")
-    entries, at = _read_map(data, len(_MAGIC))
-    sync, at = _take(data, at, _SYNC_BYTES)
-    text = entries["avro.schema"]
-    if _CHECKSUM_KEY in entries and entries[_CHECKSUM_KEY] != b"%08x" % zlib.crc32(text):
-        raise corrupt(path, "the checksum of its header does not match")
-    codec = entries.get("avro.codec", b"null").decode()
-    if codec not in _DECOMPRESS:
-        raise corrupt(path, f"its codec `{codec[:40]}` is not one that Avro files use")
-    decoder = _decoder(text, schema)
+    header = _known_header(data, schema) or _read_header(data, schema, path)
+    decoder, decompress = header.decoder, _DECOMPRESS[header.codec]
+    sync, at = _take(data, len(header.start), _SYNC_BYTES)
     records: list[Any] = []
     while at < len(data):
         count, at = read_long(data, at)
@@ -173,8 +171,38 @@ def _decode(data: bytes, schema: RecordSchema, path: str) -> list[Any]:
             raise corrupt(path, "a block does not end where it should")
         if count < 0:
             raise corrupt(path, f"a block claims to hold {count} records")
-        records += decoder(_DECOMPRESS[codec](payload), count)
+        records += decoder(decompress(payload), count)
     return records
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """How a file begins, up to its marker, and what that says."""
+
+    start: bytes
+    codec: str
+    decoder: Decoder
+
+
+_headers: dict[RecordSchema, tuple[_Header, ...]] = {}
+"""The last few headers of each schema: those of one writer are all alike, and longer than the rest of a small file."""
+
+
+def _known_header(data: bytes, schema: RecordSchema) -> _Header | None:
+    return next((known for known in _headers.get(schema, ()) if data.startswith(known.start)), None)
+
+
+def _read_header(data: bytes, schema: RecordSchema, path: str) -> _Header:
+    entries, end = _read_map(data, len(_MAGIC))
+    text = entries["avro.schema"]
+    if _CHECKSUM_KEY in entries and entries[_CHECKSUM_KEY] != b"%08x" % zlib.crc32(text):
+        raise corrupt(path, "the checksum of its header does not match")
+    codec = entries.get("avro.codec", b"null").decode()
+    if codec not in _DECOMPRESS:
+        raise corrupt(path, f"its codec `{codec[:40]}` is not one that Avro files use")
+    header = _Header(data[:end], codec, _decoder(text, schema))
+    _headers[schema] = (header, *_headers.get(schema, ()))[:_KEPT_HEADERS]
+    return header
 
 
 @lru_cache(maxsize=64)

@@ -15,6 +15,7 @@ from lakebed.metadata.corruption import corrupt
 
 _T = TypeVar("_T")
 
+_DECODER = json.JSONDecoder(parse_float=Decimal)
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
@@ -27,7 +28,7 @@ class JsonFile:
         try:
             # A byte order mark or another encoding is not what any writer of the format produces.
             text = data.decode("utf-8") if isinstance(data, bytes) else data
-            members = json.loads(text, parse_float=Decimal)
+            members = _DECODER.decode(text)
         except (ValueError, RecursionError) as error:
             raise corrupt(path, f"it is not valid JSON ({error})") from error
         if not isinstance(members, dict):

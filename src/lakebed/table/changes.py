@@ -10,7 +10,7 @@ from lakebed.errors import InvalidArgument, NotFound
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.table.context import TableContext
 from lakebed.table.stream_history import History
-from lakebed.table.stream_splits import ChangeReader, change_splits, refuse_unmergeable
+from lakebed.table.stream_splits import ChangeReader, change_splits, refuse_unmergeable, sieve_of
 
 
 def read_changes(context: TableContext, since: int, until: int | None) -> pa.Table:
@@ -21,8 +21,8 @@ def read_changes(context: TableContext, since: int, until: int | None) -> pa.Tab
     """
     refuse_unmergeable(context)
     reader = ChangeReader(context, context.schema.fields)
-    snapshots = _between(context, since, until)
-    return reader.read_all(split for snapshot in snapshots for split in change_splits(context, snapshot))
+    snapshots, sieve = _between(context, since, until), sieve_of(context)
+    return reader.read_all(split for found in snapshots for split in change_splits(context, found, sieve=sieve))
 
 
 def _between(context: TableContext, since: int, until: int | None) -> Iterator[Snapshot]:

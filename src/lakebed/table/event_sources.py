@@ -31,6 +31,9 @@ from lakebed.types.logical import DataField
 from lakebed.types.predicate import Predicate
 from lakebed.types.row_kind import RowKind, is_retract
 
+_GATHERED_ROWS = 8192
+_GATHERED_FILES = 1024
+
 
 class EventSource(Protocol):
     """Something to read events from."""
@@ -66,12 +69,32 @@ class StoredEvents:
 def stored_events(
     context: TableContext, splits: Iterable[Split], fields: tuple[DataField, ...]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of splits file by file, as they were written."""
+    """Rows of splits file by file, as they were written; those of small files come together."""
     reader = SplitReader(context, (system_columns.VALUE_KIND, *fields) if context.has_key else fields)
-    for split in splits:
-        for batch in reader.read_stored(split):
-            rows = with_defaults(batch, context.shown_defaults)
-            yield rows if context.has_key else of_kind(rows, RowKind.INSERT)
+    for batch in _gathered(batch for split in splits for batch in reader.read_stored(split)):
+        rows = with_defaults(batch, context.shown_defaults)
+        yield rows if context.has_key else of_kind(rows, RowKind.INSERT)
+
+
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in the same order, small batches joined: what is done to each costs the same for one row and many.
+
+    A thousand small files are joined at most, so that what is read of the first does not wait for ever.
+    """
+    few: list[pa.RecordBatch] = []
+    row_count = 0
+    for batch in batches:
+        if few and (row_count + batch.num_rows > _GATHERED_ROWS or len(few) == _GATHERED_FILES):
+            yield _joined(few)
+            few, row_count = [], 0
+        few.append(batch)
+        row_count += batch.num_rows
+    if few:
+        yield _joined(few)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ def state_splits(
 ) -> list[ChangeSplit]:
     """The whole state of a snapshot as far as no changelog will tell of it later, and as far as it may match."""
     context = _as_told_in(context, snapshot)
-    lowest, sieve = lowest_level_told(context), _sieve(context, predicate)
+    lowest, sieve = lowest_level_told(context), sieve_of(context, predicate)
     entries = [
         entry
         for entry in live_files(context.stores, snapshot, keep_metas=sieve.keep_metas, keep_entries=sieve.keep_entries)
@@ -144,10 +144,15 @@ def created_since(entries: Iterable[ManifestEntry], time_ms: int) -> list[Manife
     ]
 
 
-def change_splits(context: TableContext, snapshot: Snapshot, predicate: Predicate | None = None) -> list[ChangeSplit]:
-    """What a snapshot changed. Compactions change nothing; overwrites are told if the table's options ask for it."""
+def change_splits(
+    context: TableContext, snapshot: Snapshot, predicate: Predicate | None = None, sieve: FileSieve | None = None
+) -> list[ChangeSplit]:
+    """What a snapshot changed. Compactions change nothing; overwrites are told if the table's options ask for it.
+
+    Who asks for many snapshots makes the `sieve_of` them once.
+    """
     context = _as_told_in(context, snapshot)
-    sieve = _sieve(context, predicate)
+    sieve = sieve or sieve_of(context, predicate)
     is_overwrite = snapshot.commit_kind == CommitKind.OVERWRITE
     if is_overwrite and context.has_key and context.options[STREAMING_READ_OVERWRITE]:
         # All that was in a partition goes first: a new number of buckets may bring a key to another one.
@@ -200,7 +205,7 @@ def _as_told_in(context: TableContext, snapshot: Snapshot) -> TableContext:
     return meant.with_schema(meant.schema, Options({**meant.options.raw, CHANGELOG_PRODUCER.key: then}))
 
 
-def _sieve(context: TableContext, predicate: Predicate | None) -> FileSieve:
+def sieve_of(context: TableContext, predicate: Predicate | None = None) -> FileSieve:
     """Drops the partitions that are not to be followed, and what can not match a filter of rows."""
     parts = (in_followed_partitions(context), stored_part(predicate, context.schema, context.shown_defaults))
     given = [part for part in parts if part is not None]
@@ -263,7 +268,9 @@ class ChangeReader:
         """Rows of all these, in order. What is merged is read by as many threads as the table's options allow."""
         batches: list[pa.RecordBatch] = []
         for telling, group in groupby(splits, key=lambda item: item.telling):
-            if telling not in _KINDS:
+            if telling is Telling.AS_STORED:
+                batches += self._told(stored_events(self.context, (item.split for item in group), self._needed))
+            elif telling not in _KINDS:
                 batches += [batch for item in group for batch in self.read(item)]
             else:
                 merged = self._merged_reader(keeps_everything=True).read_all([item.split for item in group])
