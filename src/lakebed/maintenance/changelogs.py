@@ -25,14 +25,17 @@ def outliving_ids(files: TableFiles) -> list[int]:
     return [number for number in files.stores.changelogs.ids() if number < snapshot_line.start]
 
 
-def expire_changelogs(files: TableFiles, rules: RetentionRules) -> Expired:
-    """Expires the changelogs that are due. An error before the first delete means that nothing was deleted."""
+def expire_changelogs(files: TableFiles, rules: RetentionRules, *, everything: bool = False) -> Expired:
+    """Expires the changelogs that are due. An error before the first delete means that nothing was deleted.
+
+    `everything`: all of them go, whatever the rules say, and whoever has yet to read them.
+    """
     stores = files.stores
     snapshot_line = line_of(stores.snapshots.ids())
     ids = outliving_ids(files)
     if not ids:
         return Expired()
-    stop = _first_kept(files, rules, ids, snapshot_line)
+    stop = ids[-1] + 1 if everything else _first_kept(files, rules, ids, snapshot_line)
     if stop <= ids[0]:
         return Expired()
     snapshots = read_snapshots(stores, snapshot_line)

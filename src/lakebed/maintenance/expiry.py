@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 from lakebed.errors import FileMissing, LakebedError, NotFound
 from lakebed.maintenance.changelogs import due_changelogs, expire_changelogs, outliving_ids
@@ -18,7 +19,7 @@ from lakebed.maintenance.snapshots import expire_snapshots, first_kept_snapshot
 from lakebed.maintenance.steps import Expired, Overtaken, line_of
 from lakebed.maintenance.table_files import TableFiles
 
-__all__ = ["Expired", "expire", "expire_quietly", "still_due"]
+__all__ = ["Expired", "expire", "expire_only_changelogs", "expire_quietly", "still_due"]
 
 _log = logging.getLogger(__name__)
 _ATTEMPTS = 5
@@ -37,6 +38,12 @@ def expire(files: TableFiles, rules: RetentionRules) -> Expired:
     if outliving_ids(files):
         return done  # held by a consumer, or more than may go at once
     return done + _overtaken_or(expire_snapshots, files, rules)
+
+
+def expire_only_changelogs(files: TableFiles, rules: RetentionRules, *, everything: bool) -> Expired:
+    """Expires changelogs that outlived their snapshots, or `everything` of them, and no snapshot."""
+    done = _overtaken_or(lambda *given: expire_changelogs(*given, everything=everything), files, rules)
+    return replace(done, remaining=due_changelogs(files, rules)) if done and not everything else done
 
 
 def still_due(files: TableFiles, rules: RetentionRules) -> int:

@@ -38,6 +38,27 @@ class Retention:
     older_than_ms: int
     max_deletes: int
 
+    def with_arguments(
+        self,
+        older_than_ms: int | None,
+        retain_max: int | None,
+        retain_min: int | None,
+        max_deletes: int | None,
+        option_key: str,
+    ) -> Retention:
+        """The same with other numbers, where given."""
+        for name, value in (("retain_max", retain_max), ("retain_min", retain_min), ("max_deletes", max_deletes)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise InvalidArgument(f"{name} is {value!r}", hint="pass a whole number from 1, or leave it out")
+        most = _or(retain_max, self.retain_max)
+        least = _or(retain_min, min(self.retain_min, most))
+        if least > most:
+            raise InvalidArgument(
+                f"retain_min is {least}, more than the {most} that may be kept",
+                hint=f"lower retain_min, or raise retain_max or `{option_key}`",
+            )
+        return Retention(least, most, _or(older_than_ms, self.older_than_ms), _or(max_deletes, self.max_deletes))
+
     def first_kept(
         self, earliest: int, latest: int, time_ms: Callable[[int], int], held_from: Callable[[], int | None]
     ) -> int:
@@ -117,22 +138,20 @@ class RetentionRules:
         self, older_than_ms: int | None, retain_max: int | None, retain_min: int | None, max_deletes: int | None
     ) -> RetentionRules:
         """The same with other rules for snapshots, where given. To keep at most a few is to need no more than these."""
-        for name, value in (("retain_max", retain_max), ("retain_min", retain_min), ("max_deletes", max_deletes)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise InvalidArgument(f"{name} is {value!r}", hint="pass a whole number from 1, or leave it out")
-        snapshots = self.snapshots
-        most = _or(retain_max, snapshots.retain_max)
-        least = _or(retain_min, min(snapshots.retain_min, most))
-        if least > most:
-            raise InvalidArgument(
-                f"retain_min is {least}, more than the {most} that may be kept",
-                hint="lower retain_min, or raise retain_max or `snapshot.num-retained.max`",
-            )
-        changed = Retention(
-            least, most, _or(older_than_ms, snapshots.older_than_ms), _or(max_deletes, snapshots.max_deletes)
+        changed = self.snapshots.with_arguments(
+            older_than_ms, retain_max, retain_min, max_deletes, SNAPSHOT_NUM_RETAINED_MAX.key
         )
         logs = replace(self.changelogs, max_deletes=changed.max_deletes)
         return replace(self, snapshots=changed, changelogs=logs)
+
+    def for_changelogs(
+        self, older_than_ms: int | None, retain_max: int | None, retain_min: int | None, max_deletes: int | None
+    ) -> RetentionRules:
+        """The same with other rules for changelogs, where given, and as if they were meant to outlive snapshots."""
+        changed = self.changelogs.with_arguments(
+            older_than_ms, retain_max, retain_min, max_deletes, CHANGELOG_NUM_RETAINED_MAX.key
+        )
+        return replace(self, changelogs=changed, is_decoupled=True)
 
 
 def _or(value: int | None, otherwise: int) -> int:

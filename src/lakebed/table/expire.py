@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import replace
 
 from lakebed.commit.replay import CommitIdentity
-from lakebed.maintenance.expiry import Expired, expire, still_due
+from lakebed.maintenance.expiry import Expired, expire, expire_only_changelogs, still_due
 from lakebed.maintenance.retention import RetentionRules
 from lakebed.options import COMMIT_USER_PREFIX
 from lakebed.table.after_commit import tidy_up
@@ -29,6 +29,22 @@ def expire_table(
     files = table_files(context)
     expired = expire(files, rules)
     return replace(expired, remaining=still_due(files, rules)) if expired else expired
+
+
+def expire_changelogs(
+    context: TableContext,
+    older_than: int | str | dt.datetime | dt.date | None,
+    retain_max: int | None,
+    retain_min: int | None,
+    max_deletes: int | None,
+    *,
+    everything: bool,
+) -> Expired:
+    """Expires changelogs that outlived their snapshots, as the options, or the arguments in their place, say."""
+    older_than_ms = None if older_than is None else to_millis(older_than)
+    rules = RetentionRules.of(context.options, context.clock.now_ms())
+    rules = rules.for_changelogs(older_than_ms, retain_max, retain_min, max_deletes)
+    return expire_only_changelogs(table_files(context), rules, everything=everything)
 
 
 def expire_after_commit(

@@ -16,10 +16,12 @@ from lakebed.commit.committer import CommitIdentity
 from lakebed.errors import InvalidArgument
 from lakebed.maintenance.consumers import clear_consumers, reset_consumer
 from lakebed.maintenance.operations import look_at_operations, mend_operations
+from lakebed.maintenance.expiry import Expired
 from lakebed.maintenance.orphans import Orphans
 from lakebed.maintenance.rollback import RolledBack
 from lakebed.maintenance.tags import DeletedTags
 from lakebed.metadata.consumer import Consumer
+from lakebed.metadata.paths import MAIN_BRANCH
 from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from lakebed.metadata.statistics import TableStatistics, read_statistics
 from lakebed.metadata.tag import Tag
@@ -28,8 +30,10 @@ from lakebed.table import background
 from lakebed.table.analyze import analyzable, analyze
 from lakebed.table.arguments import names_argument, snapshot_argument
 from lakebed.table.auto_tags import create_due_tags
+from lakebed.table.branch_merge import merge_branch
 from lakebed.table.branching import (
     branch_argument,
+    context_on_branch,
     drop_branches,
     follow_branch,
     list_branches,
@@ -38,12 +42,16 @@ from lakebed.table.branching import (
 )
 from lakebed.table.cleaning import clean_orphans
 from lakebed.table.context import TableContext
+from lakebed.table.expire import expire_changelogs
+from lakebed.table.index_rewrite import RewrittenIndexes, rewrite_indexes
 from lakebed.table.manifests import compact_manifests
 from lakebed.table.mark_done import mark_done
 from lakebed.table.missing_files import remove_missing
 from lakebed.table.partitions import DroppedPartitions, Partition, PartitionLife, drop, expire, list_partitions
+from lakebed.table.purging import purge
 from lakebed.table.rescale import rescale
 from lakebed.table.rolling_back import Revived, revive, roll_back_table, target_snapshot
+from lakebed.table.scan import FileSieve
 from lakebed.table.spark_jobs import jobs_of
 from lakebed.table.tagging import (
     Duration,
@@ -55,6 +63,7 @@ from lakebed.table.tagging import (
     tag_snapshot,
 )
 from lakebed.types.logical import DataField
+from lakebed.types.predicate import Predicate
 
 Moment = int | str | dt.datetime | dt.date
 """Milliseconds since 1970, text like `2024-05-14 13:45:00` (of the local zone), a datetime or a date."""
@@ -73,6 +82,14 @@ class TableUpkeep(ABC):
     @abstractmethod
     def _refuse_pinned(self) -> None:
         """Raises for views of the past and for read-only views."""
+
+    @abstractmethod
+    def _partition_filter(self, context: TableContext, where: Any) -> Predicate | None:
+        """A filter that chooses whole partitions."""
+
+    @abstractmethod
+    def truncate(self) -> Snapshot | None:
+        """Removes all rows."""
 
     @abstractmethod
     def _writable(self) -> TableContext:
@@ -188,6 +205,41 @@ class TableUpkeep(ABC):
         stores = self._changeable().stores
         found = look_at_operations(stores).foreign if dry_run else mend_operations(stores)
         return [one.name for one in found]
+
+    def purge_files(self) -> Orphans:
+        """Empties the table for good: rows, history, tags, branches, consumers and all their files. No way back.
+
+        The table stays, with its schema and options. Nobody may be writing to it: files that are not committed go too.
+        """
+        context = self._writable()
+        background.wait_for(context.paths.root)
+        return purge(context, self.truncate)
+
+    def rewrite_file_index(self, where: Any = None) -> RewrittenIndexes:
+        """Gives all files the indexes that the table's `file-index.*` options ask for now, and says how many changed.
+
+        `where` is a filter on partition columns that chooses the partitions.
+        """
+        context = self._writable()
+        sieve = FileSieve(context, self._partition_filter(context, where))
+        return rewrite_indexes(context, sieve.keep_partitions, _new_identity(context))
+
+    def expire_changelogs(
+        self,
+        older_than: Moment | None = None,
+        retain_max: int | None = None,
+        retain_min: int | None = None,
+        max_deletes: int | None = None,
+        *,
+        delete_all: bool = False,
+    ) -> Expired:
+        """Removes old changelogs that outlived their snapshots, and says what went; `delete_all` removes all of them.
+
+        Without arguments the table's `changelog.*` options decide; with them it is as for `expire_snapshots`.
+        """
+        return expire_changelogs(
+            self._writable(), older_than, retain_max, retain_min, max_deletes, everything=delete_all
+        )
 
     # --- partitions ----------------------------------------------------------------------------------------------
 
@@ -330,6 +382,15 @@ class TableUpkeep(ABC):
     def fast_forward(self, branch: str) -> None:
         """Lets this table go on as the branch does: from the branch's first snapshot on, theirs replace ours."""
         follow_branch(self._changeable(), branch_argument(branch))
+
+    def merge_branch(self, source: str, target: str = MAIN_BRANCH) -> Snapshot | None:
+        """Adds the rows that branch `source` has, and `target` lacks, to `target`; None if it lacks none.
+
+        For tables without a primary key. Both branches must have all their snapshots, and none that took rows away.
+        """
+        context = self._writable()
+        here, there = (context_on_branch(context, branch_argument(name)) for name in (source, target))
+        return merge_branch(here, there, _new_identity(context))
 
 
 def _new_identity(context: TableContext) -> CommitIdentity:

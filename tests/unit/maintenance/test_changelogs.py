@@ -152,3 +152,49 @@ def test_tags_keep_files_from_changelog_expiry() -> None:
     limits(table, 2).expire_snapshots()
     assert shown(table.at(tag="early")) == state
     assert needed(table) <= present(table)
+
+
+# --- by hand ---------------------------------------------------------------------------------------------------------
+
+
+def _with_changelogs(count: int = 8) -> Table:
+    shop = Workshop()
+    table = shop.create(write_only="true", changelog__num_retained__min=40, changelog__num_retained__max=40)
+    for number in range(count):
+        shop.at(number)
+        table.write(rows((number, number)))
+    table.expire_snapshots(retain_max=1, retain_min=1)
+    assert stores_of(table).changelogs.ids() == list(range(1, count))
+    return table
+
+
+def test_changelogs_expire_by_hand() -> None:
+    """No more than so many stay, snapshots are not touched, and what the limit left is counted."""
+    table = _with_changelogs()
+    gone = table.expire_changelogs(retain_max=3, retain_min=1, max_deletes=2)
+    assert (gone.snapshots, gone.changelogs, gone.remaining) == ((), (1, 2), 3)
+    gone = table.expire_changelogs(retain_max=3, retain_min=1)
+    assert gone.changelogs == (3, 4, 5)
+    assert stores_of(table).changelogs.ids() == [6, 7]
+    assert ids(table) == [8]
+    assert changed(table, 5) == [("+I", 5, 5), ("+I", 6, 6), ("+I", 7, 7)]
+
+
+def test_without_arguments_the_options_decide() -> None:
+    """Nothing goes that the table's options keep."""
+    table = _with_changelogs()
+    assert not table.expire_changelogs()
+    few = {"changelog.num-retained.max": 4, "changelog.num-retained.min": 2}
+    assert table.with_options(few).expire_changelogs().changelogs == (1, 2, 3, 4)
+
+
+def test_all_changelogs_go() -> None:
+    """`delete_all` asks neither options nor consumers; the table reads as before."""
+    table = _with_changelogs()
+    stores_of(table).consumers.record("slow", 2)
+    before = shown(table)
+    assert len(table.expire_changelogs(retain_max=3, retain_min=1).changelogs) == 1
+    assert len(table.expire_changelogs(delete_all=True).changelogs) == 6
+    assert stores_of(table).changelogs.ids() == []
+    assert shown(table) == before
+    assert table.check() == []

@@ -347,3 +347,44 @@ def test_the_page_about_sql_names_every_procedure() -> None:
         if not procedure.varargs:
             assert shown == [parameter.name for parameter in procedure.parameters], name
         assert rows[name][1].split(", ") == list(procedure.columns), name
+
+
+def test_purge_files(lake: lakebed.Lake) -> None:
+    """All rows, tags and old snapshots go."""
+    call(lake, "create_tag('t', 'a')")
+    assert call(lake, "purge_files(table => 't')") == [("Success",)]
+    assert keys(lake) == []
+    assert lake.table("t").tags() == []
+    assert len(lake.table("t").snapshots()) == 1
+
+
+def test_expire_changelogs(lake: lakebed.Lake) -> None:
+    """The result is a text, as Flink's is: how many went, or that all did."""
+    lake.sql("ALTER TABLE t SET ('changelog.num-retained.min' = '20', 'changelog.num-retained.max' = '20')")
+    call(lake, "expire_snapshots(table => 't', retain_max => 1, retain_min => 1)")
+    assert call(lake, "expire_changelogs(`table` => 't', retain_max => 2, retain_min => 1)") == [("1",)]
+    assert call(lake, "expire_changelogs(`table` => 't', delete_all => true)") == [
+        ("Delete all separated changelogs success.",)
+    ]
+    assert lake.table("t")._context.stores.changelogs.ids() == []
+
+
+def test_rewrite_file_index(lake: lakebed.Lake) -> None:
+    """It says how many partitions and files have got other indexes."""
+    lake.sql("ALTER TABLE t SET ('file-index.bloom-filter.columns' = 'k')")
+    assert call(lake, "rewrite_file_index('t')") == [(1, 3)]
+    assert call(lake, "rewrite_file_index(table => 't')") == [(0, 0)]
+    assert keys(lake) == [1, 2, 3]
+
+
+def test_merge_branch(lake: lakebed.Lake) -> None:
+    """Rows of one branch come into another; main is meant if none is named."""
+    lake.sql("CREATE TABLE a (k INT)")
+    lake.table("a").write(pa.table({"k": ints(1)}))
+    call(lake, "create_tag('a', 'x'); CALL sys.create_branch('a', 'b', 'x')")
+    lake.table("a").write(pa.table({"k": ints(2)}))
+    lake.table("a$branch_b").write(pa.table({"k": ints(9)}))
+    assert call(lake, "merge_branch(`table` => 'a', source_branch => 'b')") == [(True,)]
+    assert keys(lake, "a") == [1, 2, 9]
+    assert call(lake, "merge_branch('a', 'main', 'b')") == [(True,)]
+    assert keys(lake, "a$branch_b") == [1, 2, 9]

@@ -31,13 +31,11 @@ _NOT_HERE = {
         "functions and views are Spark's: CREATE TEMPORARY FUNCTION, CREATE TEMPORARY VIEW",
     ),
     **dict.fromkeys(
-        ("create_global_index", "drop_global_index", "rewrite_file_index", "vector_search", "full_text_search"),
+        ("create_global_index", "drop_global_index", "vector_search", "full_text_search"),
         "such indexes are not written in this version; statistics already skip files",
     ),
     "repair": "there is no metastore to repair: the directories are the catalog",
     "query_service": "read rows with t.to_arrow(filter=...)",
-    "expire_changelogs": "expire_snapshots removes changelogs whose time is over, too",
-    "purge_files": "TRUNCATE TABLE, then expire_snapshots with retain_max => 1",
     "refresh_object_table": "only file-store tables are kept here",
 }
 """Procedures of Paimon that do not exist here, and what to do instead."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lakebed.metadata.paths import MAIN_BRANCH
 from lakebed.sql.procedures.registry import DONE, TABLE, Kind, Parameter, Procedure, Rows, SqlLake
 
 _BRANCH = Parameter("branch", required=True, aliases=("branch_name",))
@@ -29,6 +30,11 @@ def _fast_forward(lake: SqlLake, table: str, branch: str) -> Rows:
     return DONE
 
 
+def _merge(lake: SqlLake, table: str, source_branch: str, target_branch: str = MAIN_BRANCH) -> Rows:
+    lake.table(table).merge_branch(source_branch, target_branch)
+    return DONE
+
+
 PROCEDURES = (
     Procedure(
         "create_branch",
@@ -42,4 +48,9 @@ PROCEDURES = (
         _rename,
     ),
     Procedure("fast_forward", (TABLE, _BRANCH), _fast_forward),
+    Procedure(
+        "merge_branch",
+        (TABLE, Parameter("source_branch", required=True), Parameter("target_branch")),
+        _merge,
+    ),
 )

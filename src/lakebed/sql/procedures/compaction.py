@@ -116,6 +116,12 @@ def _rescale(
     return DONE
 
 
+def _rewrite_file_index(lake: SqlLake, table: str, where: str | None = None, partitions: str | None = None) -> Rows:
+    handle = lake.table(table)
+    made = handle.rewrite_file_index(chosen_partitions(handle, partitions, where))
+    return [(made.partitions, made.files)]
+
+
 PROCEDURES = (
     Procedure(
         "compact",
@@ -146,6 +152,12 @@ PROCEDURES = (
         {"result": pa.string()},
     ),
     Procedure("compact_manifest", (TABLE, OPTIONS), _compact_manifest),
+    Procedure(
+        "rewrite_file_index",
+        (TABLE, Parameter("where"), Parameter("partitions")),
+        _rewrite_file_index,
+        {"written_partitions": pa.int32(), "written_indexes": pa.int32()},
+    ),
     Procedure(
         "rescale",
         (

@@ -39,6 +39,24 @@ def _expire_snapshots(
     return [(len(gone.snapshots),)]
 
 
+def _expire_changelogs(
+    lake: SqlLake,
+    table: str,
+    retain_max: int | None = None,
+    retain_min: int | None = None,
+    older_than: str | int | None = None,
+    max_deletes: int | None = None,
+    delete_all: bool = False,
+) -> Rows:
+    gone = lake.table(table).expire_changelogs(older_than, retain_max, retain_min, max_deletes, delete_all=delete_all)
+    return [("Delete all separated changelogs success." if delete_all else str(len(gone.changelogs)),)]
+
+
+def _purge_files(lake: SqlLake, table: str) -> Rows:
+    lake.table(table).purge_files()
+    return [("Success",)]
+
+
 def _remove_orphan_files(
     lake: SqlLake,
     table: str,
@@ -69,6 +87,13 @@ PROCEDURES = (
         _expire_snapshots,
         {"deleted_snapshots_count": pa.int32()},
     ),
+    Procedure(
+        "expire_changelogs",
+        (TABLE, _RETAIN_MAX, _RETAIN_MIN, _OLDER_THAN, _MAX_DELETES, Parameter("delete_all", Kind.FLAG)),
+        _expire_changelogs,
+        {"result": pa.string()},
+    ),
+    Procedure("purge_files", (TABLE,), _purge_files, {"result": pa.string()}),
     Procedure(
         "remove_orphan_files",
         (
