@@ -1,0 +1,273 @@
+"""The questions: what must hold of a table after every step, and what must hold at the end of its history.
+
+None of them changes the table. What an answer is compared with is the meaning, or what the table itself showed before.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from tests.properties.combinations.findings import Finding
+
+import lakebed
+from lakebed.errors import LakebedError
+from lakebed.testing.conditions import comparison, membership, null_test
+from lakebed.testing.model import Change, Row, Value, order_of
+from lakebed.testing.model_arrow import changes_from_arrow, from_arrow, tally, tally_changes
+
+if TYPE_CHECKING:
+    from tests.properties.combinations.machine import Machine
+
+Key = tuple[object, ...]
+
+
+@dataclass
+class Stream:
+    """A reader that follows the table, and goes on from its position each time."""
+
+    rows: dict[Key, Row]
+    position: Mapping[str, Any]
+
+
+def _asked(oracle: str, ask: Any) -> Any:
+    """The answer; an error where none may be is a finding."""
+    try:
+        return ask()
+    except Finding:
+        raise
+    except LakebedError as error:
+        raise Finding(f"{oracle} fails", f"{type(error).__name__}: {error}") from error
+    except Exception as error:
+        raise Finding(f"{oracle} raises {type(error).__name__}", str(error)) from error
+
+
+def after_step(machine: Machine) -> None:
+    """Asked after every step."""
+    table = machine.handles[0]
+    note_snapshots(machine, table)
+    check_visible(machine, machine.handles[len(machine.done) % 2])
+    _check_told(machine)
+    _check_files(machine, table)
+    turn = len(machine.done)
+    if turn % 4 == 1:
+        _check_pushed_down(machine, table, Random(turn))
+    if turn % 4 == 3:
+        _check_difference(machine, table, Random(turn))
+    if turn % 6 == 5 and len(machine.line.rows) > 1:
+        _check_past(machine, Random(turn).choice(sorted(machine.line.rows)))
+
+
+def at_the_end(machine: Machine) -> None:
+    """Asked once."""
+    for snapshot in sorted(machine.line.rows):
+        _check_past(machine, snapshot)
+    for tag, (_, rows) in machine.tag_states.items():
+        found = from_arrow(_asked(f"a read of tag {tag}", machine.open().at(tag=tag).to_arrow))
+        _same(found, rows, "a tag reads otherwise than when it was new")
+    _check_everything_is_stored(machine)
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+def check_visible(machine: Machine, table: lakebed.Table) -> None:
+    """The table shows its rows."""
+    meaning = machine.meaning
+    data = _asked("a read", table.to_arrow)
+    if data.column_names != meaning.model.schema.names:
+        raise Finding("columns", f"{data.column_names}, expected {meaning.model.schema.names}")
+    rows = from_arrow(data)
+    if not meaning.has_key:
+        _same(rows, meaning.rows(), "rows")
+        return
+    meaning.check_rows(rows, meaning.visible, "rows")
+
+
+def note_snapshots(machine: Machine, table: lakebed.Table) -> None:
+    """Keeps what each new snapshot shows, and forgets those that are gone."""
+    line, meaning = machine.line, machine.meaning
+    present = _asked("a list of snapshots", table.snapshots)
+    ids = {snapshot.id for snapshot in present}
+    for gone in [each for each in line.saved if each not in ids]:
+        del line.saved[gone], line.rows[gone]
+    new = [snapshot for snapshot in present if snapshot.id not in line.saved]
+    settled = meaning.save()
+    for snapshot in new:
+        rows = from_arrow(_asked(f"a read of snapshot {snapshot.id}", table.at(snapshot=snapshot.id).to_arrow))
+        line.rows[snapshot.id] = rows
+        if meaning.tells_all and meaning.told_rows is not None:
+            _apply(machine, changes_from_arrow(_asked("changes", lambda s=snapshot: table.changes(s.id - 1, s.id))))
+        state = settled if snapshot is new[-1] else getattr(machine, "unsettled", settled)
+        told = None if meaning.told_rows is None else {key: dict(row) for key, row in meaning.told_rows.items()}
+        line.saved[snapshot.id] = replace(
+            state, told_rows=told, schema_id=snapshot.schema_id, identifiers=dict(machine.identifiers)
+        )
+
+
+def _check_past(machine: Machine, snapshot: int) -> None:
+    """A retained snapshot reads as it did when it was new."""
+    found = from_arrow(_asked("a read of a retained snapshot", machine.open().at(snapshot=snapshot).to_arrow))
+    _same(found, machine.line.rows[snapshot], "a retained snapshot reads otherwise than when it was new")
+
+
+def _check_everything_is_stored(machine: Machine) -> None:
+    """Nothing that was written is lost: in a copy of the lake a full compaction shows all of it."""
+    if machine.is_out_of_step:
+        return
+    directory = tempfile.mkdtemp(prefix="lakebed-copy-", dir=str(machine.directory))
+    try:
+        shutil.copytree(machine.url, f"{directory}/lake")
+        table = lakebed.connect(f"{directory}/lake").table("t")
+        _asked("a full compaction at the end", lambda: table.compact(full=True))
+        meaning = machine.meaning
+        found = from_arrow(_asked("a read after a full compaction", table.to_arrow))
+        if meaning.has_key:
+            settled = {key: (record,) for key, record in meaning.current().items()}
+            meaning.check_rows(found, settled, "rows after a full compaction")
+        else:
+            _same(found, meaning.rows(), "rows after a full compaction")
+        problems = _asked("a check", lambda: checked(table, deep=True))
+        if problems:
+            raise Finding("check after a full compaction", "; ".join(problems[:3]))
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+# --- what is told -----------------------------------------------------------------------------------------------------
+
+
+def _apply(machine: Machine, changes: Sequence[Change]) -> None:
+    """Events fit what was told before them, to the value."""
+    meaning = machine.meaning
+    schema, told = meaning.model.schema, meaning.told_rows
+    assert told is not None
+    ids = {column.name: column.id for column in schema.columns}
+    awaited: Key | None = None
+    for kind, row in changes:
+        key = tuple(order_of(row[name]) for name in meaning.key_names)
+        stored = {ids[name]: value for name, value in row.items()}
+        before = told.pop(key, None)
+        if kind == "+U":
+            if awaited != key:
+                raise Finding("changelog: a +U without its -U", str(row))
+            told[key], awaited = stored, None
+            continue
+        if awaited is not None:
+            raise Finding("changelog: a -U without its +U", str(row))
+        if kind == "+I":
+            if before is not None:
+                raise Finding("changelog: a +I of a key that is there", f"{row}, before {before}")
+            told[key] = stored
+            continue
+        if before is None:
+            raise Finding(f"changelog: a {kind} of a key that is not there", str(row))
+        if tally([_named(before, ids)]) != tally([_named(stored, ids)]):
+            raise Finding(f"changelog: a {kind} with a row that nobody saw", f"{row}, told was {before}")
+        awaited = key if kind == "-U" else None
+    if awaited is not None:
+        raise Finding("changelog: a -U at the end", str(awaited))
+
+
+def _named(row: Mapping[int, Value], ids: Mapping[str, int]) -> Row:
+    return {name: row.get(each) for name, each in ids.items()}
+
+
+def _check_told(machine: Machine) -> None:
+    """Whoever replays the changes has the table."""
+    meaning = machine.meaning
+    if not meaning.tells_all or meaning.told_rows is None:
+        return
+    ids = {column.name: column.id for column in meaning.model.schema.columns}
+    rows = [_named(row, ids) for row in meaning.told_rows.values()]
+    meaning.check_rows(rows, meaning.told, "the sum of the changelog")
+
+
+def resync(machine: Machine) -> None:
+    """Begins to replay anew, from a state in which everything is told and shown."""
+    meaning = machine.meaning
+    meaning.told_rows = {
+        key: {column: value for column, (_, value) in record.cells.items()} for key, record in meaning.current().items()
+    }
+    schema = meaning.model.schema
+    meaning.told_rows = {
+        key: {column.id: schema.cell(record, column.id) for column in schema.columns}
+        for key, record in meaning.current().items()
+    }
+
+
+# --- how it is stored -------------------------------------------------------------------------------------------------
+
+
+def checked(table: lakebed.Table, *, deep: bool = False) -> list[str]:
+    """What the table's own check says."""
+    return table.check(deep=True) if deep and "deep" in type(table).check.__annotations__ else table.check()
+
+
+def _check_files(machine: Machine, table: lakebed.Table) -> None:
+    """The table's own check finds nothing."""
+    problems = _asked("a check", lambda: checked(table))
+    if problems:
+        raise Finding("check", "; ".join(problems[:3]))
+
+
+def _check_pushed_down(machine: Machine, table: lakebed.Table, random: Random) -> None:
+    """Filters and projections of a read give what they give afterwards; so does a search by key."""
+    meaning = machine.meaning
+    rows = from_arrow(_asked("a read", table.to_arrow))
+    columns = meaning.model.schema.columns
+    column = random.choice(columns)
+    known = [row[column.name] for row in rows if row[column.name] is not None]
+    if known:
+        value = random.choice(known)
+        condition = random.choice(
+            [
+                comparison(column.name, column.type, random.choice(["==", "<", ">=", "!="]), value),
+                membership(column.name, column.type, [value, None]),
+                null_test(column.name, random.random() < 0.5),
+            ]
+        )
+    else:
+        condition = null_test(column.name, False)
+    names = random.sample([each.name for each in columns], random.randint(1, len(columns)))
+    found = from_arrow(_asked("a filtered read", lambda: table.to_arrow(names, condition.expression)))
+    expected = [{name: row[name] for name in names} for row in rows if condition.holds(row) is True]
+    _same(found, expected, "a filter that is pushed down")
+    if meaning.has_key and rows:
+        wanted = random.sample(rows, min(3, len(rows)))
+        keys = machine.arrow(wanted).select(meaning.key_names)
+        _same(from_arrow(_asked("a lookup", lambda: table.lookup(keys))), wanted, "a lookup")
+
+
+def _check_difference(machine: Machine, table: lakebed.Table, random: Random) -> None:
+    """What `diff` tells makes one state another."""
+    meaning, line = machine.meaning, machine.line
+    same = [each for each, saved in line.saved.items() if saved.schema_id == table.schema.id]
+    if len(same) < 2:
+        return
+    before, after = sorted(random.sample(same, 2))
+    if not meaning.has_key:
+        return  # which of two equal rows is the same one can not be told once files were replaced
+    told = changes_from_arrow(_asked("a diff", lambda: table.diff(before, after)))
+    plus = [row for kind, row in told if kind in ("+I", "+U")]
+    minus = [row for kind, row in told if kind in ("-D", "-U")]
+    state = tally(line.rows[before])
+    state.subtract(tally(minus))
+    state.update(tally(plus))
+    state = +state if all(count >= 0 for count in state.values()) else state
+    wanted = tally(line.rows[after])
+    if state != wanted:
+        raise Finding("a diff does not apply", f"{before} to {after}: {tally_changes(told)}")
+
+
+def _same(found: Sequence[Row], expected: Sequence[Row], what: str) -> None:
+    missing, extra = tally(expected) - tally(found), tally(found) - tally(expected)
+    if missing or extra:
+        raise Finding(what, f"missing {dict(missing)}, instead {dict(extra)}")
+
+
+__all__ = ["Stream", "after_step", "at_the_end", "check_visible", "checked", "note_snapshots", "resync"]
