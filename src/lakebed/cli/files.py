@@ -134,11 +134,12 @@ COMPACT = Command(_compact_arguments, _compact)
 
 def _check_arguments(parser: Parser) -> None:
     parser.add_argument("tables", nargs="*", metavar="table", help="names such as db.t; all tables without any")
+    parser.add_argument("--deep", action="store_true", help="read the data too, not only the metadata")
 
 
 def _check(given: argparse.Namespace, out: Output) -> int:
     lake = open_lake(given)
-    done = [(name, lake.table(name).check()) for name in given.tables or _all_tables(lake)]
+    done = [(name, lake.table(name).check(given.deep)) for name in given.tables or _all_tables(lake)]
     sentences = [f"{name}: {sentence}" for name, findings in done for sentence in findings or ["all is well"]]
     out.records([{"table": name, "findings": findings} for name, findings in done], sentences)
     return FOUND_SOMETHING if any(findings for _, findings in done) else OK

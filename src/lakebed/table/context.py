@@ -288,6 +288,11 @@ class TableContext:
             legacy=self.options[PARTITION_LEGACY_NAME],
         )
 
+    def bucket_place(self, partition: bytes, bucket: int) -> str:
+        """How a bucket is named to people."""
+        directory = self.partition_directory(partition)
+        return f"{directory}/bucket-{bucket}" if directory else f"bucket-{bucket}"
+
     def data_file_path(self, partition: bytes, bucket: int, file_name: str) -> str:
         """Where a data file of a bucket lies."""
         return self.paths.data_file(self.partition_directory(partition), bucket, file_name)

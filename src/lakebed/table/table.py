@@ -45,7 +45,7 @@ from lakebed.table.branching import branch_argument, context_on_branch
 from lakebed.table.change_read import ChangeRead, ChangeReading, change_reading
 from lakebed.table.change_views import ROWKIND_FIELD, DiffRows, packed_changes, shows_changes, view_of
 from lakebed.table.changes import read_changes
-from lakebed.table.check import check_buckets, check_snapshots
+from lakebed.table.check import check_snapshots, check_table
 from lakebed.table.compact import Compactor
 from lakebed.table.compact_follow import Follower, Stop, follow, interval_argument
 from lakebed.table.conform import reader_of
@@ -231,16 +231,23 @@ class Table(TableUpkeep):
         changes = self._changes(context, None, filter)
         return self._plan(context, None, filter)[1] if changes is None else changes.plan()
 
-    def check(self) -> list[str]:
-        """Whether the files keep the rules of their levels: one sentence for every broken one, none if all is well.
+    def check(self, deep: bool = False) -> list[str]:
+        """Whether the table keeps its own rules: one sentence for every broken one, none if all is well.
 
-        Only metadata is read. Tables without a primary key have no levels. Snapshots, tags and changelogs of all
-        branches are looked at too, unless this is a view of the past: `repair_metadata` mends what others can not read.
+        Of all retained snapshots: manifests that agree with one another in whatever order they are added up, record
+        counts, index files that speak of files that are there, levels whose files do not overlap. Only metadata is
+        read. With `deep` the data is read as well: rows, order and range of keys, sequence numbers, statistics, marked
+        rows, the bucket of every key, and whether changelogs that are complete make each state the next one. Snapshots,
+        tags and changelogs of all branches are looked at too, unless this is a view of the past: `repair_metadata`
+        mends what others can not read.
         """
         context = self._readable()
+        snapshots = context.stores.snapshots
         if self._pinned is not None:
-            return check_buckets(context, self._pinned)
-        return check_snapshots(context) + check_buckets(context, context.stores.snapshots.latest())
+            return check_table(context, self._pinned, deep=deep)
+        history = [found for each in snapshots.ids() if (found := snapshots.find(each)) is not None]
+        findings = check_table(context, history[-1] if history else None, history, deep=deep)
+        return [*check_snapshots(context), *findings]
 
     def changes(self, since: int = 0, until: int | None = None) -> pa.Table:
         """Rows added after snapshot `since` up to `until`, in commit order, with a `rowkind` column in front."""

@@ -15,8 +15,8 @@ from typing import Any, Literal, overload
 from lakebed.commit.committer import CommitIdentity
 from lakebed.errors import InvalidArgument
 from lakebed.maintenance.consumers import clear_consumers, reset_consumer
-from lakebed.maintenance.operations import look_at_operations, mend_operations
 from lakebed.maintenance.expiry import Expired
+from lakebed.maintenance.operations import look_at_operations, mend_operations
 from lakebed.maintenance.orphans import Orphans
 from lakebed.maintenance.rollback import RolledBack
 from lakebed.maintenance.tags import DeletedTags

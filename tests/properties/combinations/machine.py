@@ -414,6 +414,11 @@ class Machine:
     def _retained(self) -> list[int]:
         return sorted(self.line.saved)
 
+    def _restore(self, saved: Saved, *, told: bool) -> None:
+        self.meaning.restore(saved, told=told)
+        # Files of another number of buckets are back: writes are refused until a rescale.
+        self.is_out_of_step = bool(saved.live) and saved.bucket != self.meaning.options.get("bucket")
+
     def op_rollback_to(self, back: int) -> Step | None:
         """Later snapshots are gone."""
         ids = self._retained()
@@ -422,7 +427,7 @@ class Machine:
         target = ids[max(0, len(ids) - 1 - back)]
 
         def mean() -> None:
-            self.meaning.restore(self.line.saved[target], told=True)
+            self._restore(self.line.saved[target], told=True)
             for later in [each for each in ids if each > target]:
                 del self.line.saved[later], self.line.rows[later]
             for tag in [name for name, snapshot in self.tags.items() if snapshot > target]:
@@ -443,7 +448,7 @@ class Machine:
             meaning = self.meaning
             before = meaning.told
             saved = self.line.saved[target]
-            meaning.restore(saved, told=False)
+            self._restore(saved, told=False)
             meaning.told = {
                 key: distinct((*before.get(key, (None,)), *saved.visible.get(key, (None,))))
                 for key in {*before, *saved.visible}

@@ -33,6 +33,8 @@ class Saved:
     told_rows: Mapping[Key, Mapping[int, Value]] | None
     schema_id: int = -1
     identifiers: Mapping[str, int] = field(default_factory=dict)
+    bucket: str | None = None
+    """The option `bucket` of then."""
     """The rows that the changelog up to here comes to, by column id."""
 
 
@@ -125,7 +127,7 @@ class Meaning:
 
     def save(self, *, is_settled: bool = True) -> Saved:
         rows = None if self.told_rows is None else {key: dict(row) for key, row in self.told_rows.items()}
-        return Saved(self.model.schema, self.live, self.visible, self.told, rows)
+        return Saved(self.model.schema, self.live, self.visible, self.told, rows, bucket=self.options.get("bucket"))
 
     def restore(self, saved: Saved, *, told: bool) -> None:
         """Makes an earlier state the current one; schemas stay. `told`: what was told then is what was told now."""
@@ -144,7 +146,11 @@ class Meaning:
             return
         current = self.current()
         self.visible = self._noted(self.visible, current, gone)
-        self.told = self._noted(self.told, current, None)
+        told = dict(self.told)
+        for key, states in self.told.items():
+            if gone is not None and any(each is not None and gone(each) for each in states):
+                told[key] = (*states, None)  # what is replaced may be told as deleted before the new row is told
+        self.told = self._noted(told, current, None)
 
     def _noted(
         self, possible: Possible, current: Mapping[Key, Record], gone: Callable[[Record], bool] | None

@@ -131,7 +131,7 @@ def _check_everything_is_stored(machine: Machine) -> None:
             meaning.check_rows(found, settled, "rows after a full compaction")
         else:
             _same(found, meaning.rows(), "rows after a full compaction")
-        problems = _asked("a check", lambda: checked(table, deep=True))
+        problems = _asked("a check", lambda: table.check(deep=True))
         if problems:
             raise Finding("check after a full compaction", "; ".join(problems[:3]))
     finally:
@@ -203,14 +203,9 @@ def resync(machine: Machine) -> None:
 # --- how it is stored -------------------------------------------------------------------------------------------------
 
 
-def checked(table: lakebed.Table, *, deep: bool = False) -> list[str]:
-    """What the table's own check says."""
-    return table.check(deep=True) if deep and "deep" in type(table).check.__annotations__ else table.check()
-
-
 def _check_files(machine: Machine, table: lakebed.Table) -> None:
     """The table's own check finds nothing."""
-    problems = _asked("a check", lambda: checked(table))
+    problems = _asked("a check", table.check)
     if problems:
         raise Finding("check", "; ".join(problems[:3]))
 
@@ -270,4 +265,4 @@ def _same(found: Sequence[Row], expected: Sequence[Row], what: str) -> None:
         raise Finding(what, f"missing {dict(missing)}, instead {dict(extra)}")
 
 
-__all__ = ["Stream", "after_step", "at_the_end", "check_visible", "checked", "note_snapshots", "resync"]
+__all__ = ["Stream", "after_step", "at_the_end", "check_visible", "note_snapshots", "resync"]

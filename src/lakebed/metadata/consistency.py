@@ -1,0 +1,133 @@
+"""Proves that the metadata of a table agrees with itself, snapshot by snapshot, or says in plain words where not.
+
+The state of a snapshot stands twice: as all entries of its manifests, and as the state before it with its own changes
+on top. Readers differ in how they add entries up: those that keep their order let a file live that is deleted and added
+again, those that look at the set take the DELETE for the end of it. All of these have to be the same files, and the
+record counts of the snapshot have to be theirs. Nothing is repaired and nothing raised: a finding is a sentence.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+
+from lakebed.errors import LakebedError
+from lakebed.metadata.entries import (
+    base_metas,
+    changelog_entries,
+    delta_entries,
+    delta_metas,
+    read_manifests,
+)
+from lakebed.metadata.manifest import EntryKind, ManifestEntry
+from lakebed.metadata.manifest_list import ManifestMeta
+from lakebed.metadata.snapshot import Snapshot
+from lakebed.metadata.stores import MetadataStores
+
+_SHOWN = 3
+
+
+def check_history(stores: MetadataStores, snapshots: Sequence[Snapshot]) -> list[str]:
+    """One sentence for every contradiction in these snapshots, oldest first; none when all is well."""
+    findings: list[str] = []
+    before: Snapshot | None = None
+    for snapshot in snapshots:
+        try:
+            found = [*_check_state(stores, snapshot, before), *_check_counts(stores, snapshot, before)]
+        except LakebedError as error:
+            found = [f"its metadata can not be read: {error.message}"]
+        findings += [f"snapshot {snapshot.id}: {sentence}" for sentence in found]
+        before = snapshot
+    return findings
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def _check_state(stores: MetadataStores, snapshot: Snapshot, before: Snapshot | None) -> Iterator[str]:
+    base, delta = base_metas(stores, snapshot), delta_metas(stores, snapshot)
+    if before is not None and before.id == snapshot.id - 1:
+        yield from _check_base(stores, base, before)
+        if snapshot.commit_user == before.commit_user and snapshot.time_millis < before.time_millis:
+            yield f"it is {before.time_millis - snapshot.time_millis} ms older than the snapshot before it"
+    changes = read_manifests(stores, delta)
+    entries = [*read_manifests(stores, base), *changes]
+    live, sentences = _replayed(entries)
+    yield from sentences
+    by_set = {entry.identity for entry in entries if entry.kind == EntryKind.ADD} - {
+        entry.identity for entry in entries if entry.kind == EntryKind.DELETE
+    }
+    lost = [entry for identity, entry in live.items() if identity not in by_set]
+    if lost:
+        yield (
+            f"{_named(lost)} deleted and added again, and a DELETE is still among the manifests: readers that know no "
+            "order take it for deleted"
+        )
+    names = Counter(entry.file.file_name for entry in live.values())
+    doubled = [entry for entry in live.values() if names[entry.file.file_name] > 1]
+    if doubled:
+        yield f"{_named(doubled)} listed more than once, on other levels or in other buckets"
+    rows = sum(entry.file.row_count for entry in live.values())
+    if snapshot.total_record_count != rows:
+        yield f"it counts {snapshot.total_record_count} records in all, its files hold {rows}"
+
+
+def _check_base(stores: MetadataStores, base: list[ManifestMeta], before: Snapshot) -> Iterator[str]:
+    """What a snapshot builds on is the state of the snapshot before it."""
+    earlier = [*base_metas(stores, before), *delta_metas(stores, before)]
+    if [meta.file_name for meta in base] == [meta.file_name for meta in earlier]:
+        return
+    built_on = _replayed(read_manifests(stores, base))[0]
+    was = _replayed(read_manifests(stores, earlier))[0]
+    lost = [entry for identity, entry in was.items() if identity not in built_on]
+    extra = [entry for identity, entry in built_on.items() if identity not in was]
+    if lost:
+        yield f"its base lacks files of snapshot {before.id}: {_named(lost)} not there"
+    if extra:
+        yield f"its base has files that snapshot {before.id} has not: {_named(extra)} there"
+
+
+def _replayed(entries: Iterable[ManifestEntry]) -> tuple[dict[Hashable, ManifestEntry], list[str]]:
+    """Live entries, one after the other in the order of the manifests, and what does not fit."""
+    live: dict[Hashable, ManifestEntry] = {}
+    twice, missing = [], []
+    for entry in entries:
+        identity = entry.identity
+        if entry.kind == EntryKind.DELETE:
+            if live.pop(identity, None) is None:
+                missing.append(entry)
+        elif identity in live:
+            twice.append(entry)
+        else:
+            live[identity] = entry
+    sentences = []
+    if twice:
+        sentences.append(f"{_named(twice)} added although there already")
+    if missing:
+        sentences.append(f"{_named(missing)} deleted without being there")
+    return live, sentences
+
+
+def _named(entries: Sequence[ManifestEntry]) -> str:
+    names = [f"{entry.file.file_name} (level {entry.file.level})" for entry in entries[:_SHOWN]]
+    more = f" and {len(entries) - _SHOWN} more" if len(entries) > _SHOWN else ""
+    return f"{', '.join(names)}{more} {'is' if len(entries) == 1 else 'are'}"
+
+
+# --- counts ----------------------------------------------------------------------------------------------------------
+
+
+def _check_counts(stores: MetadataStores, snapshot: Snapshot, before: Snapshot | None) -> Iterator[str]:
+    changes = delta_entries(stores, snapshot)
+    rows = sum(-entry.file.row_count if entry.kind == EntryKind.DELETE else entry.file.row_count for entry in changes)
+    if snapshot.delta_record_count != rows:
+        yield f"it counts {snapshot.delta_record_count} records more than before, its changes come to {rows}"
+    told = sum(entry.file.row_count for entry in changelog_entries(stores, snapshot))
+    if snapshot.changelog_record_count is not None and snapshot.changelog_record_count != told:
+        yield f"it counts {snapshot.changelog_record_count} records of changelog, the files hold {told}"
+    follows = before is not None and before.id == snapshot.id - 1
+    if follows and before is not None and snapshot.schema_id < before.schema_id:
+        yield f"its schema {snapshot.schema_id} is older than schema {before.schema_id} of the snapshot before it"
+
+
+__all__ = ["check_history"]
