@@ -118,7 +118,7 @@ def _rescale(
 
 def _rewrite_file_index(lake: SqlLake, table: str, where: str | None = None, partitions: str | None = None) -> Rows:
     handle = lake.table(table)
-    made = handle.rewrite_file_index(chosen_partitions(handle, partitions, where))
+    made = handle.rewrite_file_index(chosen_partitions(lake, handle, partitions, where))
     return [(made.partitions, made.files)]
 
 
