@@ -6,7 +6,8 @@ is refused when the index of a partition it writes to is no longer the one it st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 
 from lakebed.bucket.base import Buckets
 from lakebed.bucket.hashing import Hashes
@@ -44,13 +45,15 @@ class KeyIndex:
 
     def assign(self, partition: bytes, hashes: Hashes) -> Buckets:
         """The bucket of each key of a partition, given its hash."""
-        return self._indexes().assign(partition, hashes)
+        with _of_a_base(self._context):
+            return self._indexes().assign(partition, hashes)
 
     def files(self, buckets: Collection[Bucket]) -> Mapping[Bucket, IndexEntry]:
         """Writes the index files of those of these buckets that have new keys."""
         if self._opened is not None:
             hashes = self._opened.take_new()
-            self._written = self._opened.write({bucket: hashes[bucket] for bucket in buckets if bucket in hashes})
+            with _of_a_base(self._context):
+                self._written = self._opened.write({bucket: hashes[bucket] for bucket in buckets if bucket in hashes})
         return self._written
 
     def remember(self) -> None:
@@ -94,11 +97,18 @@ def check_only_writer(context: TableContext, messages: Collection[CommitMessage]
 
 
 def _entries_at(context: TableContext, snapshot_id: int) -> HashEntries:
-    try:
+    with _of_a_base(context):
         return hash_entries(context.stores, context.stores.snapshots.get(snapshot_id) if snapshot_id else None)
+
+
+@contextmanager
+def _of_a_base(context: TableContext) -> Iterator[None]:
+    """Files of the snapshot that a write began from, which may have expired meanwhile."""
+    try:
+        yield
     except (NotFound, FileMissing) as error:
         raise CommitConflict(
-            f"table `{context.name}`: snapshot {snapshot_id}, from which this write began, has expired: whether "
-            "another job gave keys their buckets since then can not be told",
+            f"table `{context.name}`: the snapshot from which this write began has expired: whether another job gave "
+            "keys their buckets since then can not be told",
             hint="write again, in smaller parts or with a longer `snapshot.time-retained`",
         ) from error

@@ -377,3 +377,21 @@ def test_random_histories() -> None:
             max_examples=25, stateful_step_count=12, deadline=None, suppress_health_check=[HealthCheck.too_slow]
         ),
     )
+
+
+def test_an_index_that_expires_under_an_open_writer_is_a_conflict() -> None:
+    """The index files that a writer began with may be gone when it commits: it is told to write again."""
+    lake = lakebed.connect(f"memory://{uuid4()}")
+    options = {"bucket": "-1", "dynamic-bucket.target-row-num": "2"}
+    table = lake.create_table("t", {"k": "INT NOT NULL"}, primary_key=["k"], options=options)
+
+    def batch(*keys: int) -> pa.Table:
+        return pa.table({"k": pa.array(keys, pa.int32())})
+
+    table.write(batch(1, 2, 6))
+    writer = table.writer()
+    writer.write(batch(3, 2))
+    table.write(batch(4), overwrite={})
+    table.expire_snapshots(retain_max=1, retain_min=1)
+    with pytest.raises(CommitConflict, match="has expired"):
+        writer.commit()
