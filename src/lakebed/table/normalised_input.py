@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from lakebed.changelog.events import EventRules
 from lakebed.changelog.input_chain import InputChain
 from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter
 from lakebed.fileio.base import FileIO
@@ -23,14 +22,10 @@ from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.options import (
-    CHANGELOG_PRODUCER_IGNORE_DELETE,
-    CHANGELOG_PRODUCER_ROW_DEDUPLICATE,
-    CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS,
-)
 from lakebed.schema import system_columns
 from lakebed.table.context import TableContext, num_levels
 from lakebed.table.lookups import lookup_store
+from lakebed.table.producers import told_events
 from lakebed.table.read import SplitReader
 from lakebed.table.splits import Split
 from lakebed.table.write_rules import changelog_write_rules
@@ -82,13 +77,8 @@ class InputNormaliser:
 
     @property
     def _chain(self) -> InputChain:
-        order, options = self._context.merge_order, self._context.options
-        rules = EventRules(
-            options[CHANGELOG_PRODUCER_ROW_DEDUPLICATE],
-            frozenset(options[CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS]),
-            options[CHANGELOG_PRODUCER_IGNORE_DELETE],
-        )
-        return InputChain(order.key, order.sequence_fields, order.descending, rules)
+        order = self._context.merge_order
+        return InputChain(order.key, order.sequence_fields, order.descending, told_events(self._context.options))
 
 
 class StoredRows:

@@ -60,8 +60,16 @@ def normalises_input(options: Options) -> bool:
 
 def event_rules(options: Options) -> EventRules | None:
     """What compactions tell of changes; None if nothing."""
-    if producer(options) not in (LOOKUP, FULL_COMPACTION):
-        return None
+    return told_events(options) if producer(options) in (LOOKUP, FULL_COMPACTION) else None
+
+
+def tells_everything(options: Options) -> bool:
+    """Whether the changelog tells every change of the table, with old values."""
+    return producer(options) in (LOOKUP, FULL_COMPACTION) or normalises_input(options)
+
+
+def told_events(options: Options) -> EventRules:
+    """Which events are left out of the changelog, whoever writes it."""
     return EventRules(
         options[CHANGELOG_PRODUCER_ROW_DEDUPLICATE],
         frozenset(options[CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS]),
@@ -167,4 +175,13 @@ def _check_normalising(options: Options, table: str) -> None:
         )
 
 
-__all__ = ["check_producer", "event_rules", "full_compaction_every", "looks_up", "normalises_input", "producer"]
+__all__ = [
+    "check_producer",
+    "event_rules",
+    "full_compaction_every",
+    "looks_up",
+    "normalises_input",
+    "producer",
+    "tells_everything",
+    "told_events",
+]

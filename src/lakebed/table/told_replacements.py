@@ -26,7 +26,7 @@ from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.table.context import TableContext
 from lakebed.table.diff import Difference, StateDiff, StateFiles
 from lakebed.table.pieces import PieceWork, RunPieces
-from lakebed.table.producers import event_rules
+from lakebed.table.producers import tells_everything, told_events
 from lakebed.table.stream_splits import lowest_level_told
 from lakebed.table.write_rules import changelog_write_rules, committer_for, latest_schema_id
 
@@ -44,8 +44,8 @@ class ToldReplacements:
         self, latest: Snapshot | None, delta: Sequence[ManifestEntry], indexes: Sequence[IndexEntry] | None
     ) -> list[ManifestEntry]:
         """The changelog of a change of the latest state; `indexes` are all index files after it, None if the same."""
-        context, rules = self.context, event_rules(self.context.options)
-        if rules is None or not delta:
+        context, options = self.context, self.context.options
+        if not tells_everything(options) or not delta:
             return []
         partitions = {entry.partition for entry in delta}
 
@@ -59,7 +59,7 @@ class ToldReplacements:
             context,
             self._told(before, current),
             self._told(after, current if indexes is None else indexes),
-            rules=replace(rules, skips_unchanged=True),
+            rules=replace(told_events(options), skips_unchanged=True),
         )
         counts = {entry.partition: entry.total_buckets for entry in (*before, *after)}
         together = _by_bucket(diff.compared_together())

@@ -81,12 +81,12 @@ def test_what_is_left_out() -> None:
     assert shown(table) == [[1, "a"]]
 
 
-def test_an_overwrite_tells_nothing_and_counts_as_stored() -> None:
-    """What an overwrite brought is what later rows change."""
+def test_an_overwrite_tells_what_it_changes_and_counts_as_stored() -> None:
+    """What an overwrite brought is told against what was there, and is what later rows change."""
     table = create("k v:STRING", NORMALISED)
     write(table, [1, "a"])
     table.write(pa.table({"k": pa.array([1], pa.int32()), "v": ["b"]}), overwrite=True)
-    assert told(table, 1) == []
+    assert told(table, 1) == [("-U", 1, "a"), ("+U", 1, "b")]
     assert after(table, [1, "c"]) == [("-U", 1, "b"), ("+U", 1, "c")]
 
 

@@ -98,6 +98,20 @@ def test_other_buckets_change_nothing(producer: str) -> None:
     agree(table)
 
 
+def test_normalised_input_tells_replacements() -> None:
+    """A changelog of what rows change, made at the write, is complete too."""
+    options = {"changelog-producer": "input", "changelog-producer.input.normalize": "true"}
+    table = create({"bucket": "2", **options})
+    table.write(batch((1, 1, 1), (1, 2, 2), (2, 1, 1)))
+    table.write(batch((1, 1, 5)), overwrite={"p": 1})
+    agree(table)
+    table.write(batch((1, 1, 6), (2, 1, 3)))
+    table.rollback_to_as_latest(1)
+    agree(table)
+    table.drop_partitions([{"p": 2}])
+    agree(table)
+
+
 def test_rows_that_nobody_was_told_of_go_in_silence() -> None:
     """What waits for its compaction when it is replaced was never there for a reader, and its successor is told."""
     table = create({"bucket": "1", "changelog-producer": "lookup", "write-only": "true"})
