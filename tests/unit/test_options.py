@@ -397,7 +397,6 @@ def test_options_that_are_not_honoured_are_refused(key: str, value: str) -> None
         ("sink.parallelism", "4"),
         ("lookup.cache-rows", "5"),
         ("clustering.columns", "a,b"),
-        ("file.compression.per.level", "0:lz4"),
         ("local-cache.max-size", "1 gb"),
         ("read.native.enabled", "true"),
         ("write.use-v2-write", "true"),

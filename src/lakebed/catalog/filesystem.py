@@ -9,7 +9,7 @@ that create the same table, one does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakebed.catalog.global_tables import GLOBAL_TABLES, global_table
 from lakebed.catalog.listing import database_names, database_path, table_names
@@ -19,12 +19,13 @@ from lakebed.errors import AlreadyExists, InvalidArgument, NotFound, did_you_mea
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.branches import branch_names
 from lakebed.metadata.paths import TablePaths
-from lakebed.options import Options, check_options
+from lakebed.options import DATA_FILE_PATH_DIRECTORY, Options, check_options
 from lakebed.schema.store import SchemaStore
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.context import TableContext
 from lakebed.table.fallback import check_other_branch
 from lakebed.table.functions import stored_options
+from lakebed.table.new_settings import check_new_settings
 from lakebed.table.replacing import can_replace_in_place, publish_replacement
 from lakebed.table.spark_jobs import SparkJobs
 from lakebed.table.system import SYSTEM_TABLES
@@ -135,6 +136,7 @@ class FilesystemCatalog:
         validate_table(schema, Options(schema.options), str(name))
         branches = branch_names(self.fileio, self._table_paths(name)) if self.has_table(name) else ()
         check_other_branch(Options(schema.options), branches, str(name))
+        check_new_settings(Options(schema.options), str(name))
         return schema
 
     def replace_table(
@@ -179,7 +181,7 @@ class FilesystemCatalog:
         return TableContext(
             str(name),
             self.fileio,
-            paths,
+            replace(paths, data_directory=Options(schema.options)[DATA_FILE_PATH_DIRECTORY]),
             schema,
             schemas,
             Options(schema.options),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -37,6 +38,19 @@ POSTPONE_BUCKET = -2
 @dataclass(frozen=True, slots=True)
 class TablePaths:
     """Paths of one branch of one table. `data_directory` comes between the root and the partitions, if set."""
+
+    METADATA_NAMES: ClassVar = (
+        "branch",
+        "changelog",
+        "consumer",
+        "index",
+        "manifest",
+        "schema",
+        "snapshot",
+        "statistics",
+        "tag",
+    )
+    """Names of directories in a table that hold no rows."""
 
     root: str
     branch: str = MAIN_BRANCH

@@ -9,7 +9,6 @@ from lakebed.units import KIB, LONG_MAX, MIB
 
 _STATS_PATTERN: Final = r"none|counts|full|truncate\([0-9]+\)"
 _STATS_FORM: Final = "`none`, `counts`, `full` or `truncate(n)`"
-_LEVELS: Final = "files of all levels are written alike; set the option without `.per.level`"
 _PATHS: Final = "data files lie under the table's own directory; leave the option out"
 _INDEXES: Final = "choose one of `bloom-filter`, `bitmap`, `range-bitmap` and `bsi`"
 _LEAVE_OUT: Final = "leave the option out; the result is the same"
@@ -27,11 +26,11 @@ FILE_FORMAT_PER_LEVEL = Option[Names](
     "file.format.per.level",
     Kind.LIST,
     (),
-    "Format of data files by level, as in `0:avro,3:parquet`.",
+    "Format of data files by level, as in `0:avro,3:parquet`; for tables with a key.",
     pattern=r"[0-9]+:\w+",
     form="levels and formats, such as `0:avro,3:parquet`",
-    instead=_LEVELS,
-    tuning=True,
+    honoured=True,
+    scope=ON_WRITE,
 )
 FILE_COMPRESSION = Option(
     "file.compression",
@@ -46,11 +45,11 @@ FILE_COMPRESSION_PER_LEVEL = Option[Names](
     "file.compression.per.level",
     Kind.LIST,
     (),
-    "Compression of data files by level, as in `0:lz4,1:zstd`.",
+    "Compression of data files by level, as in `0:lz4,1:zstd`; for tables with a key.",
     pattern=r"[0-9]+:\w+",
     form="levels and compressions, such as `0:lz4,1:zstd`",
-    instead=_LEVELS,
-    tuning=True,
+    honoured=True,
+    scope=ON_WRITE,
 )
 FILE_COMPRESSION_ZSTD_LEVEL = Option(
     "file.compression.zstd-level",
@@ -112,8 +111,7 @@ DATA_FILE_PATH_DIRECTORY = Option[str | None](
     None,
     "Directory inside the table under which all data files lie.",
     immutable=True,
-    instead=_PATHS,
-    affects=READS_AND_WRITES,
+    honoured=True,
 )
 DATA_FILE_EXTERNAL_PATHS = Option[Names](
     "data-file.external-paths",
@@ -193,11 +191,11 @@ METADATA_STATS_MODE_PER_LEVEL = Option[Names](
     "metadata.stats-mode.per.level",
     Kind.LIST,
     (),
-    "Statistics by level, as in `0:none`.",
+    "Statistics by level, as in `0:none`; for tables with a key.",
     pattern=rf"[0-9]+:({_STATS_PATTERN})",
     form="levels and modes, such as `0:none`",
-    instead=_LEVELS,
-    tuning=True,
+    honoured=True,
+    scope=ON_WRITE,
 )
 FIELD_STATS_MODE = FieldOption[str | None](
     "fields.<field>.stats-mode",

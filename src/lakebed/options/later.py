@@ -196,6 +196,7 @@ _FREE: Final[Mapping[str, tuple[Option[object], ...]]] = {
     _NEW_FILES: (
         *(fi.FILE_FORMAT, fi.FILE_COMPRESSION, fi.FILE_COMPRESSION_ZSTD_LEVEL, fi.FILE_BLOCK_SIZE),
         *(fi.TARGET_FILE_SIZE, fi.TARGET_FILE_ROW_NUM, fi.DATA_FILE_PREFIX, fi.FILE_SUFFIX_INCLUDE_COMPRESSION),
+        *(fi.FILE_FORMAT_PER_LEVEL, fi.FILE_COMPRESSION_PER_LEVEL, fi.METADATA_STATS_MODE_PER_LEVEL),
         *(fi.METADATA_STATS_MODE, fi.FIELD_STATS_MODE, fi.METADATA_STATS_DENSE_STORE, fi.MANIFEST_COMPRESSION),
         *(fi.MANIFEST_TARGET_FILE_SIZE, fi.MANIFEST_MERGE_MIN_COUNT, fi.MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE),
         *(fi.FILE_INDEX_BLOOM_FILTER_COLUMNS, fi.FILE_INDEX_BITMAP_COLUMNS, fi.FILE_INDEX_RANGE_BITMAP_COLUMNS),
@@ -276,6 +277,7 @@ _JUDGED: Final[Mapping[Option[object], tuple[Case, ...]]] = {
             "overwritten",
         ),
     ),
+    fi.DATA_FILE_PATH_DIRECTORY: _empty("files that are there would be looked for in another directory"),
     ky.BUCKET_KEY: _empty("rows would be looked for in other buckets than they lie in"),
     ky.BUCKET_FUNCTION_TYPE: _empty("rows would be looked for in other buckets than they lie in"),
     ky.DYNAMIC_BUCKET_INITIAL_BUCKETS: _empty("hashes of keys are shared out among assigners by it"),

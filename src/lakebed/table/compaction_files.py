@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter
+from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter, WriteRules
 from lakebed.fileio.base import FileIO
 from lakebed.lsm.compaction.change_tracking import (
     FindOlder,
@@ -53,7 +53,7 @@ class CompactionFiles:
         self._context = context
         self._fileio = fileio
         self._rules = write_rules(context)
-        self._changelog_rules = changelog_write_rules(context)
+        self._by_level: dict[int, tuple[WriteRules, WriteRules]] = {}
         self._layout = FileLayout(context.schema.id, context.schema.fields, context.key_fields)
         self._expiry = RecordExpiry.of(context.schema, context.options, context.clock.now_ms())
         condition = self._expiry.condition if self._expiry else None
@@ -176,25 +176,35 @@ class CompactionFiles:
 
     # --- writing -------------------------------------------------------------------------------------------------
 
+    def _rules_of(self, level: int) -> tuple[WriteRules, WriteRules]:
+        """How files of a level are written: those with rows, and those with changes."""
+        found = self._by_level.get(level)
+        if found is None:
+            rules = write_rules(self._context, level), changelog_write_rules(self._context, level)
+            found = self._by_level[level] = rules
+        return found
+
     def _writer(self, partition: bytes, bucket: int, level: int) -> RollingWriter:
+        rules, _ = self._rules_of(level)
         return RollingWriter(
             self._fileio,
             lambda name: self._context.data_file_path(partition, bucket, name),
-            lambda: f"{self._prefix}-{next(self._counter)}.{self._rules.extension}",
+            lambda: f"{self._prefix}-{next(self._counter)}.{rules.extension}",
             self._layout,
-            self._rules,
+            rules,
             self._context.clock,
             level=level,
             source=FileSource.COMPACT,
         )
 
     def _changelog_writer(self, partition: bytes, bucket: int, level: int) -> RollingWriter:
+        _, rules = self._rules_of(level)
         return RollingWriter(
             self._fileio,
             lambda name: self._context.data_file_path(partition, bucket, name),
-            lambda: f"{self._changelog_prefix}-{next(self._counter)}.{self._changelog_rules.extension}",
+            lambda: f"{self._changelog_prefix}-{next(self._counter)}.{rules.extension}",
             self._layout,
-            self._changelog_rules,
+            rules,
             self._context.clock,
             level=level,
         )

@@ -26,6 +26,7 @@ from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.stores import MetadataStores
 from lakebed.options import (
     CHANGELOG_FILE_PREFIX,
+    DATA_FILE_PATH_DIRECTORY,
     DATA_FILE_PREFIX,
     DELETION_VECTORS_ENABLED,
     DELETION_VECTORS_MERGE_ON_READ,
@@ -334,4 +335,5 @@ class TableContext:
 
     def with_schema(self, schema: TableSchema, options: Options) -> TableContext:
         """The same table under another schema version."""
-        return replace(self, schema=schema, options=options)
+        paths = replace(self.paths, data_directory=options[DATA_FILE_PATH_DIRECTORY])
+        return replace(self, paths=paths, schema=schema, options=options)

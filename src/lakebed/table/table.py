@@ -56,6 +56,7 @@ from lakebed.table.fold_first import fold_stored, prepare_change
 from lakebed.table.functions import stored_options
 from lakebed.table.incremental import asked_range, is_incremental, state_named
 from lakebed.table.key_lookup import KeyLookup
+from lakebed.table.new_settings import check_new_settings
 from lakebed.table.option_keywords import options_by_keyword
 from lakebed.table.postpone_compact import WaitingRows
 from lakebed.table.postponed import for_stream
@@ -699,6 +700,9 @@ class Table(TableUpkeep):
             check_options(added, for_create=False, columns=after.field_names)
             validate_table(after, Options(after.options), context.name)
             check_other_branch(Options(added), self.branches(), context.name)
+            # An option that goes may leave another without what it needs.
+            moved = {*added, *(key for key in before.options if key not in after.options)}
+            check_new_settings(Options(after.options), context.name, moved)
             prepare_change(context, before, after)
 
         has_snapshots = context.stores.snapshots.latest_id() is not None

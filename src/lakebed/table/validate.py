@@ -11,7 +11,7 @@ from lakebed.errors import InvalidOption, InvalidSchema, did_you_mean
 from lakebed.formats import FORMATS
 from lakebed.merge import MERGE_ENGINES
 from lakebed.merge.deduplicate import Deduplicate
-from lakebed.metadata.paths import escape
+from lakebed.metadata.paths import TablePaths, escape
 from lakebed.options import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
     BUCKET,
@@ -29,6 +29,7 @@ from lakebed.options import (
     COMPACTION_OPTIMIZATION_INTERVAL,
     COMPACTION_SIZE_RATIO,
     COMPACTION_TOTAL_SIZE_THRESHOLD,
+    DATA_FILE_PATH_DIRECTORY,
     FIELD_AGGREGATE_FUNCTION,
     FIELD_COUNT_LIMIT,
     FIELD_DISTINCT,
@@ -66,6 +67,7 @@ from lakebed.schema.table_schema import TableSchema
 from lakebed.table.bucket_modes import BucketMode, assigner_rules, bucket_mode
 from lakebed.table.context import merge_setup
 from lakebed.table.index_rules import check_index_options
+from lakebed.table.level_rules import check_level_rules
 from lakebed.table.precommit import check_precommit
 from lakebed.table.producers import check_producer
 from lakebed.table.record_expiry import check_record_expiry
@@ -97,6 +99,8 @@ def validate_table(schema: TableSchema, options: Options, table: str) -> None:
     check_precommit(schema, options, table)
     check_index_options(schema, options, table)
     _check_sequence_numbers(schema, options, table)
+    check_level_rules(schema, options, table)
+    _check_data_directory(options, table)
     if options[FILE_FORMAT] not in FORMATS:
         raise InvalidOption(
             f"table `{table}`: `file.format` is `{options[FILE_FORMAT]}`",
@@ -107,6 +111,19 @@ def validate_table(schema: TableSchema, options: Options, table: str) -> None:
     parse_stats_mode(str(options[METADATA_STATS_MODE]))
     for mode in options.fields_with(FIELD_STATS_MODE).values():
         parse_stats_mode(str(mode))
+
+
+def _check_data_directory(options: Options, table: str) -> None:
+    directory = options[DATA_FILE_PATH_DIRECTORY]
+    if directory is None:
+        return
+    parts = directory.strip("/").split("/")
+    if not all(part.strip() and part not in (".", "..") for part in parts) or parts[0] in TablePaths.METADATA_NAMES:
+        raise InvalidOption(
+            f"table `{table}`: `{DATA_FILE_PATH_DIRECTORY.key}` is `{directory}`, which is no place for data files",
+            hint="name a directory inside the table that is not one of "
+            + ", ".join(f"`{name}`" for name in TablePaths.METADATA_NAMES),
+        )
 
 
 def _check_sequence_numbers(schema: TableSchema, options: Options, table: str) -> None:

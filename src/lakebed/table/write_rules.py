@@ -40,6 +40,7 @@ from lakebed.schema.later import judged
 from lakebed.schema.store import SchemaStore
 from lakebed.table.context import TableContext
 from lakebed.table.index_rules import index_specs
+from lakebed.table.level_rules import LevelRules
 from lakebed.table.postponed import waiting_format
 from lakebed.version import VERSION
 
@@ -47,18 +48,19 @@ KEYED_TARGET_SIZE_BYTES = 128 << 20
 APPEND_TARGET_SIZE_BYTES = 256 << 20
 
 
-def write_rules(context: TableContext) -> WriteRules:
-    """Format, sizes and statistics of new data files."""
+def write_rules(context: TableContext, level: int = 0) -> WriteRules:
+    """Format, sizes and statistics of new data files, which may differ by level where there is a key."""
     options = context.options
+    of_level = LevelRules.of(options, level) if context.has_key else LevelRules()
     default_size = KEYED_TARGET_SIZE_BYTES if context.has_key else APPEND_TARGET_SIZE_BYTES
-    table_mode = options[METADATA_STATS_MODE]
+    table_mode = of_level.stats_mode or options[METADATA_STATS_MODE]
     settings = WriteSettings(
-        compression=options[FILE_COMPRESSION],
+        compression=of_level.compression or options[FILE_COMPRESSION],
         zstd_level=options[FILE_COMPRESSION_ZSTD_LEVEL],
         row_group_bytes=options[FILE_BLOCK_SIZE] or DEFAULT_ROW_GROUP_BYTES,
     )
     return WriteRules(
-        FORMATS[options[FILE_FORMAT]],
+        FORMATS[of_level.format or options[FILE_FORMAT]],
         settings,
         options[TARGET_FILE_SIZE] or default_size,
         options[TARGET_FILE_ROW_NUM],
@@ -70,14 +72,15 @@ def write_rules(context: TableContext) -> WriteRules:
     )
 
 
-def changelog_write_rules(context: TableContext) -> WriteRules:
-    """The same for changelog files: as data files, where nothing else is said."""
-    options, rules = context.options, write_rules(context)
-    mode = options[CHANGELOG_FILE_STATS_MODE]
+def changelog_write_rules(context: TableContext, level: int = 0) -> WriteRules:
+    """The same for changelog files: as data files of that level, where nothing else is said."""
+    options, rules = context.options, write_rules(context, level)
+    mode, own_format = options[CHANGELOG_FILE_STATS_MODE], options[CHANGELOG_FILE_FORMAT]
+    compression = options[CHANGELOG_FILE_COMPRESSION]
     return replace(
         rules,
-        format=FORMATS[options[CHANGELOG_FILE_FORMAT] or options[FILE_FORMAT]],
-        settings=replace(rules.settings, compression=options[CHANGELOG_FILE_COMPRESSION] or options[FILE_COMPRESSION]),
+        format=FORMATS[own_format] if own_format else rules.format,
+        settings=replace(rules.settings, compression=compression) if compression else rules.settings,
         stats_mode_of=rules.stats_mode_of if mode is None else lambda _: mode,
         indexes=(),
     )
