@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 import lakebed
-from lakebed.errors import InvalidArgument, InvalidData, Unsupported
+from lakebed.errors import InvalidArgument, InvalidData, LakebedError, NotFound, Unsupported
 
 ROW = "STRUCT<x: INT, y: STRUCT<p: INT, q: INT>>"
 MODE = "spark.sql.sources.partitionOverwriteMode"
@@ -230,3 +231,44 @@ def test_partitions_by_any_condition(lake: lakebed.Lake) -> None:
     assert [row[1] for row in lake.sql(files).collect()] == [1, 2, 1]
     with pytest.raises(InvalidArgument, match="names `k`, which is not a partition column"):
         lake.sql("CALL sys.compact(table => 't', where => 'abs(k) = 1')")
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_text_that_spells_a_number(lake: lakebed.Lake, ansi: str) -> None:
+    """Text is stored as the number that it spells; any other text is an error and never null."""
+    before = lake.spark.conf.get("spark.sql.ansi.enabled")
+    lake.sql("CREATE TABLE t (k INT, d DECIMAL(5, 2), b BOOLEAN)")
+    lake.sql("CREATE TABLE s (k STRING, d STRING, b STRING)")
+    try:
+        lake.sql(f"SET spark.sql.ansi.enabled={ansi}")
+        lake.sql("INSERT INTO t VALUES ('1', '1.5', 'true'); INSERT INTO s VALUES ('2', '2.25', NULL)")
+        lake.sql("INSERT INTO t SELECT * FROM s")
+        assert lake.sql("SELECT k, d, b FROM t ORDER BY k").collect() == [
+            (1, Decimal("1.50"), True),
+            (2, Decimal("2.25"), None),
+        ]
+        lake.sql("INSERT INTO s VALUES ('x', '1', 'true')")
+        for statement in (
+            "INSERT INTO t VALUES ('x', '1', 'true')",
+            "INSERT INTO t SELECT * FROM s",
+            "UPDATE t SET k = 'x'",
+            "MERGE INTO t USING s ON t.b IS NULL AND s.d = '1' WHEN MATCHED THEN UPDATE SET k = s.k",
+        ):
+            with pytest.raises(LakebedError, match="x"):
+                lake.sql(statement)
+        assert [row[0] for row in rows(lake)] == [1, 2]
+    finally:
+        lake.spark.conf.set("spark.sql.ansi.enabled", before)
+
+
+def test_merge_adds_columns_that_it_sets_or_lists(lake: lakebed.Lake) -> None:
+    """With `write.merge-schema`, columns that a clause names are added with the source's types, and no others."""
+    lake.sql("CREATE TABLE t (k INT, s STRING) TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '1')")
+    lake.sql("INSERT INTO t VALUES (1, 'a')")
+    source = "(SELECT {k} AS k, 5 AS n, 6 AS unused) s ON t.k = s.k"
+    with pytest.raises(NotFound, match="no column `n`"):
+        lake.sql(f"MERGE INTO t USING {source.format(k=1)} WHEN MATCHED THEN UPDATE SET n = s.n")
+    lake.sql("SET spark.paimon.write.merge-schema=true")
+    lake.sql(f"MERGE INTO t USING {source.format(k=1)} WHEN MATCHED THEN UPDATE SET n = s.n")
+    lake.sql(f"MERGE INTO t USING {source.format(k=2)} WHEN NOT MATCHED THEN INSERT (k, n) VALUES (s.k, s.n)")
+    assert rows(lake) == [(1, "a", 5), (2, None, 5)]

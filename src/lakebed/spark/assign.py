@@ -1,6 +1,7 @@
 """Columns of a DataFrame as columns of a table: what goes where, and in which type.
 
-The rules are Spark's ANSI rules for storing, and text for dates and times: any number for a number, anything for text.
+The rules are Spark's ANSI rules for storing, and text for anything it spells: any number for a number, anything for
+text. Text that does not spell a number is an error, never null, whatever the session says about casts.
 Members of rows are matched by name or by position; one that is not given is an error, unless the statement may change
 the table's columns: then it is null, or keeps its old value where `*` updates.
 """
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _TIMES = (st.DateType, st.TimestampType, st.TimestampNTZType, st.TimeType)
 _TEXT = (st.StringType, st.CharType, st.VarcharType)
+_SPELLED = (st.NumericType, st.BooleanType)
 
 
 def assigned(
@@ -75,10 +77,21 @@ def stored(
 
     Members that are missing, where they may be, have their value of `old`, the row's value before; without it, null.
     """
+    if isinstance(given, _TEXT) and isinstance(target, _SPELLED):
+        return _read(column, target, place)
     check_storable(given, target, place, matching)
     if given == target:
         return column
     return _shaped(column, given, target, old) if matching.by_name and _has_rows(given) else column.cast(target)
+
+
+def _read(column: Column, target: st.DataType, place: str) -> Column:
+    """What the text spells."""
+    value = column.try_cast(target)
+    message = sf.concat(
+        sf.lit(f"{place} is of type {target.simpleString()}, which does not take '"), column, sf.lit("'")
+    )
+    return sf.when(column.isNull() | value.isNotNull(), value).otherwise(sf.raise_error(message).cast(target))
 
 
 def check_storable(given: st.DataType, target: st.DataType, place: str, matching: Matching) -> None:

@@ -72,8 +72,8 @@ def _scalar(value: Scalar, target: AtomicType, explicit: bool, place: str) -> Sc
         if value.root in sources and target.root in targets and (is_implicit or explicit):
             try:
                 return Scalar(target.root, change(value, target))
-            except OverflowError as error:
-                if explicit:
+            except (OverflowError, NotLiteral) as error:
+                if explicit or (isinstance(error, NotLiteral) and target.root not in _SPELLED):
                     raise NotLiteral from None
                 raise InvalidData(
                     f"{place}: {value.value} does not fit {target}", hint="write a value in the range of the type"
@@ -186,6 +186,8 @@ def _moment_to_date(value: Scalar, target: AtomicType) -> dt.date:
     return _EPOCH.date() + dt.timedelta(days=value.value // _DAY_NS)
 
 
+_SPELLED = NUMERICS | {TypeRoot.BOOLEAN}
+"""Types whose values a text may spell; one that does not is refused at once."""
 _Roots = frozenset[TypeRoot]
 _RULES: list[tuple[_Roots, _Roots, bool, Callable[[Scalar, AtomicType], Any]]] = [
     (NUMERICS, INTEGERS, True, _to_integer),
@@ -205,8 +207,8 @@ _RULES: list[tuple[_Roots, _Roots, bool, Callable[[Scalar, AtomicType], Any]]] =
     (TIMESTAMPS, TIMESTAMPS, True, _same),
     (frozenset({TypeRoot.DATE}), TIMESTAMPS, True, _date_to_moment),
     (TIMESTAMPS, frozenset({TypeRoot.DATE}), True, _moment_to_date),
-    (STRINGS, NUMERICS, False, _text_to_number),
-    (STRINGS, frozenset({TypeRoot.BOOLEAN}), False, _text_to_boolean),
+    (STRINGS, NUMERICS, True, _text_to_number),
+    (STRINGS, frozenset({TypeRoot.BOOLEAN}), True, _text_to_boolean),
 ]
 """From which types, to which, whether without a cast, and how."""
 

@@ -6,7 +6,7 @@ Only then are they fitted to the table's columns, as for INSERT.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from lakebed.sql.target_rows import TargetRows, change_rows
 from lakebed.sql.update import is_default, sets_of
 from lakebed.sql.views import quoted
 from lakebed.table.statement_rules import Sets, Statement, Way
+from lakebed.types.logical import DataField
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,25 +44,25 @@ def merge(lake: SqlLake, statement: Merge) -> None:
 
 
 def _merge(lake: SqlLake, target: TargetRows, statement: Merge) -> None:
-    rewrites = _way(target, statement) is Way.REWRITE
+    merge_of = SchemaMerge.of(lake, statement.target)
+    evolves = merge_of.adds or statement.with_schema_evolution
+    rewrites = _way(target, statement, evolves) is Way.REWRITE
     if rewrites:
         target = target.settled(Statement.MERGE)
     name = statement.source_alias or "source"
     text = target.planner.text(statement.source, shown=_named_of_source(statement, name))
     source = target.planner.views.sql(f"SELECT * FROM {text}", keep=True)
-    merge_of = SchemaMerge.of(lake, statement.target)
-    evolves = merge_of.adds or statement.with_schema_evolution
-    if evolves and any(_is_star(clause) for clause in statement.clauses):
-        hidden = target.pinned.hidden_schema.names
-        incoming = [field for field in incoming_fields(source) if field.name not in hidden]
-        replace(merge_of, adds=True).apply(target.table, incoming)
+    incoming = _new_columns(target, statement, incoming_fields(source)) if evolves else []
+    if incoming and replace(merge_of, adds=True).apply(target.table, incoming):
         target = replace(target, pinned=target.planner.pin_anew(target.table.showing_all_stored()))
+        rewrites = _way(target, statement, evolves) is Way.REWRITE
         target = target.settled(Statement.MERGE) if rewrites else target
     Merging(target, statement, source, name, evolves, rewrites).run()
 
 
-def _way(target: TargetRows, statement: Merge) -> Way:
-    """How the statement is carried out: as all of its clauses allow."""
+def _way(target: TargetRows, statement: Merge, evolves: bool) -> Way:
+    """How the statement is carried out: as all of its clauses allow. Columns that it is to add are not there yet."""
+    known = {name.lower() for name in target.column_names}
     updates = [clause.action for clause in statement.clauses if isinstance(clause.action, MergeUpdate)]
     deletes = any(isinstance(clause.action, MergeDelete) for clause in statement.clauses)
     sets: dict[str, bool] = {}
@@ -69,7 +70,8 @@ def _way(target: TargetRows, statement: Merge) -> Way:
         if update.is_star:
             sets |= {field.name: field.type.nullable for field in target.table.schema.fields}
         else:
-            found = sets_of(target, update.assignments).columns
+            there = [each for each in update.assignments if not evolves or each.path[0].lower() in known]
+            found = sets_of(target, there).columns
             sets |= {name: may_be_null or sets.get(name, False) for name, may_be_null in found.items()}
     return target.rule(Statement.MERGE, Sets(sets) if updates else None, deletes=deletes).way
 
@@ -271,6 +273,22 @@ class Merging:
                 start = first.meta["start"]
                 edits[start, start] = f"{quoted(side)}."
         return edits
+
+
+def _new_columns(target: TargetRows, statement: Merge, incoming: Sequence[DataField]) -> list[DataField]:
+    """Columns of the source that the table is to have: all for `*`, else those that are set or listed and are new."""
+    visible = [field for field in incoming if field.name not in target.pinned.hidden_schema.names]
+    if any(_is_star(clause) for clause in statement.clauses):
+        return visible
+    named: set[str] = set()
+    for clause in statement.clauses:
+        match clause.action:
+            case MergeUpdate(assignments):
+                named |= {assignment.path[0].lower() for assignment in assignments}
+            case MergeInsert(columns, _):
+                named |= {name.lower() for name in columns or ()}
+    known = {name.lower() for name in target.column_names}
+    return [field for field in visible if field.name.lower() in named - known]
 
 
 def _named_of_source(statement: Merge, source: str) -> set[str]:

@@ -107,10 +107,19 @@ def test_columns_take_values_of_other_types(text: str, data_type: str, value: ob
 
 @pytest.mark.parametrize(
     ("text", "data_type"),
-    [("'7'", "INT"), ("TRUE", "INT"), ("1", "BOOLEAN"), ("1", "DATE"), ("array(1)", "INT"), ("1", "ARRAY<INT>")],
+    [
+        ("'x'", "INT"),
+        ("'1.5'", "INT"),
+        ("'yes'", "BOOLEAN"),
+        ("TRUE", "INT"),
+        ("1", "BOOLEAN"),
+        ("1", "DATE"),
+        ("array(1)", "INT"),
+        ("1", "ARRAY<INT>"),
+    ],
 )
 def test_columns_refuse_what_needs_a_cast(text: str, data_type: str) -> None:
-    """Text is no number and a number no date, unless the user says so."""
+    """Text that spells no number is none, and a number is no date, unless the user says so."""
     with pytest.raises(InvalidData, match="column `c`"):
         convert(_value(text), parse_type(data_type), explicit=False, place="column `c`")
 
