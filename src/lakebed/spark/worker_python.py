@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from lakebed.spark.launchers import launcher
 
 _EARLY_CONNECT = Path(__file__).parent / "workers" / "early_connect.py"
 _KIND = "python"
+_one_at_a_time = threading.Lock()
 
 
 def worker_python(python: str | None = None) -> str:
@@ -43,12 +45,13 @@ def early_workers(spark: Any) -> Iterator[None]:
     if context is None or not str(context.master).startswith("local"):
         yield
         return
-    before = context.pythonExec
-    context.pythonExec = worker_python(before)
-    try:
-        yield
-    finally:
-        context.pythonExec = before
+    with _one_at_a_time:  # who comes second would take what the first has set for the user's
+        before = context.pythonExec
+        context.pythonExec = worker_python(before)
+        try:
+            yield
+        finally:
+            context.pythonExec = before
 
 
 @contextmanager

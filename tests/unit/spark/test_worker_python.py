@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -219,6 +220,27 @@ def test_a_session_of_the_user_is_left_as_it_was(master: str, expected: Callable
     session = SimpleNamespace(sparkContext=SimpleNamespace(master=master, pythonExec="/opt/theirs"))
     with early_workers(session):
         assert session.sparkContext.pythonExec == expected("/opt/theirs")
+    assert session.sparkContext.pythonExec == "/opt/theirs"
+
+
+@pytest.mark.usefixtures("cache")
+def test_threads_do_not_meet_in_a_session_of_the_user() -> None:
+    """Whoever registers at the same time waits: the session ends up with the user's Python, not with ours."""
+    session = SimpleNamespace(sparkContext=SimpleNamespace(master="local", pythonExec="/opt/theirs"))
+    began, begun_too = threading.Event(), threading.Event()
+
+    def second() -> None:
+        began.wait(PATIENCE_S)
+        with early_workers(session):
+            begun_too.set()
+
+    thread = threading.Thread(target=second)
+    thread.start()
+    with early_workers(session):
+        began.set()
+        assert not begun_too.wait(0.2)
+    thread.join(PATIENCE_S)
+    assert begun_too.is_set()
     assert session.sparkContext.pythonExec == "/opt/theirs"
 
 
