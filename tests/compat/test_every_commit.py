@@ -38,7 +38,7 @@ def _calls() -> Iterator[tuple[str, ast.Call]]:
     for path in sorted(SOURCE.rglob("*.py")):
         module = ".".join(["lakebed", *path.relative_to(SOURCE).with_suffix("").parts])
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if isinstance(node, ast.Call):
                 yield module, node
 
 
@@ -46,7 +46,7 @@ def _committing_modules() -> set[str]:
     return {
         module
         for module, call in _calls()
-        if call.func.attr == "commit" and "committer" in ast.unparse(call.func.value)  # type: ignore[attr-defined]
+        if ast.unparse(call.func).endswith(".commit") and "committer" in ast.unparse(call.func)
     }
 
 

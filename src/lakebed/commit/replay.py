@@ -11,13 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lakebed.errors import CorruptFile
+from lakebed.metadata.operation import is_ours
 from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot, SnapshotStore
 
 LAST_IDENTIFIER_PREFIX = "lakebed.last-identifier."
 """Snapshot property that remembers a stream's last commit after the snapshot it made has expired."""
-
-WRITER_NAME = "lakebed"
-"""Start of the writer version in our own snapshots: these carry the properties on, those of others do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ def last_identifiers(snapshots: SnapshotStore, latest: Snapshot | None) -> dict[
             found.setdefault(snapshot.commit_user, snapshot.commit_identifier)
         for user, identifier in _remembered(snapshot):
             found.setdefault(user, identifier)
-        if (snapshot.writer_version or "").startswith(WRITER_NAME):
+        if is_ours(snapshot.writer_version):  # ours carry the properties on, those of others need not
             break  # it remembers everything before it
     return found
 

@@ -109,7 +109,10 @@ class Snapshot:
         kind = file.text("commitKind")
         if kind not in CommitKind.__members__:
             raise file.wrong("commitKind", "one of " + ", ".join(CommitKind))
-        operation, properties = split_operation(file.optional_text("operation"), file.optional_text_map("properties"))
+        writer = file.optional_text("writerVersion")
+        operation, properties = split_operation(
+            file.optional_text("operation"), file.optional_text_map("properties"), writer
+        )
         return Snapshot(
             version=file.optional_integer("version") or 3,
             uuid=file.optional_text("uuid"),
@@ -134,7 +137,7 @@ class Snapshot:
             properties=properties,
             next_row_id=file.optional_integer("nextRowId"),
             operation=operation,
-            writer_version=file.optional_text("writerVersion"),
+            writer_version=writer,
         )
 
 

@@ -59,11 +59,14 @@ def fill(store: SnapshotStore, *ids: int) -> None:
         assert store.publish(snapshot(snapshot_id))
 
 
-COMPACTED = snapshot(2, operation="COMPACT")
+COMPACTED = snapshot(2, operation="COMPACT", writer_version="lakebed-1")
+NEWER = snapshot(2, operation="WORD_OF_TOMORROW", properties={OWN_OPERATION: "COMPACT"})
 REPAIRED = replace(FULL, operation="REPAIR")
 
 
-@pytest.mark.parametrize("one", [FULL, snapshot(1), COMPACTED, REPAIRED], ids=["full", "minimal", "compact", "repair"])
+@pytest.mark.parametrize(
+    "one", [FULL, snapshot(1), COMPACTED, REPAIRED, NEWER], ids=["full", "minimal", "compact", "repair", "newer"]
+)
 def test_json_round_trip(one: Snapshot) -> None:
     """Every member survives, and members without value are not written."""
     assert Snapshot.from_json(one.to_json(), "p") == one
@@ -95,8 +98,15 @@ def test_a_word_that_others_do_not_know_stands_among_the_properties(one: Snapsho
 
 def test_a_word_of_ours_in_its_old_place_is_read() -> None:
     """Snapshots of older versions say the same as those of this one."""
-    members = json.loads(snapshot(2).to_json()) | {"operation": "COMPACT"}
+    members = json.loads(snapshot(2, writer_version="lakebed-1").to_json()) | {"operation": "COMPACT"}
     assert Snapshot.from_json(json.dumps(members), "p") == COMPACTED
+
+
+def test_words_in_snapshots_of_others_are_left_alone() -> None:
+    """A newer release may know more words, and others carry our properties on to commits that were something else."""
+    assert json.loads(NEWER.to_json())["operation"] == "WORD_OF_TOMORROW"
+    carried = replace(NEWER, operation=None)
+    assert Snapshot.from_json(carried.to_json(), "p") == carried
 
 
 def test_unknown_and_null_members_are_ignored() -> None:
