@@ -318,6 +318,20 @@ def plain(warehouse: Path) -> Iterator[Step]:
     yield Step("truncate")
 
 
+def merged_branches(warehouse: Path) -> Iterator[Step]:
+    """Rows of one branch brought into another, and files that get an index later."""
+    table = _plain(warehouse, {})
+    ours.write(table, _rows(range(5), "first"))
+    table.create_tag("fork")
+    table.create_branch("b", "fork")
+    ours.write(table.on_branch("b"), _rows(range(5, 9), "branch"))
+    assert table.merge_branch("b") is not None
+    yield Step("merged branch")
+    table.alter(SetOption("file-index.bloom-filter.columns", "id"))
+    assert table.rewrite_file_index()
+    yield Step("indexes of old files")
+
+
 def bucketed(warehouse: Path) -> Iterator[Step]:
     """Rows without a key in buckets."""
     table = _plain(warehouse, {"bucket": "2", "bucket-key": "id"})
@@ -424,6 +438,7 @@ HISTORIES: dict[str, History] = {
     "record expiry": record_expiry,
     "plain": plain,
     "plain in buckets": bucketed,
+    "merged branches": merged_branches,
     "plain vectors": _marked({}),
     "plain wide vectors": _marked(WIDE),
     "tracked rows": _tracked({}),
