@@ -50,14 +50,35 @@ def shown(table: Table) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in table.to_arrow().sort_by(table.schema.field_names[0]).to_pylist()]
 
 
-def in_levels(table: Table) -> None:
-    """A sum of 25 in parts: 10 on the highest level, 15 above it, as a table that is written to has them."""
-    put(table, (1, 10))
+LEVELS = {
+    "num-levels": "6",
+    "num-sorted-run.compaction-trigger": "2",
+    "compaction.max-size-amplification-percent": "9999",
+}
+"""Small runs are merged with each other, and not with a large one."""
+MANY = pa.table({"k": pa.array(range(1000, 6000), pa.int32()), "v": pa.array(range(5000), pa.int32())})
+
+
+def in_levels(table: Table, *values: int) -> None:
+    """A sum in parts: the first on the highest level beside many other rows, the others below it."""
+    first, *others = values
+    rows = {
+        "k": pa.concat_arrays([ints(1), *MANY["k"].chunks]),
+        "v": pa.concat_arrays([ints(first), *MANY["v"].chunks]),
+    }
+    missing = [name for name in table.schema.field_names if name not in rows]
+    table.write(pa.table({**rows, **{name: pa.array([1] * 5001, pa.int32()) for name in missing}}))
     table.compact(full=True)
-    put(table, (1, 5))
-    put(table, (1, 10))
-    compacting = table.with_options({"num-sorted-run.compaction-trigger": "3", "num-levels": "6"})
-    compacting.compact()
+    for number, value in enumerate(others, 2):
+        put(table, (1, value, *[number for _ in missing]))
+        table.with_options({"compaction.force-up-level-0": "true"}).compact()
+    assert len({file.level for file in table.scan().files} - {0}) == 2
+
+
+def first(table: Table) -> tuple[Any, ...]:
+    """The row of key 1."""
+    (row,) = table.to_arrow(filter=[("k", "=", 1)]).to_pylist()
+    return tuple(row.values())
 
 
 PRODUCERS = ["none", "input", "lookup", "full-compaction"]
@@ -70,24 +91,18 @@ def test_another_changelog_producer_keeps_sums(
     warehouse: Warehouse, options: dict[str, str], before: str, after: str
 ) -> None:
     """A sum stays what it is when the producer changes, there and back, whatever is compacted in between."""
-    table = keyed(warehouse, {**options, "changelog-producer": before, "num-levels": "6"}, v="INT", s="INT")
-    lifting = table.with_options({"compaction.force-up-level-0": "true"})
-    put(table, (1, 15, 1))
-    table.compact(full=True)
-    put(table, (1, 5, 2))
-    table.compact()
-    put(table, (1, 5, 3))
-    lifting.compact()
-    assert shown(table) == [(1, 25, 3)]
+    table = keyed(warehouse, {**options, **LEVELS, "changelog-producer": before}, v="INT", s="INT")
+    in_levels(table, 15, 5, 5)
+    assert first(table) == (1, 25, 3)
     table.alter(SetOption("changelog-producer", after))
-    assert shown(table) == [(1, 25, 3)]
+    assert first(table) == (1, 25, 3)
     put(table, (1, 1, 4))
-    lifting.compact()
-    assert shown(table) == [(1, 26, 4)]
+    table.with_options({"compaction.force-up-level-0": "true"}).compact()
+    assert first(table) == (1, 26, 4)
     table.alter(SetOption("changelog-producer", before))
-    assert shown(table) == [(1, 26, 4)]
+    assert first(table) == (1, 26, 4)
     table.compact(full=True)
-    assert shown(table) == [(1, 26, 4)]
+    assert first(table) == (1, 26, 4)
 
 
 @pytest.mark.parametrize(
@@ -435,11 +450,11 @@ def test_rows_keep_the_meaning_that_they_were_written_with(
     warehouse: Warehouse, act: str, change: SchemaChange
 ) -> None:
     """Another engine changes the meaning without a compaction: rows are shown, and folded, as they were meant."""
-    table = keyed(warehouse, {**SUM, "num-levels": "6"})
-    in_levels(table)
-    assert shown(table) == [(1, 25)]
+    table = keyed(warehouse, {**SUM, **LEVELS})
+    in_levels(table, 15, 5, 5)
+    assert first(table) == (1, 25)
     changed_elsewhere(table, change)
-    assert shown(table) == [(1, 25)]
+    assert first(table) == (1, 25)
     assert table.lookup([1]).to_pylist() == [{"k": 1, "v": 25}]
     if act == "write":
         put(table, (2, 1))
@@ -447,9 +462,9 @@ def test_rows_keep_the_meaning_that_they_were_written_with(
         table.with_options({"write-only": "false"}).compact_follow(lambda: True)
     else:
         table.compact(full=True)
-    assert shown(table)[0] == (1, 25)
+    assert first(table) == (1, 25)
     table.compact(full=True)
-    assert shown(table)[0] == (1, 25)
+    assert first(table) == (1, 25)
 
 
 def test_a_rollback_brings_back_what_rows_meant(warehouse: Warehouse) -> None:
