@@ -252,7 +252,9 @@ def check_may_change(before: TableSchema, after: TableSchema) -> None:
 def handle_verdicts(schema: TableSchema, options: Mapping[str, str]) -> list[Verdict]:
     """The same for options that one handle has set on top of a table: what it does must fit what others do."""
     together = Options(schema.options).with_overrides(options).raw
-    return [verdict for verdict in _of_options(schema.options, together, schema) if verdict.later is not Later.FREE]
+    # Rows that wait are brought to their buckets by whoever compacts, whatever a handle says.
+    allowed = (Later.FREE, Later.PLACING)
+    return [verdict for verdict in _of_options(schema.options, together, schema) if verdict.later not in allowed]
 
 
 def differences(before: TableSchema, after: TableSchema) -> Iterator[ColumnChange]:

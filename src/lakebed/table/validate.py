@@ -139,7 +139,7 @@ def check_fixed_options(schema: TableSchema, options: Options, table: str) -> No
     """Raises if a handle has set an option otherwise than the table that decides what its rows mean."""
     for verdict in handle_verdicts(schema, options.raw):
         hint = "leave it out, or create another table"
-        if verdict.later in (Later.COMPACTION, Later.PLACING):
+        if verdict.later is Later.COMPACTION:
             hint = f"leave it out, or change the table: ALTER TABLE does what is needed first ({verdict.later.value})"
         raise InvalidOption(
             f"table `{table}`: {verdict.what} can not {verdict.step} for one handle of it: {verdict.reason}", hint=hint
