@@ -254,11 +254,6 @@ def test_booleans_are_known_after_a_restart(db: Database, tmp_path: Path) -> Non
         (["CREATE TABLE u (id int)", "INSERT INTO u VALUES (1)"], InvalidSchema, "no primary key"),
         (["CREATE TABLE u (id int PRIMARY KEY) ENGINE = MyISAM"], Unsupported, "ENGINE = InnoDB"),
         (
-            ["ALTER TABLE t ADD p int, ADD FOREIGN KEY (p) REFERENCES t (id) ON DELETE SET NULL"],
-            Unsupported,
-            "RESTRICT",
-        ),
-        (
             [
                 "CREATE TABLE u (id int PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2",
                 "ALTER TABLE u TRUNCATE PARTITION p0",
@@ -272,6 +267,19 @@ def test_what_can_not_be_followed_stops_the_stream(
     db: Database, follower: Follower, statements: list[str], error: type[Exception], message: str
 ) -> None:
     """A table that appears and can not be followed, or rows that vanish unlogged: an error with its repair."""
+    _assert_stopped(db, follower, statements, error, message)
+
+
+@pytest.mark.only_mariadb
+def test_rows_that_change_by_foreign_keys_stop_the_stream(db: Database, follower: Follower) -> None:
+    """A foreign key that changes rows which the log does not tell: an error with its repair. MySQL 9.6 tells them."""
+    statement = "ALTER TABLE t ADD p int, ADD FOREIGN KEY (p) REFERENCES t (id) ON DELETE SET NULL"
+    _assert_stopped(db, follower, [statement], Unsupported, "RESTRICT")
+
+
+def _assert_stopped(
+    db: Database, follower: Follower, statements: list[str], error: type[Exception], message: str
+) -> None:
     db.run("CREATE TABLE t (id int PRIMARY KEY)")
     follower.catch_up()
     db.run(*statements)

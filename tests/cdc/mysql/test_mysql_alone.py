@@ -206,6 +206,44 @@ def test_random_differences(db: Database, follower: Follower, seed: int) -> None
     assert partly.count(39) >= 3  # the log did tell differences
 
 
+def test_transactions_with_tags(db: Database, follower: Follower) -> None:
+    """A session gives its transactions ids with a tag: they are followed, and reading goes on behind them anew."""
+    db.run("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    follower.catch_up()
+    tagging = db.server.connect(database=db.name)
+    with tagging.cursor() as cursor:
+        for tag in ("first", "other_2", "first"):
+            cursor.execute(f"SET gtid_next = 'AUTOMATIC:{tag}'")
+            cursor.execute("INSERT INTO t SELECT MAX(id) + 1 FROM t")
+            db.run("INSERT INTO t SELECT MAX(id) + 10 FROM t")
+        cursor.execute("ALTER TABLE t ADD v int DEFAULT 3")
+    follower.catch_up()
+    assert follower.replica.rows("t") == _rows(db)
+    follower.reader.stop()  # the next one asks the server for what lies behind a set with tags
+    db.run("UPDATE t SET v = 4 WHERE id > 20")
+    with tagging.cursor() as cursor:
+        cursor.execute("DELETE FROM t WHERE id = 1")
+    tagging.close()
+    follower.reader = MySqlStreamReader(db.settings, Follow(databases=any_of([db.name])))
+    follower.catch_up()
+    follower.reader.stop()
+    assert follower.replica.rows("t") == _rows(db)
+
+
+def test_rows_that_change_by_foreign_keys(db: Database, follower: Follower) -> None:
+    """This server logs them like others, so the table is followed and its rows are right."""
+    db.run("CREATE TABLE parent (id int PRIMARY KEY)", "INSERT INTO parent VALUES (1), (2), (3)")
+    db.run(
+        "CREATE TABLE t (id int PRIMARY KEY, p int, FOREIGN KEY (p) REFERENCES parent (id) "
+        "ON DELETE CASCADE ON UPDATE SET NULL)"
+    )
+    db.run("INSERT INTO t VALUES (10, 1), (11, 1), (20, 2), (30, 3)")
+    follower.catch_up()
+    db.run("DELETE FROM parent WHERE id = 1", "UPDATE parent SET id = 9 WHERE id = 2")
+    follower.catch_up()
+    assert follower.replica.rows("t") == _rows(db) == [{"id": 20, "p": None}, {"id": 30, "p": 3}]
+
+
 def test_columns_that_mysql_hides_or_makes(db: Database, follower: Follower) -> None:
     """Functional indexes, generated and invisible columns, a key that the server adds: rows come as a query gives."""
     db.run(

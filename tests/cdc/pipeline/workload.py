@@ -166,7 +166,7 @@ class Workload:
             case "large":
                 long = next((column for column, kind in table.columns.items() if kind.endswith("text")), None)
                 if long is not None:
-                    text = f"repeat(md5('{rng.random()}'), 400)"
+                    text = f"repeat('{rng.random():.30f}', 400)"
                     self._run(f"UPDATE {name} SET {self._quoted(long)} = {text} WHERE {self._some(table, 3)}")
             case "big":
                 self._insert(table, _BIG_ROWS)

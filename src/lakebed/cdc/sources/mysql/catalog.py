@@ -66,8 +66,10 @@ def read_tables(connection: Any, names: Sequence[Name], *, mariadb: bool) -> lis
     for row in _query(connection, _COLUMNS, where, values):
         columns.setdefault((row[0], row[1]), []).append(_column(row[2:], mariadb))
     cascades: dict[Name, list[str]] = {}
-    for database, table, constraint in _query(
-        connection, _CASCADES, where.replace("table_schema", "constraint_schema"), values
+    for database, table, constraint in (
+        []
+        if _logs_cascades(connection)
+        else _query(connection, _CASCADES, where.replace("table_schema", "constraint_schema"), values)
     ):
         cascades.setdefault((database, table), []).append(constraint)
     return [
@@ -84,6 +86,12 @@ def read_tables(connection: Any, names: Sequence[Name], *, mariadb: bool) -> lis
         for name in names
         if name in tables
     ]
+
+
+def _logs_cascades(connection: Any) -> bool:
+    """Whether rows that change by foreign keys are in the log: MySQL 9.6 and later do it above the engine."""
+    found = rows(connection, "SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'")
+    return bool(found) and str(found[0][1]).upper() == "OFF"
 
 
 def was_made_since(connection: Any, name: Name, time_s: int) -> bool:

@@ -19,6 +19,7 @@ from lakebed.cdc.sources.mysql.gather import PADDING
 from lakebed.cdc.sources.mysql.packets import HEADER, cut, header, more_at_once, packet_length
 from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition
 from lakebed.cdc.sources.mysql.settings import ServerSettings
+from lakebed.cdc.sources.mysql.tagged_ids import id_set
 from lakebed.errors import LakebedError, NotFound, StorageError, Unsupported
 
 _DUMP: Final = 0x12
@@ -88,7 +89,8 @@ class BinlogDump:
             cursor.execute("SELECT @@GLOBAL.binlog_checksum")
             self._checksum_size = 0 if cursor.fetchone()[0] == "NONE" else _CHECKSUM
         if isinstance(start, MySqlPosition):
-            payload = struct.pack("<BHIIQ", _DUMP_GTID, 0, replica_id, 0, 4) + _gtid_data(start)
+            ids = id_set(start.servers)
+            payload = struct.pack("<BHIIQI", _DUMP_GTID, 0, replica_id, 0, 4, len(ids)) + ids
         else:
             file, place = start if isinstance(start, tuple) else ("", 4)
             payload = struct.pack("<BIHI", _DUMP, place, 0, replica_id) + file.encode()
@@ -173,15 +175,6 @@ def _refusal(settings: ServerSettings, code: int, text: str) -> LakebedError:
     return StorageError(
         f"the server {settings} refuses its binary log (error {code}): {text}", hint="see its error log"
     )
-
-
-def _gtid_data(position: MySqlPosition) -> bytes:
-    parts = [struct.pack("<Q", len(position.servers))]
-    for server, intervals in position.servers:
-        parts += [UUID(server).bytes, struct.pack("<Q", len(intervals))]
-        parts += [struct.pack("<QQ", low, high + 1) for low, high in intervals]
-    data = b"".join(parts)
-    return struct.pack("<I", len(data)) + data
 
 
 __all__ = ["PIECE", "BinlogDump"]

@@ -68,8 +68,8 @@ IS_UPDATE: Final = _kinds(Kind.UPDATE_ROWS_1, Kind.UPDATE_ROWS, Kind.PARTIAL_UPD
 IS_DELETE: Final = _kinds(Kind.DELETE_ROWS_1, Kind.DELETE_ROWS)
 IS_ROWS: Final = IS_WRITE | IS_UPDATE | IS_DELETE
 IS_SECOND_VERSION: Final = _kinds(Kind.WRITE_ROWS, Kind.UPDATE_ROWS, Kind.DELETE_ROWS, Kind.PARTIAL_UPDATE_ROWS)
-IS_GTID: Final = _kinds(Kind.MARIADB_GTID, Kind.MYSQL_GTID)
-_REFUSED: Final = _kinds(Kind.MYSQL_ANONYMOUS_GTID, Kind.MYSQL_TAGGED_GTID)
+IS_MYSQL_GTID: Final = _kinds(Kind.MYSQL_GTID, Kind.MYSQL_TAGGED_GTID)
+IS_GTID: Final = IS_MYSQL_GTID | _kinds(Kind.MARIADB_GTID)
 
 
 class Segment:
@@ -86,8 +86,11 @@ class Segment:
         self.ends = ends
         self.kinds: Array = data[starts + 4]
         self.times: Array = self.bytes.little(starts, 4)
-        if _REFUSED[self.kinds].any():
-            raise _refused(Kind(int(self.kinds[_REFUSED[self.kinds]][0])))
+        if (self.kinds == Kind.MYSQL_ANONYMOUS_GTID).any():
+            raise Unsupported(
+                "the binary log holds a transaction without an id, which can not be followed",
+                hint="SET GLOBAL gtid_mode = ON, and start again with a new checkpoint",
+            )
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -121,14 +124,6 @@ def segment_of(events: list[bytes]) -> Segment:
     ends = np.cumsum(np.array([len(event) for event in events], np.int64))
     starts = ends - np.array([len(event) for event in events], np.int64)
     return Segment(np.frombuffer(b"".join(events) + bytes(PADDING), np.uint8), starts, ends)
-
-
-def _refused(kind: Kind) -> Unsupported:
-    repairs = {
-        Kind.MYSQL_ANONYMOUS_GTID: "SET GLOBAL gtid_mode = ON",
-        Kind.MYSQL_TAGGED_GTID: "use no tags in gtid_next",
-    }
-    return Unsupported(f"the binary log holds an event {kind.name}, which can not be followed", hint=repairs[kind])
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +204,7 @@ __all__ = [
     "HEADER",
     "IS_DELETE",
     "IS_GTID",
+    "IS_MYSQL_GTID",
     "IS_ROWS",
     "IS_SECOND_VERSION",
     "IS_UPDATE",

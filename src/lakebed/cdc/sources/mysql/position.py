@@ -26,6 +26,7 @@ class Position(Protocol):
 
 
 _MARIADB: Final = re.compile(r"(\d+)-(\d+)-(\d+)")
+_TAG: Final = re.compile(r"\s*[A-Za-z_][A-Za-z0-9_]{0,31}\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +69,30 @@ class MariaDbPosition:
 
 @dataclass(frozen=True, slots=True)
 class MySqlPosition:
-    """Intervals of transaction numbers of each server (its UUID), both ends included."""
+    """Intervals of transaction numbers of each server, both ends included.
+
+    A server is known by its UUID; those of its transactions that have a tag (`gtid_next = 'AUTOMATIC:tag'`) are counted
+    by themselves, as those of `UUID:tag`.
+    """
 
     servers: tuple[tuple[str, tuple[tuple[int, int], ...]], ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """From `uuid:1-5:7,uuid:3`; empty is the beginning of the log."""
+        """From `uuid:1-5:7:tag:1-2,uuid:3`; empty is the beginning of the log."""
         found: dict[str, list[tuple[int, int]]] = {}
         try:
             for part in text.replace("\n", "").split(","):
                 if not part.strip():
                     continue
                 server, *intervals = part.strip().split(":")
-                ends = [interval.split("-") for interval in intervals]
-                found.setdefault(str(UUID(server)), []).extend((int(end[0]), int(end[-1])) for end in ends)
+                counted = server = str(UUID(server))
+                for interval in intervals:
+                    if _TAG.fullmatch(interval):
+                        counted = f"{server}:{interval.strip().lower()}"
+                    else:
+                        low, _, high = interval.partition("-")
+                        found.setdefault(counted, []).append((int(low), int(high or low)))
         except ValueError as error:
             raise InvalidData(
                 f"`{text}` is no set of MySQL's transaction ids", hint="it looks like 3e11fa47-…:1-77"

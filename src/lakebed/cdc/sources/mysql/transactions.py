@@ -14,9 +14,19 @@ from uuid import UUID
 
 import numpy as np
 
-from lakebed.cdc.sources.mysql.events import HEADER, IS_GTID, IS_ROWS, Kind, Segment, Statement, statement
+from lakebed.cdc.sources.mysql.events import (
+    HEADER,
+    IS_GTID,
+    IS_MYSQL_GTID,
+    IS_ROWS,
+    Kind,
+    Segment,
+    Statement,
+    statement,
+)
 from lakebed.cdc.sources.mysql.gather import Array
 from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition
+from lakebed.cdc.sources.mysql.tagged_ids import tagged_id
 from lakebed.errors import InvalidData
 
 _STANDALONE: Final = 0x01
@@ -174,7 +184,7 @@ class Transactions:
     def _is_finished(self, parts: list[Part]) -> bool:
         """Whether the log holds the end of a transaction: its commit, or the one statement it consists of."""
         first, begin, _ = parts[0]
-        alone = first.kinds[begin] == Kind.MYSQL_GTID or bool(_flags(first, begin) & _STANDALONE)
+        alone = IS_MYSQL_GTID[first.kinds[begin]] or bool(_flags(first, begin) & _STANDALONE)
         for segment, low, high in parts:
             kinds = segment.kinds[low:high]
             if ((kinds == Kind.XID) | (kinds == Kind.XA_PREPARE)).any():
@@ -224,12 +234,14 @@ def _mariadb_ids(segment: Segment, ids: Array) -> tuple[Array, Array, Array]:
 def _mysql_id(segment: Segment, index: int) -> tuple[str, int]:
     """Server and number of a transaction."""
     body = segment.body(index)
+    if segment.kinds[index] == Kind.MYSQL_TAGGED_GTID:
+        return tagged_id(body)
     return str(UUID(bytes=body[1:17])), int.from_bytes(body[17:25], "little")
 
 
 def _behind(position: MariaDbPosition | MySqlPosition, segment: Segment, ids: Array) -> MariaDbPosition | MySqlPosition:
     """The position behind some more transactions."""
-    if segment.kinds[ids[0]] == (Kind.MARIADB_GTID if isinstance(position, MySqlPosition) else Kind.MYSQL_GTID):
+    if bool(IS_MYSQL_GTID[segment.kinds[ids[0]]]) is not isinstance(position, MySqlPosition):
         raise InvalidData(
             "the position is one of MariaDB and the log one of MySQL, or the other way round",
             hint="start again with a new checkpoint",

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition
-from lakebed.errors import InvalidData
+from lakebed.cdc.sources.mysql.tagged_ids import id_set, tagged_id
+from lakebed.errors import CorruptFile, InvalidData
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 OTHER = "3e11fa47-71ca-11e1-9e33-c80aa9429563"
@@ -37,6 +38,46 @@ def test_mysql() -> None:
     assert not position.covers(MySqlPosition.parse(f"{UUID}:3-5"))
     with pytest.raises(InvalidData):
         MySqlPosition.parse("no-uuid:1")
+
+
+def test_mysql_with_tags() -> None:
+    """Transactions with a tag are counted by themselves."""
+    position = MySqlPosition.parse(f"{UUID}:1-3:5:b_2:1:mytag:1-2,{OTHER}:7")
+    assert str(position) == f"{UUID}:1-3:5,{UUID}:b_2:1,{UUID}:mytag:1-2,{OTHER}:7"
+    assert MySqlPosition.parse(str(position)) == position
+    assert position.has(f"{UUID}:mytag", 2)
+    assert not position.has(f"{UUID}:mytag", 3)
+    assert position.has(UUID, 3)
+    assert not position.covers(MySqlPosition.parse(f"{UUID}:other:1"))
+    assert position.after(f"{UUID}:other", 1).covers(MySqlPosition.parse(f"{UUID}:other:1"))
+    with pytest.raises(InvalidData):
+        MySqlPosition.parse(f"{UUID}:1-x")
+
+
+def test_sets_as_a_server_writes_them() -> None:
+    """Without tags in the form of old, with tags in the one that MySQL writes into its own files."""
+    server = "3b6f722a-e23b-11f1-a01b-02fc00000001"
+    old = id_set(MySqlPosition.parse(f"{server}:1-2").servers)
+    assert (
+        old.hex()
+        == "0100000000000000" + server.replace("-", "") + "0100000000000000" + "01" + "00" * 7 + "03" + "00" * 7
+    )
+    assert id_set(MySqlPosition.parse(f"{server}:1-2:b_2:1:mytag:1-2").servers).hex() == (
+        "01030000000000013b6f722ae23b11f1a01b02fc0000000100010000000000000001000000000000000300000000000000"
+        "3b6f722ae23b11f1a01b02fc0000000106625f32010000000000000001000000000000000200000000000000"
+        "3b6f722ae23b11f1a01b02fc000000010a6d79746167010000000000000001000000000000000300000000000000"
+    )
+
+
+def test_an_id_with_a_tag() -> None:
+    """The event as MySQL writes it; one that is cut off is refused."""
+    body = bytes.fromhex(
+        "027800000002c903b28903f90289037422c5037d02ea04f103000000020404060a6d7974616708693f0ad17d0c7f4c71bee7"
+    )
+    assert tagged_id(body) == ("f259e2be-e23a-11f1-9f75-02fc00000001:mytag", 1)
+    for cut in (0, 5, 20):
+        with pytest.raises(CorruptFile, match="id of a transaction"):
+            tagged_id(body[:cut])
 
 
 @given(st.lists(st.integers(1, 30), max_size=20))
