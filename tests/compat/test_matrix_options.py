@@ -33,6 +33,7 @@ def many_rows(columns: list[Column]) -> list[Row]:
     return [row for start in range(0, 1000, 50) for row in rows_of(columns, first_id=start, shift=start)]
 
 
+@pytest.mark.filterwarnings("ignore:.*leaves no place for checksums")
 @pytest.mark.parametrize(
     ("file_format", "compression"), [(form, name) for form, names in COMPRESSIONS.items() for name in names]
 )

@@ -10,6 +10,7 @@ LAYERS = {
     "errors": 0,
     "version": 0,
     "units": 0,
+    "checksums": 0,
     "clock": 0,
     "options": 0,
     "types": 1,

@@ -25,6 +25,7 @@ from lakebed.schema.table_schema import TableSchema
 from lakebed.table.context import TableContext
 from lakebed.table.fallback import check_other_branch
 from lakebed.table.functions import stored_options
+from lakebed.table.guards import warn_of_unguarded
 from lakebed.table.new_settings import check_new_settings
 from lakebed.table.replacing import can_replace_in_place, publish_replacement
 from lakebed.table.spark_jobs import SparkJobs
@@ -112,6 +113,7 @@ class FilesystemCatalog:
             raise AlreadyExists(
                 f"table `{name}` exists already", hint="choose another name, or pass if_not_exists=True"
             )
+        warn_of_unguarded(str(name), Options(schema.options))
         return self.table(name)
 
     def _defined(
@@ -160,6 +162,7 @@ class FilesystemCatalog:
         if old.stores.snapshots.latest_id() is not None:
             Table(old).truncate()
         publish_replacement(old.schemas, schema, str(name))
+        warn_of_unguarded(str(name), Options(schema.options), old.options)
         return True
 
     def table(self, name: TableName) -> Table:

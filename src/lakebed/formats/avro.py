@@ -2,7 +2,8 @@
 
 Writing is vectorised (`avro_encode`); reading goes through fastavro one block at a time (`avro_decode`) and is an order
 of magnitude slower, which is bearable because Avro serves small, short-lived files. Avro keeps no statistics, so a
-filter never leaves anything out here.
+filter never leaves anything out here. Blocks carry the checksums of their codecs (`avro_codecs`), the header one of its
+own; blocks that are not compressed are not guarded.
 """
 
 from __future__ import annotations
@@ -10,9 +11,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
-import lzma
 import secrets
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
@@ -22,7 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.formats.avro_codecs import codec_name, compressor, decompressor
+from lakebed.checksums import crc32_text
+from lakebed.formats.avro_codecs import UNDECODABLE, codec_name, compressor, decompressor, has_checksum
 from lakebed.formats.avro_decode import plain_schema, to_columns, without_null
 from lakebed.formats.avro_encode import encode_long, encode_records
 from lakebed.formats.avro_schema import avro_schema
@@ -33,6 +33,8 @@ from lakebed.types.logical import DataField
 
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
+_CHECKSUM_KEY = "lakebed.header-crc32"
+"""Header entry of ours: a bit flip in a field's name would otherwise pass for a column that the file lacks."""
 _BLOCK_BYTES = 256 * 1024
 _ENCODE_ROWS = 32 * 1024
 
@@ -45,6 +47,10 @@ class AvroFormat:
     def check(self, fields: Sequence[DataField]) -> None:
         """Refuses types and names that Avro has no room for."""
         avro_schema(fields)
+
+    def guards(self, compression: str) -> bool:
+        """Checksums belong to codecs."""
+        return has_checksum(compression)
 
     def open_writer(self, stream: pa.NativeFile, fields: Sequence[DataField], settings: WriteSettings) -> AvroWriter:
         """Starts a file."""
@@ -68,7 +74,9 @@ class AvroWriter:
         self._parts: list[memoryview] = []
         self._pending_rows = 0
         self._pending_bytes = 0
-        stream.write(_header({"avro.schema": json.dumps(avro_schema(fields)), "avro.codec": codec}, self._sync))
+        schema = json.dumps(avro_schema(fields))
+        checksum = _header_checksum(schema.encode(), codec.encode(), self._sync)
+        stream.write(_header({"avro.schema": schema, "avro.codec": codec, _CHECKSUM_KEY: checksum}, self._sync))
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Appends rows."""
@@ -120,13 +128,17 @@ def _header(metadata: dict[str, str], sync: bytes) -> bytes:
     return _MAGIC + encode_long(len(metadata)) + entries + b"\x00" + sync
 
 
+def _header_checksum(schema: bytes, codec: bytes, sync: bytes) -> str:
+    return crc32_text(schema + codec + sync)
+
+
 @contextmanager
 def _avro_as_corrupt(path: str) -> Iterator[None]:
     """As `as_corrupt`, for the many things Python code raises on bytes that make no sense."""
     try:
         with as_corrupt(path):
             yield
-    except (ValueError, LookupError, TypeError, ArithmeticError, EOFError, zlib.error, lzma.LZMAError) as error:
+    except (ValueError, LookupError, TypeError, ArithmeticError, EOFError, *UNDECODABLE) as error:
         raise corrupt(path, str(error)) from error
 
 
@@ -144,13 +156,17 @@ class AvroReader:
             metadata = self._read_metadata()
             self._sync = _exactly(source, _SYNC_BYTES)
             self._first_block = source.tell()
+            checksum = metadata.get(_CHECKSUM_KEY)
+            found = _header_checksum(metadata["avro.schema"], metadata.get("avro.codec", b""), self._sync)
+            if checksum is not None and checksum.decode() != found:
+                raise ValueError("its header does not match its checksum")
             root = json.loads(metadata["avro.schema"])
             self._plain_root = plain_schema(root)
             self._members: list[dict[str, Any]] = without_null(root, path)["fields"]
             if not all(isinstance(member["name"], str) and "type" in member for member in self._members):
                 raise ValueError("its schema has a field without name or type")
             codec = metadata.get("avro.codec", b"null").decode()
-        self._decompress = decompressor(codec, path)
+        self._decompress = decompressor(codec, path, is_ours=checksum is not None)
 
     def _read_metadata(self) -> dict[str, bytes]:
         metadata = {}
@@ -275,6 +291,8 @@ def _read_long(source: pa.NativeFile) -> int:
 def _exactly(source: pa.NativeFile, size: int) -> bytes:
     if size < 0:
         raise ValueError("a size is negative")
+    if size > source.size():  # to ask for it would take the memory first
+        raise EOFError("the file ends too early")
     content: bytes = source.read(size)
     if len(content) != size:
         raise EOFError("the file ends too early")

@@ -112,6 +112,9 @@ class FileFormat(Protocol):
     def check(self, fields: Sequence[DataField]) -> None:
         """Raises InvalidSchema, naming the column, when a column can not be stored in this format."""
 
+    def guards(self, compression: str) -> bool:
+        """Whether files that are written with this compression carry checksums of all they hold."""
+
     def open_writer(self, stream: pa.NativeFile, fields: Sequence[DataField], settings: WriteSettings) -> FormatWriter:
         """Starts a file on an output stream."""
 

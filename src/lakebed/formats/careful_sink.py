@@ -7,6 +7,7 @@ error. So failures are kept here until the format's own code asks for them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -15,8 +16,10 @@ import pyarrow as pa
 class CarefulSink:
     """Forwards bytes until the first failure, then takes them without storing."""
 
-    def __init__(self, stream: pa.NativeFile) -> None:
+    def __init__(self, stream: pa.NativeFile, watch: Callable[[bytes], None] = lambda data: None) -> None:
+        """`watch` sees the bytes on their way to the stream."""
         self._stream = stream
+        self._watch = watch
         self._failure: BaseException | None = None
         self._held: list[bytes] | None = None
         self.closed = False
@@ -34,6 +37,7 @@ class CarefulSink:
             self._held.append(bytes(data))
         elif self._failure is None:
             try:
+                self._watch(data)
                 self._stream.write(data)
             except BaseException as failure:  # noqa: BLE001 - nothing may pass through the libraries
                 self._failure = failure

@@ -5,7 +5,8 @@ values beyond are refused on writing instead of producing a file that can not be
 fractions of a second before 1970 in a way that no other reader understands, so these are refused as well. It ignores
 the offset of sliced structs, so such columns are copied first, and it minds what lies below nulls (`pushed_nulls`). It
 ends the process when it can not write while it is being destroyed, so it never gets to see that a write failed.
-Statistics inside ORC files are out of reach too: a filter never leaves anything out here.
+Statistics inside ORC files are out of reach too: a filter never leaves anything out here. The format has no checksums,
+so files get those of `guarded`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from lakebed.errors import CorruptFile, InvalidData, InvalidOption, InvalidSchem
 from lakebed.formats.base import FileStats, WriteSettings
 from lakebed.formats.careful_sink import CarefulSink
 from lakebed.formats.conform import as_corrupt, check_rows, map_entries, to_read, to_write
+from lakebed.formats.guarded import BlockSums, find_guard
 from lakebed.formats.pushed_nulls import with_pushed_nulls
 from lakebed.formats.size_estimate import SizeEstimate
 from lakebed.formats.statistics import StatsCollector
@@ -48,6 +50,8 @@ _CODECS = {
     "none": "uncompressed",
     "uncompressed": "uncompressed",
 }
+_LENGTH_DELIMITED = 2
+"""In the encoding of ORC's messages, a value that has its size in front."""
 _NANOS_PER_SECOND = 1_000_000_000
 _OUT_OF_RANGE = "out of range for nanosecond resolution"
 
@@ -66,6 +70,10 @@ class OrcFormat:
                     f"column `{field.name}`: ORC files can not store {unfit}",
                     hint="use file.format parquet",
                 )
+
+    def guards(self, compression: str) -> bool:
+        """Checksums do not depend on compression."""
+        return True
 
     def open_writer(self, stream: pa.NativeFile, fields: Sequence[DataField], settings: WriteSettings) -> OrcWriter:
         """Starts a file."""
@@ -99,7 +107,8 @@ class OrcWriter:
         self._fields = tuple(fields)
         self._codec = _codec(settings.compression)
         self._schema = pa.schema([pa.field(field.name, _stored(to_arrow_type(field.type))) for field in fields])
-        self._sink = CarefulSink(stream)
+        self._sums = BlockSums()
+        self._sink = CarefulSink(stream, self._sums.add)
         self._file = self._open(self._sink.file)
         self._stats = StatsCollector(fields, settings.stats_columns)
         self._size = SizeEstimate(self._sample_bytes)
@@ -133,8 +142,13 @@ class OrcWriter:
         return max(int(self._stream.tell()), self._size.file_bytes())
 
     def close(self) -> FileStats:
-        """Writes the last stripe and the footer."""
+        """Writes the last stripe, the guard and the footer."""
+        self._sink.hold()
         self._file.close()
+        end = self._sink.release()
+        tail = end[len(end) - _tail_bytes(end) :]
+        self._sink.write(end[: len(end) - len(tail)])
+        self._sink.write(self._sums.guard(tail) + tail)
         self._sink.check()
         return self._stats.result()
 
@@ -201,13 +215,46 @@ def _codec(compression: str) -> str:
     return codec
 
 
+def _tail_bytes(end: bytes) -> int:
+    """Size of an ORC file's metadata, footer and postscript, by its last bytes; 0 if they make no sense.
+
+    The last byte is the size of the postscript, a message that begins with whole numbers: (1) the size of the footer,
+    (5) that of the metadata.
+    """
+    script = end[-1 - end[-1] : -1] if end else b""
+    sizes, at = {1: 0, 5: 0}, 0
+    try:
+        while at < len(script):
+            key, at = _varint(script, at)
+            number, wire = key >> 3, key & 7
+            value, at = _varint(script, at)
+            if wire == _LENGTH_DELIMITED:
+                at += value
+            elif number in sizes:
+                sizes[number] = value
+    except IndexError:
+        return 0
+    return sum(sizes.values()) + len(script) + 1
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at
+
+
 class OrcReader:
     """Reads stripes one after the other."""
 
     def __init__(self, source: pa.NativeFile, path: str) -> None:
         self._path = path
         with as_corrupt(path):
-            self._file = orc.ORCFile(source)
+            guarded = find_guard(source, _tail_bytes)
+            self._file = orc.ORCFile(source if guarded is None else guarded.checked())
             self._schema: pa.Schema = self._file.schema
 
     @property

@@ -1,9 +1,9 @@
 """Parquet data files, the default format.
 
 Timestamps finer than microseconds are INT96, the only form in which released Java reads them; 64-bit nanoseconds of
-other writers are read as well. Pages carry checksums, which are verified on reading, so a damaged file is an error and
-not wrong rows. Which rows a query wants is decided above; here only whole row groups are left out, on the evidence of
-their statistics.
+other writers are read as well. Pages carry checksums, which are verified on reading, and the footer gets one from
+`guarded`, so a damaged file is an error and not wrong rows. Which rows a query wants is decided above; here only whole
+row groups are left out, on the evidence of their statistics.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from lakebed.errors import InvalidOption, did_you_mean
 from lakebed.formats.base import FileStats, WriteSettings
 from lakebed.formats.careful_sink import CarefulSink
 from lakebed.formats.conform import as_corrupt, check_rows, to_read, to_write
+from lakebed.formats.guarded import find_guard, guard_of_tail
 from lakebed.formats.hidden_nulls import without_hidden_nulls
 from lakebed.formats.parquet_dictionary import dictionary_columns
-from lakebed.formats.parquet_footer import bytes_declared_int96, int96_shown_as_bytes
+from lakebed.formats.parquet_footer import bytes_declared_int96, footer_of_tail, int96_shown_as_bytes, tail_bytes
 from lakebed.formats.parquet_int96 import RAW, decoded, encoded, int96_columns
 from lakebed.formats.parquet_prune import kept_row_groups
 from lakebed.formats.parquet_schema import leaf_columns, parquet_schema
@@ -55,6 +56,10 @@ class ParquetFormat:
 
     def check(self, fields: Sequence[DataField]) -> None:
         """Parquet stores every type."""
+
+    def guards(self, compression: str) -> bool:
+        """Checksums do not depend on compression."""
+        return True
 
     def open_writer(self, stream: pa.NativeFile, fields: Sequence[DataField], settings: WriteSettings) -> ParquetWriter:
         """Starts a file."""
@@ -159,12 +164,14 @@ class ParquetWriter:
             self._flush()
         if self._file is None:
             self._file = self._open(self._sink.file, self._schema.empty_table())
+        self._sink.hold()
+        self._file.close()
+        end = self._sink.release()
         if self._int96:
-            self._sink.hold()
-            self._file.close()
-            self._sink.write(bytes_declared_int96(self._sink.release(), self._int96))
-        else:
-            self._file.close()
+            end = bytes_declared_int96(end, self._int96)
+        tail = end[len(end) - tail_bytes(end) :]
+        self._sink.write(end[: len(end) - len(tail)])
+        self._sink.write(guard_of_tail(tail, self._sink.tell()) + tail)
         self._sink.check()
         self._take_footer_bounds(self._file.writer.metadata)
         return self._stats.result()
@@ -221,7 +228,8 @@ class ParquetReader:
         self._source = source
         self._path = path
         with as_corrupt(path):
-            self._file = self._open()
+            guarded = find_guard(source, tail_bytes)
+            self._file = self._open(None if guarded is None else footer_of_tail(guarded.tail))
             self._schema: pa.Schema = self._file.schema_arrow
         self._int96 = int96_columns(self._file, self._schema)
 

@@ -36,14 +36,19 @@ def int96_shown_as_bytes(footer: pq.FileMetaData) -> pq.FileMetaData:
     return pq.read_metadata(pa.BufferReader(_MAGIC + _edited(content, leaves, _schema_to_bytes, _FIXED_LEN_BYTE_ARRAY)))
 
 
+def footer_of_tail(tail: bytes) -> pq.FileMetaData:
+    """The footer in the last part of a file."""
+    return pq.read_metadata(pa.BufferReader(_MAGIC + tail))
+
+
 def bytes_declared_int96(end_of_file: bytes, leaves: Collection[int]) -> bytes:
     """The last part of a file, footer included, with INT96 for the given leaf columns of 12 bytes."""
-    start = len(end_of_file) - _tail_bytes(end_of_file)
+    start = len(end_of_file) - tail_bytes(end_of_file)
     return end_of_file[:start] + _edited(end_of_file, leaves, _schema_to_int96, _INT96)
 
 
-def _tail_bytes(content: bytes) -> int:
-    """Size of footer, its length and the magic bytes."""
+def tail_bytes(content: bytes) -> int:
+    """Size of footer, its length and the magic bytes, by the last bytes of a file."""
     at = len(content) - len(_MAGIC) - _LENGTH_BYTES
     return int.from_bytes(content[at : at + _LENGTH_BYTES], "little") + len(content) - at
 
@@ -52,7 +57,7 @@ def _edited(
     content: bytes, leaves: Collection[int], edit_schema: Callable[[_Cursor], Iterator[Edit]], kind: bytes
 ) -> bytes:
     """The edited footer of a file that ends like this, with its length and the magic bytes."""
-    footer = content[-_tail_bytes(content) : -len(_MAGIC) - _LENGTH_BYTES]
+    footer = content[-tail_bytes(content) : -len(_MAGIC) - _LENGTH_BYTES]
     parts, done = [], 0
     for start, end, replacement in _edits(_Cursor(footer), leaves, edit_schema, kind):
         parts += [footer[done:start], replacement]

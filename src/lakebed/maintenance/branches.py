@@ -72,7 +72,7 @@ def _fill(stores: MetadataStores, directory: str, tag: Tag | None) -> None:
     except FileMissing as error:
         raise _changed(source, tag) from error
     number = tag.snapshot.id
-    fileio.write_bytes(f"{directory}/snapshot/snapshot-{number}", tag.snapshot.to_json().encode())
+    fileio.write_bytes(f"{directory}/snapshot/snapshot-{number}", tag.snapshot.to_file())
     for hint in ("LATEST", "EARLIEST"):
         fileio.write_bytes(f"{directory}/snapshot/{hint}", str(number).encode())
 
@@ -164,7 +164,7 @@ def _put(stores: MetadataStores, snapshot: Snapshot, is_taken: bool) -> None:
     """Puts a snapshot in place; in that of another one only where that one is known and has to go."""
     if is_taken:
         if stores.snapshots.find(snapshot.id) != snapshot:
-            stores.fileio.overwrite(stores.paths.snapshot_file(snapshot.id), snapshot.to_json().encode())
+            stores.fileio.overwrite(stores.paths.snapshot_file(snapshot.id), snapshot.to_file())
     elif not stores.snapshots.publish(snapshot) and stores.snapshots.find(snapshot.id) != snapshot:
         raise CommitConflict(
             f"{stores.paths.branch_root} was committed to while it was being fast-forwarded",
@@ -217,7 +217,7 @@ def _differs(main: MetadataStores, taken: _Taken, number: int) -> bool:
 def _put_tags(main: MetadataStores, taken: _Taken) -> None:
     for tag in taken.tags.values():
         if main.tags.find(tag.name) != tag:
-            main.fileio.overwrite(main.paths.tag_file(tag.name), tag.to_json().encode())
+            main.fileio.overwrite(main.paths.tag_file(tag.name), tag.to_file())
     for tag in main.tags.list():
         if tag.snapshot.id >= taken.snapshots[0].id and tag.name not in taken.tags:
             main.tags.delete(tag.name)

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from lakebed.checksums import sealed_json, unsealed
 from lakebed.errors import CorruptFile, FileMissing
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.branches import all_branches
@@ -101,7 +102,9 @@ def _mend(place: _Place) -> ForeignOperation | None:
         members = _members(fileio, place.path)
         if members is None or foreign_operation(members) is None:
             return None
-        fileio.overwrite(place.path, json.dumps(readable_members(members), indent=2).encode())
+        mended = readable_members(members)
+        text = json.dumps(unsealed(mended), indent=2)
+        fileio.overwrite(place.path, (text if mended == unsealed(mended) else sealed_json(text)).encode())
         if place.snapshot_id is not None and stores.snapshots.first_not_expiring() > place.snapshot_id:
             # Where there are no locks an expiry may have begun meanwhile, and deleted the file before it was written.
             fileio.delete(place.path)

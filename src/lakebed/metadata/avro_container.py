@@ -1,8 +1,8 @@
 """Avro object container files in memory: the framing, and the compression of blocks.
 
 Framing is not left to fastavro, so that damage is found wherever the container can tell: sync markers, record counts,
-bytes left over in a block, the checksums that our own zstd frames and headers carry. Logical types are ignored: a
-timestamp stays the integer it is on disk.
+bytes left over in a block, and the checksum of all of it that the headers of our own files carry, whatever their codec.
+Logical types are ignored: a timestamp stays the integer it is on disk.
 
 Readers take what other writers produce: any codec below, other record names, reordered or extra fields, nullable roots.
 This module knows no record kind; each `…Store` brings its `RecordSchema`.
@@ -37,8 +37,12 @@ Record = dict[str, Any]
 
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
-_CHECKSUM_KEY = "lakebed.schema-crc32"
-"""Header entry of ours: a bit flip in a field's name would otherwise pass for a field that an older writer left out."""
+_CHECKSUM_KEY = "lakebed.crc32"
+"""Header entry of ours: covers the schema, the codec, the marker and all blocks."""
+_CHECKSUM_BYTES = 9
+"""Eight digits, and the zero that ends the header's entries."""
+_SCHEMA_CHECKSUM_KEY = "lakebed.schema-crc32"
+"""What it was in earlier versions: covers the schema alone."""
 _DAMAGE = (
     ArithmeticError,
     AttributeError,
@@ -100,8 +104,8 @@ class ContainerWriter:
         self._codec = codec_name(compression)
         self._level = level
         self._sync = os.urandom(_SYNC_BYTES)
-        self._parts = [self._header()]
-        self.size_bytes = len(self._parts[0])
+        self._parts: list[bytes] = []
+        self.size_bytes = len(self._header(0))
 
     def append(self, records: Sequence[Record]) -> None:
         """Add the records as one block."""
@@ -119,17 +123,18 @@ class ContainerWriter:
 
     def finish(self) -> bytes:
         """The whole file."""
-        return b"".join(self._parts)
+        blocks = b"".join(self._parts)
+        return self._header(zlib.crc32(self._schema.json_text + self._codec.encode() + self._sync + blocks)) + blocks
 
-    def _header(self) -> bytes:
-        text = self._schema.json_text
+    def _header(self, checksum: int) -> bytes:
         entries = {
-            "avro.schema": text,
+            "avro.schema": self._schema.json_text,
             "avro.codec": self._codec.encode(),
-            _CHECKSUM_KEY: b"%08x" % zlib.crc32(text),
         }
         pairs = b"".join(_prefixed(key.encode()) + _prefixed(value) for key, value in entries.items())
-        return _MAGIC + _long(len(entries)) + pairs + _long(0) + self._sync
+        # The checksum comes last: what stands before it is the same in all files of a schema.
+        last = _prefixed(_CHECKSUM_KEY.encode()) + _long(_CHECKSUM_BYTES - 1) + _checksum_end(checksum)
+        return _MAGIC + _long(len(entries) + 1) + pairs + last + self._sync
 
 
 def encode(schema: RecordSchema, records: Sequence[Record], compression: str, level: int) -> bytes:
@@ -160,7 +165,15 @@ def _decode(data: bytes, schema: RecordSchema, path: str) -> list[Any]:
         raise corrupt(path, "it does not begin like an Avro container file")
     header = _known_header(data, schema) or _read_header(data, schema, path)
     decoder, decompress = header.decoder, _DECOMPRESS[header.codec]
-    sync, at = _take(data, len(header.start), _SYNC_BYTES)
+    at = len(header.start)
+    checksum = b""
+    if header.checksum_so_far is not None:
+        checksum, at = _take(data, at, _CHECKSUM_BYTES)
+    sync, at = _take(data, at, _SYNC_BYTES)
+    if header.checksum_so_far is not None:
+        found = zlib.crc32(memoryview(data)[at:], zlib.crc32(sync, header.checksum_so_far))
+        if checksum != _checksum_end(found):
+            raise corrupt(path, "it does not match its checksum")
     records: list[Any] = []
     while at < len(data):
         count, at = read_long(data, at)
@@ -177,11 +190,13 @@ def _decode(data: bytes, schema: RecordSchema, path: str) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """How a file begins, up to its marker, and what that says."""
+    """How a file begins, up to its checksum or else its marker, and what that says."""
 
     start: bytes
     codec: str
     decoder: Decoder
+    checksum_so_far: int | None
+    """Of schema and codec; the marker and all blocks follow. None: the file has no checksum."""
 
 
 _headers: dict[RecordSchema, tuple[_Header, ...]] = {}
@@ -195,12 +210,18 @@ def _known_header(data: bytes, schema: RecordSchema) -> _Header | None:
 def _read_header(data: bytes, schema: RecordSchema, path: str) -> _Header:
     entries, end = _read_map(data, len(_MAGIC))
     text = entries["avro.schema"]
-    if _CHECKSUM_KEY in entries and entries[_CHECKSUM_KEY] != b"%08x" % zlib.crc32(text):
+    if _SCHEMA_CHECKSUM_KEY in entries and entries[_SCHEMA_CHECKSUM_KEY] != b"%08x" % zlib.crc32(text):
         raise corrupt(path, "the checksum of its header does not match")
     codec = entries.get("avro.codec", b"null").decode()
     if codec not in _DECOMPRESS:
         raise corrupt(path, f"its codec `{codec[:40]}` is not one that Avro files use")
-    header = _Header(data[:end], codec, _decoder(text, schema))
+    so_far = None
+    if _CHECKSUM_KEY in entries:
+        so_far = zlib.crc32(text + entries.get("avro.codec", b""))
+        end -= _CHECKSUM_BYTES
+        if not data[:end].endswith(_prefixed(_CHECKSUM_KEY.encode()) + _long(_CHECKSUM_BYTES - 1)):
+            raise corrupt(path, "its checksum is not where it should be")
+    header = _Header(data[:end], codec, _decoder(text, schema), so_far)
     _headers[schema] = (header, *_headers.get(schema, ()))[:_KEPT_HEADERS]
     return header
 
@@ -313,6 +334,11 @@ def _long(value: int) -> bytes:
 
 def _prefixed(value: bytes) -> bytes:
     return _long(len(value)) + value
+
+
+def _checksum_end(checksum: int) -> bytes:
+    """A checksum, and the end of the header's entries, of which it is the last."""
+    return b"%08x" % checksum + _long(0)
 
 
 def _take(data: bytes, at: int, count: int) -> tuple[bytes, int]:

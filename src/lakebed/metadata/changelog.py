@@ -63,7 +63,7 @@ class ChangelogStore:
 
     def put(self, snapshot: Snapshot) -> None:
         """Leave a copy of a snapshot. A second time it replaces the same content, so a repeated expiry is harmless."""
-        self._fileio.overwrite(self._paths.changelog_file(snapshot.id), snapshot.to_json().encode())
+        self._fileio.overwrite(self._paths.changelog_file(snapshot.id), snapshot.to_file())
 
     def delete(self, snapshot_id: int) -> bool:
         """Delete a changelog file, and only that; false when there was none."""

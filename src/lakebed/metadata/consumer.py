@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from lakebed.checksums import sealed_json
 from lakebed.errors import FileMissing, InvalidArgument
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.json_file import JsonFile
@@ -61,7 +62,7 @@ class ConsumerStore:
         members: dict[str, int | str] = {"nextSnapshot": next_snapshot}
         if last_list is not None:
             members[_LAST_LIST] = last_list
-        self._fileio.overwrite(self._paths.consumer_file(consumer_id), json.dumps(members).encode())
+        self._fileio.overwrite(self._paths.consumer_file(consumer_id), sealed_json(json.dumps(members)).encode())
 
     def delete(self, consumer_id: str) -> bool:
         """Forget a consumer; false when there was none."""

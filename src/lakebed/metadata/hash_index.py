@@ -2,16 +2,21 @@
 
 A file is nothing but big-endian 32-bit integers, one for each distinct hash, in any order; one file stands for one
 bucket of one partition. What a hash is computed from, and which bucket a key goes to, is not decided here.
+
+A damaged hash would send its key to another bucket, where it lives a second time, and there is no place for a checksum
+among integers; so the names of our files end with it. Names of other writers say nothing, and are not asked.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
 
+from lakebed.checksums import crc32_text
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.corruption import checked_size, corrupt
 from lakebed.metadata.index_manifest import HASH_INDEX, IndexEntry
@@ -24,6 +29,7 @@ HashEntries = Mapping[bytes, Mapping[int, IndexEntry]]
 """HASH index files by partition and bucket."""
 
 _STORED = np.dtype(">i4")
+_CHECKSUM = re.compile(r"index-.+-crc32-([0-9a-f]{8})")
 
 
 def encode_hashes(hashes: Hashes) -> bytes:
@@ -62,15 +68,19 @@ class HashIndexStore:
 
     def write(self, partition: bytes, bucket: int, hashes: Hashes) -> IndexEntry:
         """Write the index of one bucket to a new file."""
-        name = f"index-{self._new_id()}-0"
         data = encode_hashes(hashes)
+        name = f"index-{self._new_id()}-0-crc32-{crc32_text(data)}"
         self._fileio.write_bytes(self._paths.index_file(name), data)
         return IndexEntry(partition, bucket, HASH_INDEX, name, len(data), len(hashes))
 
     def read(self, entry: IndexEntry) -> Hashes:
         """The hashes of one bucket."""
         path = self.path(entry)
-        hashes = decode_hashes(checked_size(self._fileio.read_bytes(path), entry.size_bytes, path), path)
+        data = checked_size(self._fileio.read_bytes(path), entry.size_bytes, path)
+        checksum = _CHECKSUM.fullmatch(entry.file_name)
+        if checksum is not None and checksum[1] != crc32_text(data):
+            raise corrupt(path, "it does not match the checksum in its name")
+        hashes = decode_hashes(data, path)
         if len(hashes) != entry.row_count:
             raise corrupt(path, f"it holds {len(hashes)} hashes, {entry.row_count} were recorded when it was written")
         return hashes

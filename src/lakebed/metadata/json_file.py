@@ -10,6 +10,7 @@ import json
 from decimal import Decimal
 from typing import Any, TypeVar
 
+from lakebed.checksums import BROKEN_SEAL, is_seal_broken
 from lakebed.errors import CorruptFile
 from lakebed.metadata.corruption import corrupt
 
@@ -33,6 +34,8 @@ class JsonFile:
             raise corrupt(path, f"it is not valid JSON ({error})") from error
         if not isinstance(members, dict):
             raise corrupt(path, "it does not hold a JSON object")
+        if is_seal_broken(text.encode() if isinstance(data, str) else data):
+            raise corrupt(path, BROKEN_SEAL)
         self._members: dict[str, Any] = members
         self._path = path
 

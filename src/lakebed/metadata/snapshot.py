@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from lakebed.checksums import sealed_json
 from lakebed.errors import FileMissing, NotFound
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.json_file import INT64_MAX, JsonFile
@@ -97,6 +98,10 @@ class Snapshot:
     def to_json(self) -> str:
         """The text of the file."""
         return json.dumps(self.to_members(), indent=2)
+
+    def to_file(self) -> bytes:
+        """The file: the text and its checksum."""
+        return sealed_json(self.to_json()).encode()
 
     @staticmethod
     def from_json(text: bytes | str, path: str) -> Snapshot:
@@ -184,7 +189,7 @@ class SnapshotStore:
     def publish(self, snapshot: Snapshot) -> bool:
         """Make a snapshot visible, if its id is still free. False: another commit took the id, and nothing happened."""
         path = self._paths.snapshot_file(snapshot.id)
-        return self._fileio.create_exclusive(path, snapshot.to_json().encode())
+        return self._fileio.create_exclusive(path, snapshot.to_file())
 
     def delete(self, snapshot_id: int) -> bool:
         """Delete a snapshot file, and only that; false when there was none."""

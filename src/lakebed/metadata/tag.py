@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+from lakebed.checksums import sealed_json
 from lakebed.errors import AlreadyExists, FileMissing, NotFound, did_you_mean
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.json_file import JsonFile
@@ -38,6 +39,10 @@ class Tag:
         if self.retained is not None:
             members["tagTimeRetained"] = self.retained.total_seconds()
         return json.dumps(members, indent=2)
+
+    def to_file(self) -> bytes:
+        """The file: the text and its checksum."""
+        return sealed_json(self.to_json()).encode()
 
     @staticmethod
     def from_json(name: str, text: bytes | str, path: str) -> Tag:
@@ -99,7 +104,7 @@ class TagStore:
     ) -> Tag:
         """Tag a snapshot; `AlreadyExists` when the name is taken. Without `retained` the tag lives until deleted."""
         tag = _new_tag(name, snapshot, create_time, retained)
-        if not self._fileio.create_exclusive(self._paths.tag_file(name), tag.to_json().encode()):
+        if not self._fileio.create_exclusive(self._paths.tag_file(name), tag.to_file()):
             raise self._taken(name)
         return tag
 
@@ -109,13 +114,13 @@ class TagStore:
         """Let an existing tag name another snapshot, or live for another time."""
         self.get(name)
         tag = _new_tag(name, snapshot, create_time, retained)
-        self._fileio.overwrite(self._paths.tag_file(name), tag.to_json().encode())
+        self._fileio.overwrite(self._paths.tag_file(name), tag.to_file())
         return tag
 
     def rename(self, name: str, new_name: str) -> None:
         """Give a tag another name. For a moment it has both, so that nobody finds what it keeps without a tag."""
         tag = self.get(name)
-        body = Tag(new_name, tag.snapshot, tag.create_time, tag.retained).to_json().encode()
+        body = Tag(new_name, tag.snapshot, tag.create_time, tag.retained).to_file()
         if not self._fileio.create_exclusive(self._paths.tag_file(new_name), body):
             raise self._taken(new_name)
         self.delete(name)

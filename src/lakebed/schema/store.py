@@ -69,7 +69,7 @@ class SchemaStore:
     def publish(self, schema: TableSchema) -> bool:
         """Make a version visible. False when somebody else's version of that number is there."""
         path = self.path_of(schema.id)
-        data = schema.to_json().encode("utf-8")
+        data = schema.to_file()
         try:
             is_ours = self._fileio.create_exclusive(path, data)
         except OutcomeUnknown:

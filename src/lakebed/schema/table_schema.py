@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakebed.checksums import BROKEN_SEAL, is_seal_broken, sealed_json
 from lakebed.errors import CorruptFile, InvalidSchema, NotFound, Unsupported, did_you_mean
 from lakebed.schema import column_options as co
 from lakebed.schema.validation import check_default, check_structure, keys_from_options, with_key_nullability
@@ -111,7 +112,7 @@ class TableSchema:
         return TableSchema(0, columns, next(numbers) - 1, partition, primary, remaining, comment, time_millis)
 
     def to_json(self) -> str:
-        """The content of this version's schema file."""
+        """The text of this version's schema file."""
         body: dict[str, Any] = {
             "version": self.version,
             "id": self.id,
@@ -126,9 +127,15 @@ class TableSchema:
         body["timeMillis"] = self.time_millis
         return json.dumps(body, indent=2, ensure_ascii=False)
 
+    def to_file(self) -> bytes:
+        """This version's schema file: the text and its checksum."""
+        return sealed_json(self.to_json()).encode()
+
     @staticmethod
     def from_json(text: str, path: str) -> TableSchema:
         """The schema that a schema file's content stands for; `path` is named when it can not be one."""
+        if is_seal_broken(text.encode()):
+            raise CorruptFile(f"schema file {path} is damaged: {BROKEN_SEAL}", hint="restore the file from a backup")
         try:
             return _from_body(json.loads(text))
         except InvalidSchema as error:

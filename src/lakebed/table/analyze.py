@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakebed.checksums import sealed_json
 from lakebed.commit.committer import Changes, CommitIdentity, Progress
 from lakebed.errors import CommitConflict, Unsupported
 from lakebed.metadata.entries import live_files
@@ -130,7 +131,7 @@ def analyze(
         "mergedRecordSize": size_bytes * row_count // max(snapshot.total_record_count, 1),
         "colStats": {fact.column.name: fact.members() for fact in facts},
     }
-    return _commit(context, json.dumps(body, indent=2).encode(), snapshot.schema_id, identity)
+    return _commit(context, sealed_json(json.dumps(body, indent=2)).encode(), snapshot.schema_id, identity)
 
 
 def _commit(context: TableContext, body: bytes, schema_id: int, identity: CommitIdentity) -> Snapshot | None:

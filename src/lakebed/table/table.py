@@ -54,6 +54,7 @@ from lakebed.table.expire import expire_after_commit, expire_table
 from lakebed.table.fallback import check_other_branch, with_other_branch
 from lakebed.table.fold_first import fold_stored, prepare_change
 from lakebed.table.functions import stored_options
+from lakebed.table.guards import warn_of_unguarded
 from lakebed.table.incremental import asked_range, is_incremental, state_named
 from lakebed.table.key_lookup import KeyLookup
 from lakebed.table.new_settings import check_new_settings
@@ -709,6 +710,7 @@ class Table(TableUpkeep):
         changed = context.schemas.commit_changes(changes, has_snapshots, context.clock.now_ms(), check)
         # What others have committed between the last look and the change was written under the old schema.
         fold_stored(context.with_schema(changed, Options(changed.options)))
+        warn_of_unguarded(context.name, Options(changed.options), Options(context.schema.options))
 
     def with_options(self, options: Mapping[str, object]) -> Table:
         """The same table with options for this handle only, such as `scan.snapshot-id` or `target-file-size`."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import lakebed
+from lakebed.checksums import unsealed
 from lakebed.lsm import checker
 
 from .conftest import Run
@@ -108,7 +109,7 @@ def test_repair(run: Run, lake: lakebed.Lake) -> None:
     lake.table("shop.orders").with_options({"write-only": "false"}).compact(full=True)
     path = Path(lake.table("shop.orders").location) / "snapshot" / "snapshot-4"
     members = json.loads(path.read_text())
-    path.write_text(json.dumps({**members, "operation": members.pop("properties")["lakebed.operation"]}))
+    path.write_text(json.dumps({**unsealed(members), "operation": members.pop("properties")["lakebed.operation"]}))
     assert run("check", "shop.orders").status == 1
     ran = run("repair", "--dry-run")
     assert ran.status == 0

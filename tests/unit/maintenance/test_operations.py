@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.maintenance.expiring_tables import ROOT, Workshop, rows, shown, stores_of
 
+from lakebed.checksums import unsealed
 from lakebed.errors import CorruptFile
 from lakebed.fileio.base import FileIO
 from lakebed.maintenance.operations import mend_operations
@@ -32,7 +33,7 @@ def as_older_versions_wrote(fileio: FileIO) -> set[str]:
             members["operation"] = properties.pop(OWN_OPERATION)
             if not properties:
                 del members["properties"]
-            fileio.overwrite(path, json.dumps(members).encode())
+            fileio.overwrite(path, json.dumps(unsealed(members)).encode())
             changed.add(path)
     return changed
 
@@ -123,7 +124,7 @@ def test_members_of_newer_writers_survive() -> None:
     path = stores_of(table).paths.tag_file("compacted")
     assert path in as_older_versions_wrote(shop.fileio)
     members = json.loads(shop.fileio.read_bytes(path)) | {"future": [1, {"a": None}], "properties": {"k": "v"}}
-    shop.fileio.overwrite(path, json.dumps(members).encode())
+    shop.fileio.overwrite(path, json.dumps(unsealed(members)).encode())
     table.repair_metadata()
     del members["operation"]
     members["properties"] = {"k": "v", OWN_OPERATION: "COMPACT"}

@@ -63,7 +63,7 @@ def test_snappy_is_read() -> None:
     """A snappy block is raw snappy and a checksum, which is verified."""
     payload = b"".join(bytes([2, 4]) + record["name"].encode() + b"\0" for record in RECORDS[1:3])
     packed = pa.Codec("snappy").compress(payload, asbytes=True) + zlib.crc32(payload).to_bytes(4, "big")
-    header, sync = encode(SCHEMA, [], "deflate", 1).replace(b"\x0edeflate", b"\x0csnappy"), bytes(16)
+    header, sync = foreign(SCHEMA.record, [], "deflate").replace(b"\x0edeflate", b"\x0csnappy"), bytes(16)
     file = header[:-16] + sync + bytes([4, 2 * len(packed)]) + packed + sync
     assert decode(file, SCHEMA, "p") == EXPECTED[1:3]
     broken = file[:-17] + bytes([file[-17] ^ 1]) + sync
@@ -93,9 +93,10 @@ def test_every_truncation_is_noticed(compression: str) -> None:
             decode(data[:length], SCHEMA, "some/path")
 
 
-def test_every_flipped_bit_of_our_files_is_noticed_or_harmless() -> None:
-    """Checksums cover the header's schema and the blocks: a flip is refused, or what is read is still right."""
-    data = encode(SCHEMA, RECORDS[:40], "zstd", 1)
+@pytest.mark.parametrize("compression", ["zstd", "snappy", "deflate", "none"])
+def test_every_flipped_bit_of_our_files_is_noticed_or_harmless(compression: str) -> None:
+    """The checksum covers header and blocks of any codec: a flip is refused, or what is read is still right."""
+    data = encode(SCHEMA, RECORDS[:40], compression, 1)
     harmless = 0
     for position in range(len(data)):
         for bit in (0, 3, 7):
@@ -147,7 +148,7 @@ def test_a_wrong_record_count_is_noticed() -> None:
 
 def test_an_unknown_codec_is_named() -> None:
     """The error says which codec it was."""
-    data = encode(SCHEMA, RECORDS, "zstd", 1).replace(b"zstandard", b"zstandarf", 1)
+    data = foreign(SCHEMA.record, RECORDS, "zstandard").replace(b"zstandard", b"zstandarf", 1)
     with pytest.raises(CorruptFile, match="zstandarf"):
         decode(data, SCHEMA, "p")
 

@@ -52,12 +52,12 @@ def test_empty(store: ChangelogStore) -> None:
 
 
 def test_round_trip(store: ChangelogStore, fileio: MemoryFileIO) -> None:
-    """A changelog is the snapshot's own JSON text; put twice, it is there once."""
+    """A changelog is the snapshot's own file; put twice, it is there once."""
     for number in (9, 10, 11):
         store.put(snapshot(number))
     store.put(snapshot(9))
     assert store.get(9) == snapshot(9)
-    assert fileio.read_bytes("t/changelog/changelog-9").decode() == snapshot(9).to_json()
+    assert fileio.read_bytes("t/changelog/changelog-9") == snapshot(9).to_file()
     assert store.ids() == [9, 10, 11]
     assert (store.earliest_id(), store.latest_id()) == (9, 11)
     with pytest.raises(NotFound, match="does not exist") as raised:

@@ -53,11 +53,25 @@ def test_damage_is_named(store: HashIndexStore, fileio: MemoryFileIO, paths: Tab
         store.read(replace(entry, size_bytes=16))
     with pytest.raises(CorruptFile, match="4 were recorded"):
         store.read(replace(entry, row_count=4))
-    fileio.overwrite(paths.index_file(entry.file_name), b"\0" * 11)
+    foreign = replace(entry, file_name="index-of-others-0", size_bytes=11)
+    fileio.overwrite(paths.index_file(foreign.file_name), b"\0" * 11)
     with pytest.raises(CorruptFile, match="no whole number of hashes"):
-        store.read(replace(entry, size_bytes=11))
+        store.read(foreign)
     with pytest.raises(FileMissing):
         store.read(replace(entry, file_name="index-none"))
+
+
+def test_a_flipped_bit_is_noticed(store: HashIndexStore, fileio: MemoryFileIO, paths: TablePaths) -> None:
+    """Any bit of any hash: its key would live in two buckets from the next write on."""
+    entry = store.write(EMPTY_ROW, 0, HASHES)
+    path = paths.index_file(entry.file_name)
+    sound = fileio.read_bytes(path)
+    for bit in range(len(sound) * 8):
+        damaged = bytearray(sound)
+        damaged[bit // 8] ^= 1 << bit % 8
+        fileio.overwrite(path, bytes(damaged))
+        with pytest.raises(CorruptFile, match="checksum in its name"):
+            store.read(entry)
 
 
 def test_a_snapshot_without_indexes_has_none(fileio: MemoryFileIO, paths: TablePaths) -> None:

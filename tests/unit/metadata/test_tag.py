@@ -24,7 +24,7 @@ def test_a_tag_is_a_copy_of_its_snapshot(store: TagStore, fileio: MemoryFileIO, 
     """Without a time to live the file is just the snapshot."""
     created = store.create("v1", snapshot(4))
     assert created == store.get("v1") == Tag("v1", snapshot(4))
-    assert fileio.read_bytes(paths.tag_file("v1")).decode() == snapshot(4).to_json()
+    assert fileio.read_bytes(paths.tag_file("v1")) == snapshot(4).to_file()
 
 
 def test_a_time_to_live_comes_with_the_time_of_creation(

@@ -5,11 +5,13 @@
     int32 bytes of what later versions may add · the indexes themselves
 
 All numbers are big endian, names are in Java's UTF-8. An index that starts at -1 is empty: the column holds nothing.
+Behind the last index our own containers have a mark and the CRC-32 of all before it, where other readers do not look.
 """
 
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -25,6 +27,8 @@ _EMPTY = -1
 _FRONT = struct.Struct(">qii")
 _PLACE = struct.Struct(">ii")
 _INT = struct.Struct(">i")
+_MARK = b"lakebed-crc32"
+_SUM = struct.Struct(">I")
 
 
 def pack(indexes: Indexes) -> bytes:
@@ -44,7 +48,8 @@ def pack(indexes: Indexes) -> bytes:
             head += [_utf(kind), _PLACE.pack(at, len(payload))]
             body.append(payload)
             at += len(payload)
-    return b"".join([*head, _INT.pack(0), *body])
+    packed = b"".join([*head, _INT.pack(0), *body])
+    return packed + _MARK + _SUM.pack(zlib.crc32(packed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,9 @@ def unpack(data: bytes, path: str) -> dict[str, dict[str, bytes | None]]:
 
 def contents(data: bytes, path: str) -> list[Place]:
     """What is in a container, without looking at it; `path` is named when it is none."""
+    end = len(data) - _SUM.size
+    if data[: max(0, end)].endswith(_MARK) and data[end:] != _SUM.pack(zlib.crc32(data[: end - len(_MARK)])):
+        raise unreadable(path, "it does not match its checksum")
     try:
         magic, version, _ = _FRONT.unpack_from(data)
         if magic != _MAGIC or version != _VERSION:
