@@ -29,7 +29,7 @@ import pyarrow as pa
 
 import lakebed
 from lakebed import Table
-from lakebed.errors import LakebedError
+from lakebed.errors import CorruptFile, LakebedError
 from lakebed.schema.changes import AddColumn
 from lakebed.table.system import SYSTEM_TABLES
 
@@ -236,7 +236,7 @@ def readings(warehouse: Path) -> list[Reading]:
         Reading("truth filter", lambda lake: _text_of(lake.table("t").to_arrow(filter=[("b", "=", True)]))),
         Reading("branch", lambda lake: _text_of(lake.table("t$branch_b").to_arrow())),
         Reading("branch changes", lambda lake: _text_of(lake.table("t$branch_b").changes())),
-        Reading("check", lambda lake: repr(lake.table("t").check())),
+        Reading("check", _checked),
         Reading("schema", lambda lake: repr(lake.table("t").schema)),
         Reading("audit", lambda lake: _text_of(lake.table("t$audit_log").to_arrow())),
         Reading("consumers", lambda lake: repr([(c.id, c.next_snapshot) for c in lake.table("t").consumers()])),
@@ -254,6 +254,14 @@ def readings(warehouse: Path) -> list[Reading]:
     for name in (*SYSTEM_TABLES, "ro", "binlog"):
         found.append(Reading(f"${name}", _system(name)))
     return found
+
+
+def _checked(lake: lakebed.Lake) -> str:
+    """A finding is as good as a refusal: the damage is told."""
+    findings = lake.table("t").check()
+    if findings:
+        raise CorruptFile("; ".join(findings), hint="see the findings")
+    return "clean"
 
 
 def _at(**place: Any) -> Callable[[lakebed.Lake], str]:
