@@ -74,7 +74,7 @@ def test_flipped_bits(name: str, codec: str) -> None:
 @pytest.mark.parametrize("name", ["parquet", "orc"])
 def test_columns_of_a_large_file_on_disk(tmp_path: Path, name: str) -> None:
     """Of a file that is not read as a whole, what a column needs is verified: damage elsewhere is not its business."""
-    sound = _file(name, "none", _rows(30_000))
+    sound = _file(name, "none", _rows(40_000))
     assert len(sound) > 4 * 65536
     path = tmp_path / "file"
     path.write_bytes(sound)
