@@ -41,6 +41,7 @@ WEIGHTS = {
     "delete_where": 5,
     "update_where": 5,
     "crash": 4,
+    "read": 4,
     "elsewhere": 1,
 }
 STATEMENTS = {"sql_update": 12, "sql_delete": 12, "sql_merge": 10, "sql_overwrite": 2}
@@ -200,7 +201,7 @@ def _arguments(name: str, random: Random, machine: Machine) -> dict[str, Any]:
             rows = _rows(random, machine)
             kinds = _kinds(random, machine, len(rows))
             return {"rows": rows, "kinds": kinds, "options": random.choice(HANDLES)}
-        case "delete_where" | "sql_delete":
+        case "delete_where" | "sql_delete" | "read":
             return _where(random, machine)
         case "update_where" | "sql_update":
             target = random.choice(schema.names)

@@ -63,6 +63,8 @@ class Step:
     may_refuse: bool = False
     must_refuse: bool = False
     can_crash: bool = False
+    may_miss: bool = False
+    """Whether files that it has to read may have expired meanwhile."""
     settles: bool = False
     """Whether a compaction may follow the commit by itself."""
 
@@ -157,6 +159,9 @@ class Machine:
         try:
             step.real(table)
         except (CorruptFile, FileMissing) as error:
+            if isinstance(error, FileMissing) and step.may_miss:
+                self._was_refused(step, name, error, before)
+                return
             raise Finding(f"{name} can not read", f"{type(error).__name__}: {error}") from error
         except LakebedError as error:
             self._was_refused(step, name, error, before)
@@ -298,6 +303,7 @@ class Machine:
             lambda table: writer.commit(),
             lambda: self._wrote(rows, kinds if meaning.has_key else None),
             may_refuse=mode in ("-1", "-2"),
+            may_miss=True,
             settles=True,
         )
 
@@ -450,12 +456,12 @@ class Machine:
             saved = self.line.saved[target]
             self._restore(saved, told=False)
             meaning.told = {
-                key: distinct((*before.get(key, (None,)), *saved.visible.get(key, (None,))))
-                for key in {*before, *saved.visible}
+                key: distinct(
+                    (*before.get(key, (None,)), *saved.told.get(key, (None,)), *saved.visible.get(key, (None,)))
+                )
+                for key in {*before, *saved.visible, *saved.told}
             }
             self.unsettled = meaning.save()
-            if meaning.is_certain and meaning.compacts_at_once:
-                meaning.settle(visible=False)
 
         return Step(lambda table: table.rollback_to_as_latest(target), mean, can_crash=True)
 
@@ -785,6 +791,20 @@ class Machine:
                     self.meaning.replace_row(record, {**row, name: new})
 
         return Step(lambda table: update_where(table, condition.expression, change), mean, can_crash=True)
+
+    def op_read(self, column: str, sign: str, value: Value) -> Step | None:
+        """A filtered read gives what a filter gives afterwards."""
+        condition = self._condition(column, sign, value)
+        if condition is None:
+            return None
+
+        def real(table: lakebed.Table) -> None:
+            expected = [row for row in from_arrow(table.to_arrow()) if condition.holds(row) is True]
+            found = from_arrow(table.to_arrow(filter=condition.expression))
+            if tally(found) != tally(expected):
+                raise Finding("a filter that is pushed down", f"{condition}: {found}, expected {expected}")
+
+        return Step(real)
 
     # --- statements ---
 

@@ -238,7 +238,8 @@ class Meaning:
         given = [self.fitted(row) for row in rows]
         if not self.has_key:
             return given, ["+I"] * len(given)
-        given = [self._in_home(row) for row in given]
+        homes: dict[Key, Value] = {}
+        given = [self._in_home(row, homes) for row in given]
         places = self.admission.admitted(self.model.schema, own, given, kinds, replaces=replaces)
         return [given[i] for i in places], [kinds[i] for i in places]
 
@@ -265,8 +266,8 @@ class Meaning:
                     found |= {names[i]: 9 for i in group.ordering}
         return found
 
-    def _in_home(self, row: Row) -> Row:
-        """Where a key that is there stays in its partition, the row goes there."""
+    def _in_home(self, row: Row, homes: dict[Key, Value]) -> Row:
+        """Where a key that is there stays in its partition, the row goes there; `homes`: of rows before it."""
         if not self.configuration.crosses_partitions or isinstance(self.model.engine, FirstRow):
             return row
         if not isinstance(self.model.engine, PartialUpdate | Aggregation):
@@ -274,8 +275,9 @@ class Meaning:
         accepted = self.model.accept(self.model.schema, row, "+I")
         assert accepted is not None
         assert self.partition_name is not None
-        history = self.model.history(accepted[1])
-        return {**row, self.partition_name: history[0].cells[self.model._partition[0]][1]} if history else row
+        key, history = self.model.key_of(accepted[1]), self.model.history(accepted[1])
+        home = history[0].cells[self.model._partition[0]][1] if history else row[self.partition_name]
+        return {**row, self.partition_name: homes.setdefault(key, home)}
 
     def write(self, rows: Sequence[Row], kinds: Sequence[str] | None) -> list[Record]:
         """Adds records; which ones."""

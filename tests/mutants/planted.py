@@ -1,0 +1,252 @@
+"""Bugs to be planted: a piece of source, what it becomes, and the history that must find it.
+
+First the mends of faults that were found in combinations, each taken out again; then the classics of lakehouses. A
+mutant whose text is no longer in the source fails the default run: it has to follow the code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """Text `old` of a file of `src/lakebed` becomes `new`. `caught_by` is the name of a history."""
+
+    name: str
+    path: str
+    old: str
+    new: str
+    caught_by: str
+    also: tuple[tuple[str, str, str], ...] = ()
+    """More of the same: path, old and new text."""
+
+    @property
+    def edits(self) -> list[tuple[str, str, str]]:
+        """All that is changed."""
+        return [(self.path, self.old, self.new), *self.also]
+
+
+MENDS = [
+    Mutant(
+        "manifests know no order",
+        "metadata/manifest.py",
+        "    return list(live.values())",
+        "    gone = {entry.identity for entry in entries if entry.kind == EntryKind.DELETE}\n"
+        "    return [entry for identity, entry in live.items() if identity not in gone]",
+        "an old state comes back and is compacted",
+        (("commit/committer.py", "changes.rewrites_manifests or adds_again(stores, metas, changes.entries)", "False"),),
+    ),
+    Mutant(
+        "a file that comes back leaves its old DELETE among the manifests",
+        "commit/committer.py",
+        "if changes.rewrites_manifests or adds_again(stores, metas, changes.entries):",
+        "if False:",
+        "an old state comes back and is compacted",
+    ),
+    Mutant(
+        "rescale reads what is shown",
+        "table/rescale.py",
+        "snapshot = settled(context, keep=keep, run_pieces=run_pieces)",
+        "snapshot = context.stores.snapshots.latest()",
+        "rescale of rows that are not shown",
+    ),
+    Mutant(
+        "rows that wait are numbered after later ones",
+        "table/write_commit.py",
+        "if self._goes_past_waiting(messages, latest):",
+        "if False:",
+        "waiting rows and later ones",
+    ),
+    Mutant(
+        "commits that replace files tell nothing",
+        "table/told_replacements.py",
+        "if rules is None or not delta:",
+        "if True:",
+        "an overwrite is told",
+    ),
+    Mutant(
+        "dropped partitions tell nothing",
+        "table/told_replacements.py",
+        "told = telling.entries(latest, changes.entries, changes.index_entries)",
+        "told = []",
+        "rows of a partition go",
+    ),
+    Mutant(
+        "retracts are taken that no read can fold",
+        "table/write_files.py",
+        "        self._context.merge_engine.check_written(rows, np.asarray(kinds))\n",
+        "",
+        "a retract that nothing can take",
+    ),
+]
+
+CLASSICS = [
+    Mutant(
+        "lost update: the later commit keeps its old sequence numbers",
+        "table/write_commit.py",
+        "return restamp(self._fileio, old, new, file, layout, rules, shift)",
+        "return restamp(self._fileio, old, new, file, layout, rules, -1)",
+        "a writer commits after another one",
+    ),
+    Mutant(
+        "a partial compaction drops deletes",
+        "lsm/compaction/plan.py",
+        "is_oldest or deletion_vectors, reason",
+        "True, reason",
+        "a delete meets older rows late",
+    ),
+    Mutant(
+        "sequence numbers begin anew after a restart",
+        "table/bucket_state.py",
+        "return self._max_sequence.get((partition, bucket), highest) + 1 + self._numbers_left_out",
+        "return 0",
+        "a job begins again",
+    ),
+    Mutant(
+        "the index of deleted rows is not rolled back",
+        "table/rolling_back.py",
+        "return Changes([*gone, *back], index_entries=index, rewrites_manifests=True)",
+        "return Changes([*gone, *back], rewrites_manifests=True)",
+        "marks after an old state",
+    ),
+    Mutant(
+        "the index of keys is lost when an old state comes back",
+        "table/rolling_back.py",
+        "if target.index_manifest else ()",
+        "if False else ()",
+        "dynamic buckets after an old state",
+    ),
+    Mutant(
+        "expiry forgets tags",
+        "maintenance/survivors.py",
+        "for tag in files.stores.tags.list() if tag.snapshot.id not in kept]",
+        "for tag in [] if tag.snapshot.id not in kept]",
+        "a tag outlives its snapshot",
+    ),
+    Mutant(
+        "expiry forgets that old files came back",
+        "maintenance/survivors.py",
+        "if snapshot.commit_kind == CommitKind.OVERWRITE",
+        "if False",
+        "an old state outlives its snapshot",
+    ),
+    Mutant(
+        "a replayed commit counts again",
+        "commit/replay.py",
+        "return last is not None and last >= identity.identifier",
+        "return False",
+        "a stream repeats its commit",
+    ),
+    Mutant(
+        "identifiers of streams are forgotten with their snapshots",
+        "commit/replay.py",
+        "        for user, identifier in _remembered(snapshot):\n            found.setdefault(user, identifier)\n",
+        "",
+        "a stream repeats its commit after its snapshots have expired",
+    ),
+    Mutant(
+        "rows of another number of buckets are appended",
+        "table/bucket_state.py",
+        "if current > 0 and total_buckets > 0 and current != total_buckets:",
+        "if False:",
+        "another number of buckets",
+    ),
+    Mutant(
+        "marks of compacted files stay",
+        "table/compact.py",
+        "entries = without_vectors(replace_entries(current, removed, added, table=self.context.name), gone)",
+        "entries = replace_entries(current, removed, added, table=self.context.name)",
+        "marks of files that are gone",
+    ),
+    Mutant(
+        "an overwrite keeps the index of what it replaces",
+        "table/write_commit.py",
+        "kept = without_partitions(current, emptied)",
+        "kept = list(current)",
+        "an overwrite of marked rows",
+    ),
+    Mutant(
+        "columns of old files are found by name",
+        "schema/evolution.py",
+        "    return by_id.get(column.id)\n",
+        "    return next((each for each in by_id.values() if each.name == column.name), None)\n",
+        "a column goes and comes back",
+    ),
+    Mutant(
+        "orphans: what only a tag needs is one",
+        "maintenance/references.py",
+        "if tag.name not in left_out:",
+        "if False:",
+        "orphans go while a tag needs files",
+    ),
+    Mutant(
+        "changelogs tell no deletes",
+        "changelog/events.py",
+        "deleted = np.zeros_like(had) if rules.skips_deletes else had & ~has",
+        "deleted = np.zeros_like(had)",
+        "changes are told",
+    ),
+    Mutant(
+        "changelogs tell updates as inserts",
+        "changelog/events.py",
+        "inserted = has & ~had",
+        "inserted = has",
+        "changes are told",
+    ),
+    Mutant(
+        "column filters prune files that hide newer rows",
+        "table/scan.py",
+        "if self._predicate is not None and not self._context.has_key and not is_spread:",
+        "if self._predicate is not None and not is_spread:",
+        "filters and newer rows",
+    ),
+    Mutant(
+        "a key that moves stays where it was too",
+        "table/cross_partition.py",
+        "np.where(is_delete, np.int8(RowKind.DELETE), np.asarray(kinds)[taken])",
+        "np.where(is_delete, np.int8(RowKind.INSERT), np.asarray(kinds)[taken])",
+        "a key moves",
+    ),
+    Mutant(
+        "first-row keeps the last one",
+        "merge/first_row.py",
+        "first = segments.first(~segments.retracts)",
+        "first = segments.last(~segments.retracts)",
+        "the first row stays",
+    ),
+    Mutant(
+        "the order of sequence fields is turned round",
+        "merge/base.py",
+        "descending=self.descending) for name in self.sequence_fields]",
+        "descending=not self.descending) for name in self.sequence_fields]",
+        "later values of a sequence come first",
+    ),
+    Mutant(
+        "rows that are marked are shown",
+        "datafiles/read_file.py",
+        "    if not len(deleted):\n        return batch, places\n",
+        "    return batch, places\n",
+        "marks of files that are gone",
+    ),
+    Mutant(
+        "record counts leave deletes out",
+        "commit/committer.py",
+        "return entry.file.row_count if entry.kind == EntryKind.ADD else -entry.file.row_count",
+        "return entry.file.row_count if entry.kind == EntryKind.ADD else 0",
+        "changes are told",
+    ),
+    Mutant(
+        "numbers of rows that are not compacted yet are given again",
+        "table/bucket_state.py",
+        "            if entry.kind == EntryKind.DELETE:\n                continue\n"
+        "            self._max_sequence[bucket] =",
+        "            if entry.kind == EntryKind.DELETE or entry.file.level == 0:\n                continue\n"
+        "            self._max_sequence[bucket] =",
+        "rows of several commits",
+    ),
+]
+
+MUTANTS = [*MENDS, *CLASSICS]
+
+__all__ = ["CLASSICS", "MENDS", "MUTANTS", "Mutant"]
