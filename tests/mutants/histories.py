@@ -244,6 +244,17 @@ HISTORIES: dict[str, History] = {
             _FULL,
         ],
     ),
+    "an option changes what order rows have": (
+        Configuration(
+            {"k": "INT NOT NULL", "v0": "INT", "s": "INT"}, ("k",), (), {"bucket": "1", "write-only": "true"}
+        ),
+        [
+            Operation("write", {"rows": [{"k": 1, "v0": 1, "s": 9}], "kinds": None}),
+            Operation("write", {"rows": [{"k": 1, "v0": 2, "s": 3}], "kinds": None}),
+            _do("set_option", key="sequence.field", value="s"),
+            Operation("write", {"rows": [{"k": 2, "v0": 2, "s": 3}], "kinds": None}),
+        ],
+    ),
     "a writer dies": (
         _table(),
         [

@@ -79,6 +79,13 @@ MENDS = [
         "",
         "a retract that nothing can take",
     ),
+    Mutant(
+        "rows are not folded before their meaning changes",
+        "table/fold_first.py",
+        "folding = [verdict for verdict in verdicts if verdict.later is Later.COMPACTION]",
+        "folding: list[Verdict] = []",
+        "an option changes what order rows have",
+    ),
 ]
 
 CLASSICS = [

@@ -11,12 +11,7 @@ from tests.properties.combinations.machine import Machine, Operation
 
 Avoided = Callable[[Machine, Operation], bool]
 
-KNOWN: dict[str, Avoided] = {
-    "retracts that an engine can not take are accepted": lambda machine, operation: operation.name == "bad_write",
-    "options that change what stored rows mean are mutable": lambda machine, operation: (
-        operation.name in ("set_option", "write_with_options", "change_type")
-    ),
-}
+KNOWN: dict[str, Avoided] = {}
 """By reason."""
 
 
