@@ -61,7 +61,7 @@ MENDS = [
     Mutant(
         "commits that replace files tell nothing",
         "table/told_replacements.py",
-        "if rules is None or not delta:",
+        "if not tells_everything(options) or not delta:",
         "if True:",
         "an overwrite is told",
     ),
@@ -165,13 +165,6 @@ CLASSICS = [
         "entries = without_vectors(replace_entries(current, removed, added, table=self.context.name), gone)",
         "entries = replace_entries(current, removed, added, table=self.context.name)",
         "marks of files that are gone",
-    ),
-    Mutant(
-        "an overwrite keeps the index of what it replaces",
-        "table/write_commit.py",
-        "kept = without_partitions(current, emptied)",
-        "kept = list(current)",
-        "an overwrite of marked rows",
     ),
     Mutant(
         "columns of old files are found by name",
