@@ -30,6 +30,7 @@ from lakebed.options import (
     DATA_FILE_PREFIX,
     DELETION_VECTORS_ENABLED,
     DELETION_VECTORS_MERGE_ON_READ,
+    FIELD_DEFAULT_VALUE,
     MANIFEST_COMPRESSION,
     MERGE_ENGINE,
     NUM_LEVELS,
@@ -190,6 +191,15 @@ class TableContext:
     def shown_defaults(self) -> dict[str, pa.Scalar]:
         """What reads show in place of null, by column."""
         return shown_defaults(self.schema, self.options)
+
+    @property
+    def showing_nulls(self) -> TableContext:
+        """The same table without them, for who writes what it has read: a null that is stored stays one."""
+        if not self.shown_defaults:
+            return self
+        defaults = {FIELD_DEFAULT_VALUE.key_for(name) for name in self.shown_defaults}
+        kept = {key: value for key, value in self.options.raw.items() if key not in defaults}
+        return self.with_schema(self.schema, Options(kept))
 
     @property
     def is_first_row(self) -> bool:

@@ -112,7 +112,7 @@ def _rewritten(
 ) -> list[CommitMessage]:
     """The rows of one partition in new files. May run in a task."""
     maker = FileMaker(context, row_kind=None, overwrite=replaced, states=BucketStates, fileio=fileio)
-    reader = SplitReader(context, context.schema.fields, use_threads=False)
+    reader = SplitReader(context.showing_nulls, context.schema.fields, use_threads=False)
     try:
         for split in splits:
             for batch in reader.read(split):

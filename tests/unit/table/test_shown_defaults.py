@@ -119,3 +119,15 @@ def test_not_together_with_a_column_default(warehouse: Warehouse) -> None:
     table = warehouse.table("t", COLUMNS, primary_key=["k"], options={"bucket": 1, "fields.b.default-value": "1"})
     with warehouse.refuses(InvalidOption, "`b`", "DEFAULT"):
         table.alter(lakebed.UpdateColumnDefault("b", "2"))
+
+
+def test_rescaling_stores_what_was_stored() -> None:
+    """Rows in another number of buckets still hold their nulls: sums go on from there, and a new default is shown."""
+    summed = {"merge-engine": "aggregation", "fields.b.aggregate-function": "sum", "fields.b.default-value": "7"}
+    table = _table(**summed)
+    _write(table, [1, 1, None, None], [2, 1, 5, None])
+    table.rescale(2)
+    assert _read(table) == [[1, 1, 7, None], [2, 1, 5, None]]
+    table = table.with_options({"bucket": 2})
+    _write(table, [1, 1, 3, None])
+    assert _read(table) == [[1, 1, 3, None], [2, 1, 5, None]]
