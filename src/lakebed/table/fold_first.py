@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from lakebed.commit.replay import CommitIdentity
-from lakebed.errors import CommitConflict, InvalidOption
+from lakebed.errors import CommitConflict, InvalidArgument, InvalidOption, InvalidSchema
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.snapshot import Snapshot
@@ -32,6 +32,8 @@ _log = logging.getLogger(__name__)
 
 _MOST_ROUNDS = 20
 """Others may write meanwhile: so often everything is folded anew before a change is given up."""
+
+_READ_INSTEAD = "read the rows with VERSION AS OF, and insert them into the table as it is now"
 
 
 def prepare_change(context: TableContext, before: TableSchema, after: TableSchema) -> None:
@@ -64,6 +66,25 @@ def fold_stored(context: TableContext) -> None:
                 f"snapshot {snapshot.id} to a new table",
             )
     fold(_under(context, then), verdicts)
+
+
+def check_may_return(context: TableContext, snapshot: Snapshot) -> None:
+    """Raises if the rows of an earlier snapshot can not be those of the table as it is defined now."""
+    then = context.schemas.get(snapshot.schema_id)
+    verdicts = judged(then, context.schema)
+    problem = next((verdict for verdict in verdicts if verdict.later in (Later.EMPTY, Later.NEVER)), None)
+    if problem is not None:
+        raise InvalidArgument(
+            f"table `{context.name}`: after snapshot {snapshot.id} somebody let {problem.what} {problem.step}, so its "
+            f"rows can not come back: {problem.reason}",
+            hint=_READ_INSTEAD,
+        )
+    try:
+        check_values_fit(_under(context, then), snapshot, [verdict for verdict in verdicts if verdict.must_fit])
+    except InvalidSchema as error:
+        raise InvalidArgument(
+            f"rows of snapshot {snapshot.id} can not come back: {error.message}", hint=_READ_INSTEAD
+        ) from error
 
 
 def fold(context: TableContext, verdicts: Sequence[Verdict]) -> None:
@@ -119,4 +140,4 @@ def _has_files(context: TableContext, snapshot: Snapshot) -> bool:
     return bool(live_files(context.stores, snapshot))
 
 
-__all__ = ["fold", "fold_stored", "prepare_change"]
+__all__ = ["check_may_return", "fold", "fold_stored", "prepare_change"]

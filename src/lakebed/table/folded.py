@@ -50,4 +50,12 @@ def check_folded(context: TableContext, snapshot: Snapshot | None) -> None:
             )
 
 
-__all__ = ["check_folded", "is_folded"]
+def is_meant_otherwise(context: TableContext, snapshot: Snapshot) -> bool:
+    """Whether rows of a snapshot have to be folded, or placed, before they mean the same under the table's options."""
+    if snapshot.schema_id == context.schema.id:
+        return False
+    verdicts = judged(context.schemas.get(snapshot.schema_id), context.schema)
+    return any(verdict.later in (Later.COMPACTION, Later.PLACING) for verdict in verdicts)
+
+
+__all__ = ["check_folded", "is_folded", "is_meant_otherwise"]

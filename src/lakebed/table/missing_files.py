@@ -15,7 +15,7 @@ from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.table.context import TableContext
 from lakebed.table.files import table_files
-from lakebed.table.write_rules import committer_for, latest_schema_id
+from lakebed.table.write_rules import committer_for
 
 
 def remove_missing(context: TableContext, dry_run: bool, identity: CommitIdentity) -> list[str]:
@@ -23,20 +23,20 @@ def remove_missing(context: TableContext, dry_run: bool, identity: CommitIdentit
     if dry_run:
         return sorted(_missing(context, live_files(context.stores, context.stores.snapshots.latest())))
     gone: dict[str, ManifestEntry] = {}
+    schema_id = 0
 
     def prepare(latest: Snapshot | None) -> Changes | None:
-        nonlocal gone
+        nonlocal gone, schema_id
         gone = _missing(context, live_files(context.stores, latest))
-        if not gone:
+        if not gone or latest is None:
             return None
+        schema_id = latest.schema_id  # what is left means what it did
         indexes = current_entries(context.stores, latest)
         names = {entry.file.file_name for entry in gone.values()}
         delta = [replace(entry, kind=EntryKind.DELETE) for entry in gone.values()]
         return Changes(delta, index_entries=without_vectors(indexes, names) if indexes else None)
 
-    committer_for(context).commit(
-        CommitKind.OVERWRITE, identity, lambda: latest_schema_id(context), prepare, operation="REPAIR"
-    )
+    committer_for(context).commit(CommitKind.OVERWRITE, identity, lambda: schema_id, prepare, operation="REPAIR")
     return sorted(gone)
 
 

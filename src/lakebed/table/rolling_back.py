@@ -16,6 +16,7 @@ from lakebed.metadata.snapshot import Snapshot
 from lakebed.table.arguments import snapshot_argument, tag_argument
 from lakebed.table.branching import forget_writes
 from lakebed.table.context import TableContext
+from lakebed.table.fold_first import check_may_return
 from lakebed.table.replacing import refuse_replaced
 from lakebed.table.time_travel import snapshot_at_time, snapshot_of_tag, snapshot_of_watermark, to_millis
 from lakebed.table.told_replacements import commit_telling
@@ -40,6 +41,7 @@ def target_snapshot(
     """The one snapshot that exactly one of the arguments names, if its state can be that of the table now."""
     found = _named(context, snapshot, tag, timestamp, watermark)
     refuse_replaced(context, found)
+    check_may_return(context, found)
     return found
 
 
@@ -100,7 +102,7 @@ def revive(context: TableContext, target: Snapshot, identity: CommitIdentity) ->
         # No manifest may say of a file that it was deleted earlier: readers would not see it come back.
         return Changes([*gone, *back], index_entries=index, rewrites_manifests=True)
 
-    committed = commit_telling(context, identity, prepare, operation="ROLLBACK")
+    committed = commit_telling(context, identity, prepare, operation="ROLLBACK", meant_in=target)
     assert committed is not None
     if not is_kept(stores, target) and not any(tag.snapshot == target for tag in stores.tags.list()):
         roll_back_table(context, stores.snapshots.get(previous))

@@ -432,7 +432,7 @@ class Table(TableUpkeep):
 
         Rows that wait for their bucket are placed, and new files are read that are hidden until they are compacted.
         """
-        context = self._writable()
+        context = self._folded()
         if not context.has_key:
             return self
         WaitingRows(context).place(CommitIdentity(context.ids.new_id()))

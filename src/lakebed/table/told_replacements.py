@@ -25,6 +25,7 @@ from lakebed.metadata.manifest import EntryKind, ManifestEntry, live_entries
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.table.context import TableContext
 from lakebed.table.diff import Difference, StateDiff, StateFiles
+from lakebed.table.folded import is_meant_otherwise
 from lakebed.table.pieces import PieceWork, RunPieces
 from lakebed.table.producers import tells_everything, told_events
 from lakebed.table.stream_splits import lowest_level_told
@@ -41,9 +42,16 @@ class ToldReplacements:
     run_pieces: RunPieces | None = None
 
     def entries(
-        self, latest: Snapshot | None, delta: Sequence[ManifestEntry], indexes: Sequence[IndexEntry] | None
+        self,
+        latest: Snapshot | None,
+        delta: Sequence[ManifestEntry],
+        indexes: Sequence[IndexEntry] | None,
+        meant: TableContext | None = None,
     ) -> list[ManifestEntry]:
-        """The changelog of a change of the latest state; `indexes` are all index files after it, None if the same."""
+        """The changelog of a change of the latest state; `indexes` are all index files after it, None if the same.
+
+        `meant` is the table as rows are merged after it, if not as the table's options say now.
+        """
         context, options = self.context, self.context.options
         if not tells_everything(options) or not delta:
             return []
@@ -57,8 +65,8 @@ class ToldReplacements:
         after = live_entries([*before, *delta])
         diff = StateDiff(
             context,
-            self._told(before, current),
-            self._told(after, current if indexes is None else indexes),
+            self._told(before, current, context.as_meant_in(latest)),
+            self._told(after, current if indexes is None else indexes, meant or context),
             rules=replace(told_events(options), skips_unchanged=True),
         )
         counts = {entry.partition: entry.total_buckets for entry in (*before, *after)}
@@ -75,10 +83,10 @@ class ToldReplacements:
             for entry in message.entries(EntryKind.ADD, message.changelog_files)
         ]
 
-    def _told(self, entries: Sequence[ManifestEntry], indexes: Sequence[IndexEntry]) -> StateFiles:
-        lowest = lowest_level_told(self.context)
+    def _told(self, entries: Sequence[ManifestEntry], indexes: Sequence[IndexEntry], meant: TableContext) -> StateFiles:
+        lowest = lowest_level_told(meant)
         told = [entry for entry in entries if entry.bucket >= 0 and entry.file.level >= lowest]
-        return StateFiles(told, self.context.vector_store.places(indexes))
+        return StateFiles(told, self.context.vector_store.places(indexes), meant)
 
 
 def commit_telling(
@@ -87,25 +95,35 @@ def commit_telling(
     prepare: Callable[[Snapshot | None], Changes | None],
     *,
     operation: str | None,
+    meant_in: Snapshot | None = None,
 ) -> Snapshot | None:
-    """Commits a change of files that no row was written for, as an overwrite, with what it tells."""
+    """Commits a change of files that no row was written for, as an overwrite, with what it tells.
+
+    `meant_in` is a snapshot whose rows they are: if the table's options give rows another meaning now, the new snapshot
+    says that its rows are meant as those are.
+    """
     fileio, written = WrittenFiles.watch(context.fileio)
     telling, progress = ToldReplacements(context, fileio, written), Progress()
+    meant = context.as_meant_in(meant_in)
     told: list[ManifestEntry] = []
+
+    def schema_id() -> int:
+        latest = latest_schema_id(context)
+        return latest if meant_in is None or not is_meant_otherwise(context, meant_in) else meant_in.schema_id
 
     def prepare_telling(latest: Snapshot | None) -> Changes | None:
         nonlocal told
         changes = prepare(latest)
         if changes is None:
             return None
-        told = telling.entries(latest, changes.entries, changes.index_entries)
+        told = telling.entries(latest, changes.entries, changes.index_entries, meant)
         return replace(changes, changelog=told)
 
     try:
         snapshot = committer_for(context).commit(
             CommitKind.OVERWRITE,
             identity,
-            lambda: latest_schema_id(context),
+            schema_id,
             prepare_telling,
             progress=progress,
             operation=operation,

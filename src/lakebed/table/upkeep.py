@@ -95,6 +95,13 @@ class TableUpkeep(ABC):
     def _writable(self) -> TableContext:
         """As `_changeable`, for what commits: the table's options must let this version write."""
 
+    @abstractmethod
+    def _folded(self) -> TableContext:
+        """As `_writable`, once no row is stored that was written under another meaning than the table has now.
+
+        A commit says under which schema the rows of its state are to be understood: the latest.
+        """
+
     def _changeable(self) -> TableContext:
         """The table under its latest schema, if this handle may change it."""
         self._refuse_pinned()
@@ -171,10 +178,15 @@ class TableUpkeep(ABC):
         timestamp: Moment | None = None,
         watermark: int | None = None,
     ) -> Revived:
-        """Commits a new snapshot that has the rows of an earlier one; nothing is deleted."""
+        """Commits a new snapshot that has the rows of an earlier one; nothing is deleted.
+
+        Rows from before a change of what rows mean are folded as they were meant, as ALTER TABLE does it.
+        """
         context = self._writable()
         target = target_snapshot(context, snapshot, tag, timestamp, watermark)
-        return revive(context, target, _new_identity(context))
+        revived = revive(context, target, _new_identity(context))
+        self._folded()
+        return revived
 
     # --- cleaning ------------------------------------------------------------------------------------------------
 
@@ -220,7 +232,7 @@ class TableUpkeep(ABC):
 
         `where` is a filter on partition columns that chooses the partitions.
         """
-        context = self._writable()
+        context = self._folded()
         sieve = FileSieve(context, self._partition_filter(context, where))
         return rewrite_indexes(context, sieve.keep_partitions, _new_identity(context))
 
@@ -253,7 +265,7 @@ class TableUpkeep(ABC):
         A spec is a dict of partition columns to values, such as `{"dt": "2024-01-01"}`, some of the columns or all.
         With `if_exists=False`, one that names no partition is an error and nothing goes.
         """
-        context = self._writable()
+        context = self._folded()
         if isinstance(specs, Mapping | str) or not isinstance(specs, Sequence):
             raise InvalidArgument(f"specs is {specs!r}", hint='pass a list of dicts: [{"dt": "2024-01-01"}]')
         return drop(context, specs, if_exists, _new_identity(context))
@@ -271,7 +283,7 @@ class TableUpkeep(ABC):
         The age comes from the partition's values (`values-time`) by a pattern like `$dt $hour` and a Java format like
         `yyyy-MM-dd HH`, or from its last change (`update-time`). What is left out is as the table's options say.
         """
-        context = self._writable()
+        context = self._folded()
         default_ms = context.options[PARTITION_EXPIRATION_TIME]
         if expiration_time is not None:
             time_ms = duration_argument(expiration_time, "expiration_time") // dt.timedelta(milliseconds=1)
@@ -317,7 +329,7 @@ class TableUpkeep(ABC):
 
     def compact_manifest(self) -> Snapshot | None:
         """Writes the table's manifests anew, as few and without deleted files; None when there is nothing to gain."""
-        context = self._writable()
+        context = self._folded()
         return compact_manifests(context, _new_identity(context))
 
     def analyze(self, columns: Sequence[str] | bool = False) -> Snapshot | None:
@@ -354,7 +366,7 @@ class TableUpkeep(ABC):
         somebody writes to the partitions meanwhile. None when there was nothing to rewrite. `on_spark` rewrites large
         partitions in a Spark job instead of in threads of this process.
         """
-        context = self._writable()
+        context = self._folded()
         count = context.options[BUCKET] if bucket_num is None else bucket_num
         run_pieces = jobs_of(context.name, context.jobs).pieces() if on_spark else None
         return rescale(context, count, partitions, _new_identity(context), run_pieces)

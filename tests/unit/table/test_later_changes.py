@@ -12,7 +12,7 @@ import pytest
 from tests.unit.warehouse_under_test import Warehouse, changed_elsewhere, ints
 
 from lakebed import DropColumn, RemoveOption, RenameColumn, SetOption, Table, UpdateColumnNullability, UpdateColumnType
-from lakebed.errors import CommitConflict, InvalidOption, InvalidSchema
+from lakebed.errors import CommitConflict, InvalidArgument, InvalidOption, InvalidSchema
 from lakebed.schema.changes import SchemaChange
 from lakebed.schema.store import SchemaStore
 
@@ -577,3 +577,73 @@ def test_a_stream_over_another_changelog_producer(warehouse: Warehouse, before: 
         else:
             rows[key] = value
     assert sorted(rows.items()) == shown(table) == [(1, 10), (4, 4), (5, 5), (6, 6)]
+
+
+def test_an_old_state_on_top_means_what_it_meant(warehouse: Warehouse) -> None:
+    """Rows from before a change that come back as the latest are folded as they were meant, and told so."""
+    table = keyed(warehouse, {**SUM, "changelog-producer": "lookup"})
+    put(table, (1, 10))
+    table.compact()
+    put(table, (1, 15))
+    table.alter(SetOption("fields.v.aggregate-function", "max"))
+    table.rollback_to_as_latest(3)
+    assert shown(table) == [(1, 25)]
+    put(table, (1, 30))
+    table.compact()
+    assert shown(table) == [(1, 30)]
+    told = [(event["rowkind"], event["v"]) for event in table.changes(0).to_pylist()]
+    assert told == [("+I", 10), *[("-U", 10), ("+U", 25), ("-U", 25), ("+U", 10)], *told[5:]]
+    assert told[5:] == [("-U", 10), ("+U", 25), ("-U", 25), ("+U", 30)]
+    assert table.check() == []
+
+
+def test_waiting_rows_that_come_back_are_placed(warehouse: Warehouse) -> None:
+    """An old state with rows that wait, in a table that does not postpone any more, loses none of them."""
+    table = keyed(warehouse, {"bucket": "-2", "postpone.batch-write-fixed-bucket": "false"})
+    put(table, (1, 1))
+    table.alter(SetOption("bucket", "2"))
+    table.rollback_to_as_latest(1)
+    assert shown(table) == [(1, 1)]
+
+
+def test_values_that_do_not_fit_any_more_stay_in_the_past(warehouse: Warehouse) -> None:
+    """A rollback behind a narrowed column is refused if it would bring back a value that the column can not hold."""
+    table = keyed(warehouse, {}, v="BIGINT")
+    put(table, (1, 3_000_000_000))
+    put(table, (1, 5))
+    table.compact(full=True)
+    table.alter(UpdateColumnType("v", "INT"))
+    for roll_back in (table.rollback_to, table.rollback_to_as_latest):
+        with pytest.raises(InvalidArgument, match="3000000000"):
+            roll_back(1)
+    assert shown(table) == [(1, 5)]
+    table.rollback_to_as_latest(3)
+    assert shown(table) == [(1, 5)]
+
+
+@pytest.mark.parametrize(
+    "keep_up",
+    [
+        lambda table: table.drop_partitions([{"p": 2}]),
+        lambda table: table.compact_manifest(),
+        lambda table: table.rescale(2),
+    ],
+    ids=["drop a partition", "compact manifests", "rescale"],
+)
+def test_upkeep_folds_rows_of_before(warehouse: Warehouse, keep_up: Callable[[Table], object]) -> None:
+    """A commit that writes no row says how all rows are meant, too: those of before a change are folded first."""
+    table = warehouse.lake.create_table(
+        "t",
+        {"p": "INT", "k": "INT", "v": "INT"},
+        primary_key=["p", "k"],
+        partition_by=["p"],
+        options={"bucket": "1", "write-only": "true", **SUM},
+    )
+    put(table, (1, 1, 10), (2, 1, 1))
+    put(table, (1, 1, 15))
+    table.alter(SetOption("fields.v.aggregate-function", "max"))
+    table.rollback_to(2)
+    keep_up(table)
+    assert shown(table)[0] == (1, 1, 25)
+    table.compact(full=True)
+    assert shown(table)[0] == (1, 1, 25)
