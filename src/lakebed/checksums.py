@@ -1,20 +1,24 @@
 """Checksums of files that have none by themselves, in places where other readers of the table do not look.
 
 A JSON file of the table gets one more member at its end, which other engines skip as they skip all members unknown to
-them. It covers the text before it, byte by byte. A file without it, as other engines write it, is taken as it is; so is
-one whose member was removed by somebody who edited the file.
+them. It covers the text before it, byte by byte, and again what the text says: somebody may have set the file in other
+lines, or its members in another order, and it still says the same. A file without it, as other engines write it, is
+taken as it is; so is one whose member was removed by somebody who edited the file.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import zlib
 from collections.abc import Mapping
 from typing import Any
 
 _MEMBER = "lakebedCrc32"
-_KEY = f'"{_MEMBER}":'.encode()
-_REST = re.compile(rb'"%s": "([0-9a-f]{8})"\s*\}\s*' % _MEMBER.encode())
+_KEY = f'"{_MEMBER}"'.encode()
+_REST = re.compile(rb'"%s": "([0-9a-f]{8})[0-9a-f]*"\s*\}\s*' % _MEMBER.encode())
+
+_DIGITS = 8
 
 
 def crc32_text(data: bytes) -> str:
@@ -26,7 +30,8 @@ def sealed_json(text: str) -> str:
     """The text of a JSON object that has members, with the checksum of all of them as its last member."""
     body = text.rstrip().removesuffix("}").rstrip()
     start = body[1 : len(body) - len(body[1:].lstrip())]  # as far in as the first member
-    return f'{body},{start or " "}"{_MEMBER}": "{crc32_text(body.encode())}"' + ("\n}" if "\n" in start else "}")
+    checksum = crc32_text(body.encode()) + _checksum_of_meaning(json.loads(text))
+    return f'{body},{start or " "}"{_MEMBER}": "{checksum}"' + ("\n}" if "\n" in start else "}")
 
 
 def unsealed(members: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,7 +46,26 @@ def is_seal_broken(data: bytes) -> bool:
         return False
     rest = _REST.fullmatch(data, at)
     body = data[:at].rstrip()
-    return rest is None or body[-1:] != b"," or crc32_text(body[:-1]).encode() != rest[1]
+    if rest is not None and body[-1:] == b"," and crc32_text(body[:-1]).encode() == rest[1]:
+        return False
+    return _says_something_else(data)
+
+
+def _says_something_else(data: bytes) -> bool:
+    """Whether a file whose text is not as it was written says something else, as far as it can tell."""
+    try:
+        members = json.loads(data)
+    except ValueError:  # of decoding, too
+        return True
+    if not isinstance(members, dict) or _MEMBER not in members:
+        return False  # what was found is a word of another member
+    checksum = members[_MEMBER]
+    return not isinstance(checksum, str) or checksum[_DIGITS:] != _checksum_of_meaning(unsealed(members))
+
+
+def _checksum_of_meaning(members: Mapping[str, Any]) -> str:
+    """The same for all texts that say the same."""
+    return crc32_text(json.dumps(members, sort_keys=True, separators=(",", ":")).encode())
 
 
 BROKEN_SEAL = f"its text does not match its checksum (if it was edited on purpose, remove the member `{_MEMBER}`)"

@@ -17,7 +17,7 @@ def test_the_checksum_is_one_more_member(indent: int | None) -> None:
     text = json.dumps(MEMBERS, indent=indent, ensure_ascii=False)
     sealed = sealed_json(text)
     found = json.loads(sealed)
-    assert len(found.pop("lakebedCrc32")) == 8
+    assert len(found.pop("lakebedCrc32")) == 16
     assert found == MEMBERS
     assert sealed.count("\n") == text.count("\n") + (indent is not None)
     assert not is_seal_broken(sealed.encode())
@@ -48,3 +48,15 @@ def test_files_without_a_checksum_are_not_broken(text: str) -> None:
 def test_a_member_that_was_removed_is_not_missed() -> None:
     """Whoever edits a file on purpose takes the checksum out."""
     assert not is_seal_broken(json.dumps({"version": 4}).encode())
+
+
+@pytest.mark.parametrize("indent", [None, 2, 4])
+@pytest.mark.parametrize("is_ascii", [True, False])
+def test_another_layout_says_the_same(indent: int | None, is_ascii: bool) -> None:
+    """A file that somebody set in other lines, with its members in another order, is not damaged; other values are."""
+    members = json.loads(sealed_json(json.dumps(MEMBERS, indent=2)))
+    turned = dict(reversed(members.items()))
+    assert not is_seal_broken(json.dumps(turned, indent=indent, ensure_ascii=is_ascii).encode())
+    assert not is_seal_broken(json.dumps(turned, separators=(",", ":")).encode())
+    for changed in ({"version": 4}, {"text": ""}, {"inner": {}}, {"more": 1}):
+        assert is_seal_broken(json.dumps({**turned, **changed}, indent=indent).encode())
