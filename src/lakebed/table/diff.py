@@ -8,7 +8,7 @@ came and went, or that was written again as it was, is no difference.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -65,6 +65,11 @@ class StateFiles:
     vectors: Vectors = field(default_factory=dict)
     meant: TableContext | None = None
     """The table with rows merged as the state meant them: options may have changed since. None: as they are now."""
+
+    @property
+    def described(self) -> Hashable:
+        """The same for two states with the same files and the same rows taken from them."""
+        return frozenset((entry.identity, self.vectors.get(entry.file.file_name)) for entry in self.entries)
 
     @staticmethod
     def shown_at(context: TableContext, snapshot: Snapshot | None, sieve: FileSieve) -> StateFiles:

@@ -9,8 +9,9 @@ and after it. What lies below that level is told by the compaction that lifts it
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from lakebed.commit.committer import Changes, CommitIdentity, Progress
@@ -18,6 +19,7 @@ from lakebed.commit.index_changes import current_entries
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.written_files import WrittenFiles
 from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter
+from lakebed.errors import FileMissing
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.index_manifest import IndexEntry
@@ -40,6 +42,13 @@ class ToldReplacements:
     fileio: FileIO
     written: WrittenFiles
     run_pieces: RunPieces | None = None
+    known: dict[Hashable, list[ManifestEntry]] = field(default_factory=dict, compare=False, repr=False)
+    """What was told already, by what it is told of: a commit that others came before tells the same again, mostly."""
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the table has a changelog that would be wrong without."""
+        return tells_everything(self.context.options)
 
     def entries(
         self,
@@ -53,7 +62,7 @@ class ToldReplacements:
         `meant` is the table as rows are merged after it, if not as the table's options say now.
         """
         context, options = self.context, self.context.options
-        if not tells_everything(options) or not delta:
+        if not self.is_needed or not delta:
             return []
         partitions = {entry.partition for entry in delta}
 
@@ -69,19 +78,32 @@ class ToldReplacements:
             self._told(after, current if indexes is None else indexes, meant or context),
             rules=replace(told_events(options), skips_unchanged=True),
         )
-        counts = {entry.partition: entry.total_buckets for entry in (*before, *after)}
+        told_of = (diff.before.described, diff.after.described, latest.schema_id if latest is not None else None)
+        if told_of not in self.known:
+            counts = {entry.partition: entry.total_buckets for entry in (*before, *after)}
+            self.known[told_of] = self._written_entries(diff, counts, latest)
+        return self.known[told_of]
+
+    def _written_entries(
+        self, diff: StateDiff, counts: Mapping[bytes, int], latest: Snapshot | None
+    ) -> list[ManifestEntry]:
         together = _by_bucket(diff.compared_together())
         size_bytes = sum(
             file.size_bytes for parts in together for part in parts for file in (*part.before, *part.after)
         )
         base = latest.id if latest is not None else 0
-        work = PieceWork(context, self.fileio, self.written, self.run_pieces)
+        work = PieceWork(self.context, self.fileio, self.written, self.run_pieces)
         messages = work.run(together, size_bytes, partial(_events_written, diff=_without_files(diff), base=base))
         return [
             replace(entry, total_buckets=counts[entry.partition])
             for message in messages
             for entry in message.entries(EntryKind.ADD, message.changelog_files)
         ]
+
+    def beforehand(self, prepare: Callable[[Snapshot | None], object]) -> None:
+        """Prepares a commit once before its turn: two states are compared while nobody else has to wait for it."""
+        with suppress(FileMissing):  # expired under our hands; when it is its turn, the commit sees to that
+            prepare(self.context.stores.snapshots.latest())
 
     def _told(self, entries: Sequence[ManifestEntry], indexes: Sequence[IndexEntry], meant: TableContext) -> StateFiles:
         lowest = lowest_level_told(meant)
@@ -120,6 +142,8 @@ def commit_telling(
         return replace(changes, changelog=told)
 
     try:
+        if telling.is_needed:
+            telling.beforehand(prepare_telling)
         snapshot = committer_for(context).commit(
             CommitKind.OVERWRITE,
             identity,

@@ -97,6 +97,7 @@ class WriteCommit:
         self._progress = Progress()
         self._moved_files = itertools.count()
         self._prefix = context.new_data_file_prefix()
+        self._telling = ToldReplacements(context, fileio, written, run_pieces)
         self._told: list[ManifestEntry] = []
         """Changelog files of what an overwrite changes."""
 
@@ -158,6 +159,8 @@ class WriteCommit:
                 self._indexed(final, latest),
             )
 
+        if self._overwrite is not None and self._telling.is_needed:
+            self._telling.beforehand(prepare)
         snapshot = self._placing_first(
             messages,
             lambda: self._committer.commit(
@@ -298,8 +301,7 @@ class WriteCommit:
         kept = without_vectors(kept, names)
         has_indexes = kept != current or any(message.new_index_files for message in messages)
         indexes = self._indexed(messages, latest, kept) if has_indexes else None
-        telling = ToldReplacements(self._context, self._fileio, self._written, self._run_pieces)
-        self._told = telling.entries(latest, delta, indexes)
+        self._told = self._telling.entries(latest, delta, indexes)
         self._written.make_durable()
         return Changes(delta, self._told, indexes)
 

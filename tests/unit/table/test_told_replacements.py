@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -11,7 +12,9 @@ import pyarrow as pa
 import pytest
 
 import lakebed
+from lakebed.fileio.local import LocalFileIO
 from lakebed.metadata.entries import changelog_entries
+from lakebed.table import told_replacements
 
 COLUMNS = {"p": "INT", "k": "INT", "v": "INT"}
 PRODUCERS = ("lookup", "full-compaction")
@@ -161,3 +164,53 @@ def test_no_file_is_left_behind_by_an_attempt_that_lost(tmp_path: Path) -> None:
     told = {entry.file.file_name for snapshot in table.snapshots() for entry in changelog_entries(stores, snapshot)}
     assert len(told) == 2
     assert {path.name for path in tmp_path.rglob("changelog-*")} == told
+
+
+@pytest.mark.parametrize("replace", ["overwrite", "drop", "bring back"])
+@pytest.mark.parametrize("meanwhile", [False, True])
+def test_nobody_waits_while_states_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replace: str, meanwhile: bool
+) -> None:
+    """Old and new rows are read before the commit has its turn; a commit to another partition changes nothing of it."""
+    table = lakebed.connect(tmp_path).create_table(
+        "t",
+        COLUMNS,
+        primary_key=["p", "k"],
+        partition_by=["p"],
+        options={"bucket": "1", "changelog-producer": "lookup"},
+    )
+    table.write(batch((1, 1, 1), (1, 2, 2)))
+    table.write(batch((1, 1, 7)))
+    first = table.latest_snapshot()
+    assert first is not None
+    if replace == "bring back":
+        table.write(batch((1, 3, 3)))
+    holders, seen = [0], []
+    lock, written = LocalFileIO.advisory_lock, told_replacements._events_written
+
+    @contextmanager
+    def counted(fileio: LocalFileIO, directory: str) -> Iterator[None]:
+        with lock(fileio, directory):
+            holders[0] += 1
+            try:
+                yield
+            finally:
+                holders[0] -= 1
+
+    def noted(*arguments: Any, **named: Any) -> Any:
+        seen.append(holders[0])
+        if meanwhile and replace != "bring back" and len(seen) == 1:
+            lakebed.connect(tmp_path).table("t").write(batch((2, 1, 1)))
+        return written(*arguments, **named)
+
+    monkeypatch.setattr(LocalFileIO, "advisory_lock", counted)
+    monkeypatch.setattr(told_replacements, "_events_written", noted)
+    if replace == "overwrite":
+        table.write(batch((1, 1, 9)), overwrite={"p": 1})
+    elif replace == "drop":
+        table.drop_partitions([{"p": 1}])
+    else:
+        table.rollback_to_as_latest(first.id)
+    assert seen == [0]
+    agree(table)
+    assert table.check() == []
