@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 from lakebed.datafiles.index.probe import excludes
 from lakebed.errors import CorruptFile, FileMissing
 from lakebed.fileio.base import FileIO
-from lakebed.formats import format_of_file
+from lakebed.formats import Written, format_of_file
 from lakebed.metadata.data_file import DataFile, FileSource
 from lakebed.metadata.deletion_vector import NO_POSITIONS, Positions
+from lakebed.options import DATA_FILE_THIN_MODE
 from lakebed.schema.evolution import Evolution, map_fields
 from lakebed.schema.system_columns import (
     PLACE_FIELDS,
@@ -27,7 +28,10 @@ from lakebed.schema.system_columns import (
     ROW_INDEX,
     TRACKED_SEQUENCE_NUMBER,
     is_reserved,
+    key_field,
 )
+from lakebed.schema.system_columns import SEQUENCE_NUMBER as SEQUENCE_FIELD
+from lakebed.schema.system_columns import VALUE_KIND as KIND_FIELD
 from lakebed.schema.table_schema import TableSchema
 from lakebed.types import predicate as predicates
 from lakebed.types.arrow import to_arrow_schema
@@ -186,7 +190,7 @@ class FileReader:
                 f"data file {path} of the table is gone",
                 hint="its snapshot was probably expired while you read: open the table again and repeat the read",
             ) from error
-        with source, format_of_file(file.file_name).open_reader(source, path) as reader:
+        with source, format_of_file(file.file_name).open_reader(source, path, self._written(file)) as reader:
             self._check_columns(reader.column_names, fields, file, path)
             yield from reader.read(
                 fields,
@@ -195,6 +199,19 @@ class FileReader:
                 # To hand a few rows to other threads takes longer than to read them.
                 use_threads=self.use_threads and file.size_bytes > _READ_WHOLE_BYTES,
             )
+
+    def _written(self, file: DataFile) -> Written:
+        """What text files do not say of themselves."""
+        schema = self.schema_of(file.schema_id)
+        fields = schema.fields
+        if file.write_cols is not None:
+            of_name = {column.name: column for column in fields}
+            fields = tuple(of_name[name] for name in file.write_cols if name in of_name)
+        if schema.primary_keys:
+            is_thin = schema.options.get(DATA_FILE_THIN_MODE.key, "").lower() == "true"
+            keys = [] if is_thin else [key_field(schema.field(name)) for name in schema.trimmed_primary_key]
+            fields = (*keys, SEQUENCE_FIELD, KIND_FIELD, *fields)
+        return Written(fields, schema.options)
 
     def _open(self, path: str, file: DataFile) -> pa.NativeFile:
         if file.size_bytes <= _READ_WHOLE_BYTES:

@@ -1,4 +1,5 @@
 """Data files in and out: Parquet (the default), ORC and Avro, Arrow on both sides, with statistics for manifests.
+CSV, JSON and text files of other engines are read, not written.
 
 A format is one class that fulfils `base.FileFormat` and one line in `FORMATS`.
 """
@@ -17,6 +18,9 @@ from lakebed.formats.base import (
 )
 from lakebed.formats.orc import OrcFormat
 from lakebed.formats.parquet import ParquetFormat
+from lakebed.formats.text_files import CSV, JSON, TEXT
+from lakebed.formats.text_settings import Written
+from lakebed.formats.text_stream import EXTENSIONS
 
 __all__ = [
     "FORMATS",
@@ -26,6 +30,7 @@ __all__ = [
     "FormatReader",
     "FormatWriter",
     "WriteSettings",
+    "Written",
     "format_of_file",
 ]
 
@@ -33,21 +38,23 @@ FORMATS: dict[str, FileFormat] = {
     file_format.name: file_format for file_format in (ParquetFormat(), OrcFormat(), AvroFormat())
 }
 
-_OTHERS = frozenset({"json", "csv", "text", "txt", "blob", "lance"})
-"""Extensions of data files that Paimon writes and this package does not read."""
+_ONLY_READ: dict[str, FileFormat] = {file_format.name: file_format for file_format in (CSV, JSON, TEXT)}
 
-_TEXT_CODECS = frozenset({"gz", "gzip", "bz2", "deflate", "snappy", "lz4", "zst", "zstd"})
+_OTHERS = frozenset({"txt", "blob", "lance"})
+"""Extensions of data files that Paimon writes and this package does not read."""
 
 
 def format_of_file(file_name: str) -> FileFormat:
     """The format of a data file, by the last extension of its name. Text formats append that of their codec."""
     parts = file_name.lower().rsplit("/", 1)[-1].split(".")
-    if len(parts) > 2 and parts[-1] in _TEXT_CODECS:
+    if len(parts) > 2 and parts[-1] in EXTENSIONS:
         parts.pop()
     extension = parts[-1] if len(parts) > 1 else ""
     if extension in FORMATS:
         return FORMATS[extension]
-    hint = "only parquet, orc and avro data files can be read; let the engine that wrote it rewrite the table"
+    if extension in _ONLY_READ:
+        return _ONLY_READ[extension]
+    hint = "known are parquet, orc, avro, csv, json and text; let the engine that wrote it rewrite the table"
     if extension not in _OTHERS:
         hint = did_you_mean(extension, FORMATS)
     raise Unsupported(f"data file `{file_name}` is of the unknown format `{extension}`", hint=hint)

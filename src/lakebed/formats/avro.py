@@ -29,6 +29,7 @@ from lakebed.formats.avro_schema import avro_schema
 from lakebed.formats.base import FileStats, WriteSettings
 from lakebed.formats.conform import as_corrupt, corrupt, to_read, to_write
 from lakebed.formats.statistics import StatsCollector
+from lakebed.formats.text_settings import Written
 from lakebed.types.logical import DataField
 
 _MAGIC = b"Obj\x01"
@@ -56,7 +57,7 @@ class AvroFormat:
         """Starts a file."""
         return AvroWriter(stream, fields, settings)
 
-    def open_reader(self, source: pa.NativeFile, path: str) -> AvroReader:
+    def open_reader(self, source: pa.NativeFile, path: str, written: Written | None = None) -> AvroReader:
         """Reads a file's header."""
         return AvroReader(source, path)
 

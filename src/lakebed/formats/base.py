@@ -15,6 +15,7 @@ from typing import Protocol, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakebed.formats.text_settings import Written
 from lakebed.types.logical import DataField
 
 DEFAULT_ROW_GROUP_ROWS = 512 * 1024
@@ -118,5 +119,8 @@ class FileFormat(Protocol):
     def open_writer(self, stream: pa.NativeFile, fields: Sequence[DataField], settings: WriteSettings) -> FormatWriter:
         """Starts a file on an output stream."""
 
-    def open_reader(self, source: pa.NativeFile, path: str) -> FormatReader:
-        """Opens a file for reading; `path` is for error messages only."""
+    def open_reader(self, source: pa.NativeFile, path: str, written: Written | None = None) -> FormatReader:
+        """Opens a file for reading; `path` is for error messages, and text files tell their compression by its end.
+
+        `written` is for files that do not describe themselves.
+        """

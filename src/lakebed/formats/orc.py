@@ -28,6 +28,7 @@ from lakebed.formats.guarded import BlockSums, find_guard
 from lakebed.formats.pushed_nulls import with_pushed_nulls
 from lakebed.formats.size_estimate import SizeEstimate
 from lakebed.formats.statistics import StatsCollector
+from lakebed.formats.text_settings import Written
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import (
     ArrayType,
@@ -80,7 +81,7 @@ class OrcFormat:
         self.check(fields)
         return OrcWriter(stream, fields, settings)
 
-    def open_reader(self, source: pa.NativeFile, path: str) -> OrcReader:
+    def open_reader(self, source: pa.NativeFile, path: str, written: Written | None = None) -> OrcReader:
         """Reads a file's footer."""
         return OrcReader(source, path)
 

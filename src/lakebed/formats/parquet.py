@@ -29,6 +29,7 @@ from lakebed.formats.parquet_prune import kept_row_groups
 from lakebed.formats.parquet_schema import leaf_columns, parquet_schema
 from lakebed.formats.size_estimate import SizeEstimate
 from lakebed.formats.statistics import StatsCollector
+from lakebed.formats.text_settings import Written
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import DataField
 
@@ -65,7 +66,7 @@ class ParquetFormat:
         """Starts a file."""
         return ParquetWriter(stream, fields, settings)
 
-    def open_reader(self, source: pa.NativeFile, path: str) -> ParquetReader:
+    def open_reader(self, source: pa.NativeFile, path: str, written: Written | None = None) -> ParquetReader:
         """Reads a file's footer."""
         return ParquetReader(source, path)
 

@@ -18,9 +18,12 @@ FILE_FORMAT = Option(
     Kind.CHOICE,
     "parquet",
     "Format of new data files.",
-    choices=("parquet", "orc", "avro"),
+    choices=("parquet", "orc", "avro", "csv", "json", "text"),
+    honoured_choices=("parquet", "orc", "avro"),
+    instead="csv, json and text files of other engines are read; set `file.format` to parquet, orc or avro to write",
     honoured=True,
     scope=ON_WRITE,
+    affects=WRITES,
 )
 FILE_FORMAT_PER_LEVEL = Option[Names](
     "file.format.per.level",

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from lakebed.errors import InvalidArgument, InvalidSchema
 from lakebed.schema import cast_numbers as cn
-from lakebed.schema import cast_text as ct
 from lakebed.schema import cast_times as cm
 from lakebed.schema.nested_text import nested_scalar
+from lakebed.types import cast_text as ct
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import (
     FLOATS,

@@ -20,6 +20,7 @@ from lakebed.options import (
     COMMIT_USER_PREFIX,
     CONTINUOUS_DISCOVERY_INTERVAL,
     DELETION_VECTORS_MERGE_ON_READ,
+    FILE_FORMAT,
     PARTITION,
     PRIMARY_KEY,
     TAG_AUTOMATIC_CREATION,
@@ -688,7 +689,9 @@ class Table(TableUpkeep):
 
         A change of what stored rows mean is refused, or the table is compacted first: `docs/reference/changes.md`.
         """
-        context = self._writable()
+        # Files of a format that is only read may be followed by others: nothing else depends on that option.
+        sets_format = any(isinstance(change, SetOption) and change.key == FILE_FORMAT.key for change in changes)
+        context = self._writable(replaced=FILE_FORMAT.key if sets_format else None)
         changes = tuple(kept for change in changes_argument(changes) if (kept := _canonical(change)) is not None)
         known = {*context.schema.options, *(change.key for change in changes if isinstance(change, SetOption))}
         for change in changes:
@@ -768,10 +771,12 @@ class Table(TableUpkeep):
                 hint="open the table without at(...) to write to it",
             )
 
-    def _writable(self) -> TableContext:
+    def _writable(self, replaced: str | None = None) -> TableContext:
+        """The context of a change, which may be to replace an option that would forbid it."""
         self._refuse_pinned()
         context = self._current()
-        _refuse(context, unhonoured_for_write(context.options.raw), "write")
+        options = {key: text for key, text in context.options.raw.items() if key != replaced}
+        _refuse(context, unhonoured_for_write(options), "write")
         if context.options[TAG_AUTOMATIC_CREATION] != "none":
             refuse_callbacks(context)
         return context

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.errors import InvalidData
-from lakebed.schema import text_values as tv
+from lakebed.types import text_values as tv
 from lakebed.types.arrow import timestamp_unit, to_arrow_type
 from lakebed.types.logical import MAX_LENGTH, AtomicType, TypeRoot
 
