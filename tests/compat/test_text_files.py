@@ -99,6 +99,17 @@ def test_keyed_text_files(case: str, java2_judge: JavaJudge, tmp_path: Path) -> 
     assert_same_rows(ours.read(ours.open_table(tmp_path, "t")), rows)
 
 
+@pytest.mark.parametrize("case", ["csv", "json"])
+def test_partitioned_text_files(case: str, java2_judge: JavaJudge, tmp_path: Path) -> None:
+    """Columns of the partition stand in the files too, and filters leave out nothing that matches."""
+    rows = _written(java2_judge, tmp_path, case, partition_keys=["yes"])
+    table = ours.open_table(tmp_path, "t")
+    assert_same_rows(ours.read(table), rows)
+    assert_same_rows(
+        ours.read(table, filter=[("yes", "=", True), ("t", "=", -128)]), [row for row in rows if row["yes"]]
+    )
+
+
 @pytest.mark.parametrize("name", ["csv", "json", "text"])
 def test_no_table_of_text_files_is_made(name: str, tmp_path: Path) -> None:
     """The option that asks for them is refused by its name."""

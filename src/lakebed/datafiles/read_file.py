@@ -211,7 +211,7 @@ class FileReader:
             is_thin = schema.options.get(DATA_FILE_THIN_MODE.key, "").lower() == "true"
             keys = [] if is_thin else [key_field(schema.field(name)) for name in schema.trimmed_primary_key]
             fields = (*keys, SEQUENCE_FIELD, KIND_FIELD, *fields)
-        return Written(fields, schema.options)
+        return Written(fields, schema.options, file.row_count)
 
     def _open(self, path: str, file: DataFile) -> pa.NativeFile:
         if file.size_bytes <= _READ_WHOLE_BYTES:

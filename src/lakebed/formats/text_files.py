@@ -114,6 +114,8 @@ class TextReader:
                 part = block.slice(begin, batch_rows).combine_chunks()
                 yield position, to_read(part, fields, self._path)
                 position += part.num_rows
+        if self._written.row_count not in (None, position):
+            raise corrupt(self._path, f"it has {position} rows, its manifest says {self._written.row_count}")
 
     def _blocks(self, fields: Sequence[DataField]) -> Iterator[list[pa.Array]]:
         blocks: Iterator[list[pa.Array]] | None = None

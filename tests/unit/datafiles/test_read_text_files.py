@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,6 +13,7 @@ from lakebed.datafiles.rolling_writer import FileLayout
 from lakebed.errors import CorruptFile
 from lakebed.metadata.data_file import DataFile
 from lakebed.types.logical import DataField, parse_type
+from lakebed.types.predicate_parse import to_predicate
 
 COLUMNS = fields(id="INT NOT NULL", v="STRING", n="INT")
 
@@ -54,9 +56,11 @@ def test_deleted_rows_of_a_text_file() -> None:
     assert rows.to_pylist() == [{"v": "x\ny"}, {"v": "z"}]
 
 
-def test_lost_lines_are_noticed() -> None:
-    """A file that ends early at the end of a line has fewer rows than its manifest says."""
+@pytest.mark.parametrize("where", [None, [("n", ">", 0)]])
+def test_lost_lines_are_noticed(where: list[Any] | None) -> None:
+    """A file that ends early at the end of a line has fewer rows than its manifest says, whatever is looked for."""
     bucket = Bucket(FileLayout(0, COLUMNS))
     file = _file(bucket, "a.csv", b"0,x,1\n", 2)
+    predicate = to_predicate(where, pa.schema([("n", pa.int32())]))
     with pytest.raises(CorruptFile, match="1 rows"):
-        list(bucket.reader(COLUMNS, schema_of(COLUMNS)).read(bucket.path("a.csv"), file, _no_partition))
+        list(bucket.reader(COLUMNS, schema_of(COLUMNS)).read(bucket.path("a.csv"), file, _no_partition, predicate))
