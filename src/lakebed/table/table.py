@@ -689,9 +689,8 @@ class Table(TableUpkeep):
 
         A change of what stored rows mean is refused, or the table is compacted first: `docs/reference/changes.md`.
         """
-        # Files of a format that is only read may be followed by others: nothing else depends on that option.
         sets_format = any(isinstance(change, SetOption) and change.key == FILE_FORMAT.key for change in changes)
-        context = self._writable(replaced=FILE_FORMAT.key if sets_format else None)
+        context = self._writable(sets_format=sets_format)
         changes = tuple(kept for change in changes_argument(changes) if (kept := _canonical(change)) is not None)
         known = {*context.schema.options, *(change.key for change in changes if isinstance(change, SetOption))}
         for change in changes:
@@ -771,11 +770,12 @@ class Table(TableUpkeep):
                 hint="open the table without at(...) to write to it",
             )
 
-    def _writable(self, replaced: str | None = None) -> TableContext:
-        """The context of a change, which may be to replace an option that would forbid it."""
+    def _writable(self, *, sets_format: bool = False) -> TableContext:
         self._refuse_pinned()
         context = self._current()
-        options = {key: text for key, text in context.options.raw.items() if key != replaced}
+        options = dict(context.options.raw)
+        if sets_format and options.get(FILE_FORMAT.key) in FILE_FORMAT.choices:
+            del options[FILE_FORMAT.key]  # files of a format that is only read may be followed by others
         _refuse(context, unhonoured_for_write(options), "write")
         if context.options[TAG_AUTOMATIC_CREATION] != "none":
             refuse_callbacks(context)

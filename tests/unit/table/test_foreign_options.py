@@ -11,6 +11,7 @@ import pytest
 import lakebed
 from lakebed.checksums import unsealed
 from lakebed.errors import Unsupported
+from lakebed.schema.changes import SetOption
 
 ROWS = pa.table({"a": pa.array([1], pa.int32())})
 
@@ -65,3 +66,30 @@ def test_video_columns_are_not_read_as_something_else(tmp_path: Path) -> None:
         table.to_arrow()
     with pytest.raises(Unsupported, match="`video-frame-field`"):
         table.write(ROWS)
+
+
+@pytest.mark.parametrize("name", ["csv", "json", "text"])
+def test_a_format_that_is_only_read_can_be_left(name: str, tmp_path: Path) -> None:
+    """Nothing is written until the table, or the handle, has a format that is."""
+    table = foreign(tmp_path, file_format=name)
+    assert table.to_arrow().num_rows == 1
+    for change in (
+        lambda: table.write(ROWS),
+        lambda: table.compact(full=True),
+        lambda: table.alter(SetOption("a", "b")),
+    ):
+        with pytest.raises(Unsupported, match=rf"`file\.format` = `{name}`"):
+            change()
+    table.with_options({"file.format": "avro"}).write(ROWS)
+    table.alter(SetOption("file.format", "orc"))
+    table.write(ROWS)
+    assert table.to_arrow().num_rows == 3
+    assert {file.suffix for file in tmp_path.glob("**/bucket-0/*")} == {".parquet", ".avro", ".orc"}
+
+
+def test_an_unknown_format_changes_nothing(tmp_path: Path) -> None:
+    """A table of files that nobody here knows is refused before its schema is replaced, not after."""
+    table = foreign(tmp_path, file_format="lance")
+    with pytest.raises(Unsupported, match=r"`file\.format` = `lance`"):
+        table.alter(SetOption("file.format", "orc"))
+    assert [file.name for file in tmp_path.glob("**/t/schema/schema-*")] == ["schema-0"]
