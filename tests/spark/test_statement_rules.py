@@ -158,3 +158,12 @@ def test_rewrites_are_told(lake: lakebed.Lake, producer: str) -> None:
     agree()
     lake.sql("INSERT OVERWRITE t PARTITION (p = 1) VALUES (3, 3)")
     assert agree() == [(1, 3, 3), (2, 1, 1)]
+
+
+def test_a_refused_update_does_not_compact(lake: lakebed.Lake) -> None:
+    """What can be refused at once is refused before the rows are settled for the rewrite: no snapshot is made."""
+    create(lake, "k INT, g INT, a INT, n INT", GROUPS)
+    lake.sql("INSERT INTO t VALUES (1, 1, 1, 1)")
+    with pytest.raises(InvalidArgument, match="primary key"):
+        lake.sql("UPDATE t SET k = 2, a = 3")
+    assert [snapshot.id for snapshot in lake.table("t").snapshots()] == [1]

@@ -17,6 +17,8 @@ SHARED_OPERATIONS = frozenset(
     }
 )
 """What may stand in the member `operation`."""
+ROLLBACK = "ROLLBACK"
+"""The word of a commit that brings an old state back."""
 OWN_OPERATION = "lakebed.operation"
 """The property with a word that may not."""
 WRITER_NAME = "lakebed"
@@ -63,6 +65,7 @@ def split_operation(
 
 __all__ = [
     "OWN_OPERATION",
+    "ROLLBACK",
     "SHARED_OPERATIONS",
     "WRITER_NAME",
     "foreign_operation",

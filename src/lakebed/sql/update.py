@@ -25,11 +25,12 @@ def update(lake: SqlLake, statement: Update) -> None:
 
 def _update(target: TargetRows, statement: Update) -> None:
     fields = target.table.schema.fields
-    rewrites = target.rule(Statement.UPDATE, sets_of(target, statement.assignments)).way is Way.REWRITE
+    sets = sets_of(target, statement.assignments)
+    refuse_key_update(target, set(sets.columns))
+    rewrites = target.rule(Statement.UPDATE, sets).way is Way.REWRITE
     if rewrites:
         target = target.settled(Statement.UPDATE)
     values = assigned_texts(statement.assignments, fields, target.table.name, target.column, _value_of(target))
-    refuse_key_update(target, set(values))
     view = target.view([statement.where] if statement.where else [], is_alone=True)
     where = f" WHERE {target.planner.text(statement.where)}" if statement.where else ""
     places = ChangedRows.place_columns(target.pinned)

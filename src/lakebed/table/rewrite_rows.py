@@ -8,7 +8,8 @@ row counts, a -D row removes. What comes out takes the place of the bucket's fil
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from lakebed.commit.committer import CommitIdentity
 from lakebed.commit.index_changes import current_entries
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.written_files import WrittenFiles
-from lakebed.errors import CommitConflict, InvalidArgument
+from lakebed.errors import CommitConflict, FileMissing, InvalidArgument
 from lakebed.fileio.base import FileIO
 from lakebed.lsm.compaction.full import pick_full
 from lakebed.lsm.levels import Levels
@@ -137,7 +138,8 @@ class RowRewrite:
 
     def states(self) -> BucketStates:
         """What the numbers of the rows continue from."""
-        return BucketStates.load(self.context.stores, self.snapshot)
+        with self._while_it_lasts():
+            return BucketStates.load(self.context.stores, self.snapshot)
 
     def commit_of(
         self, fileio: FileIO, written: WrittenFiles, run_pieces: RunPieces | None = None
@@ -177,6 +179,22 @@ class RowRewrite:
         self, messages: Sequence[CommitMessage], replacement: Replacement, work: PieceWork
     ) -> list[CommitMessage]:
         """The new files of each bucket that rows were written to, from these messages and what is stored there."""
+        with self._while_it_lasts():
+            return self._merged(messages, replacement, work)
+
+    @contextmanager
+    def _while_it_lasts(self) -> Iterator[None]:
+        """Others may write, and expire what is being read: then the statement has to begin anew, as for any write."""
+        try:
+            yield
+        except FileMissing as error:
+            if self.context.stores.snapshots.latest() == self.snapshot:
+                raise
+            raise self._unsettled() from error
+
+    def _merged(
+        self, messages: Sequence[CommitMessage], replacement: Replacement, work: PieceWork
+    ) -> list[CommitMessage]:
         written: dict[Bucket, list[CommitMessage]] = defaultdict(list)
         for message in messages:
             written[message.partition, message.bucket].append(message)

@@ -12,6 +12,7 @@ from lakebed.maintenance.rollback import RolledBack, roll_back
 from lakebed.maintenance.tags import find_snapshot
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
+from lakebed.metadata.operation import ROLLBACK
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.table.arguments import snapshot_argument, tag_argument
 from lakebed.table.branching import forget_writes
@@ -102,7 +103,7 @@ def revive(context: TableContext, target: Snapshot, identity: CommitIdentity) ->
         # No manifest may say of a file that it was deleted earlier: readers would not see it come back.
         return Changes([*gone, *back], index_entries=index, rewrites_manifests=True)
 
-    committed = commit_telling(context, identity, prepare, operation="ROLLBACK", meant_in=target)
+    committed = commit_telling(context, identity, prepare, operation=ROLLBACK, meant_in=target)
     assert committed is not None
     if not is_kept(stores, target) and not any(tag.snapshot == target for tag in stores.tags.list()):
         roll_back_table(context, stores.snapshots.get(previous))

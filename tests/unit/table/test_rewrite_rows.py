@@ -135,3 +135,17 @@ def test_others_who_write_meanwhile_are_not_run_over() -> None:
         RowRewrite(context, snapshot, CommitIdentity("late")).write(batch(table, [(0, 1, 0)], ["-D"]), "kind")
     assert {status.path for status in context.fileio.list_recursive(table.location)} == files
     assert shown(table) == {(0, 1): (0, 1, 1), (0, 2): (0, 2, 9)}
+
+
+def test_a_state_that_expired_is_read_anew() -> None:
+    """Others write and expire what a statement has read: it conflicts, so that it begins anew, and changes nothing."""
+    table = create("aggregation", "one bucket")
+    table.write(batch(table, [(1, 1, 1)]))
+    context, _ = table.plan_write()
+    snapshot = settled_for_rewrite(context, "UPDATE")
+    table.write(batch(table, [(1, 2, 2)]))
+    table.compact(full=True)
+    table.expire_snapshots(retain_max=1, retain_min=1)
+    with pytest.raises(CommitConflict, match="again"):
+        RowRewrite(context, snapshot, CommitIdentity("rewriter")).write(batch(table, [(1, 1, 9)], ["+U"]), "kind")
+    assert shown(table) == {(1, 1): (1, 1, 1), (1, 2): (1, 2, 2)}
