@@ -61,14 +61,14 @@ MENDS = [
     Mutant(
         "commits that replace files tell nothing",
         "table/told_replacements.py",
-        "if not tells_everything(options) or not delta:",
+        "if not self.is_needed or not delta:",
         "if True:",
         "an overwrite is told",
     ),
     Mutant(
         "dropped partitions tell nothing",
         "table/told_replacements.py",
-        "told = telling.entries(latest, changes.entries, changes.index_entries)",
+        "told = telling.entries(latest, changes.entries, changes.index_entries, meant)",
         "told = []",
         "rows of a partition go",
     ),
