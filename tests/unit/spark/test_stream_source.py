@@ -20,6 +20,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, Rea
 from tests.unit.spark.stream_engine import Crash, Engine, Events
 
 import lakebed
+from lakebed.checksums import unsealed
 from lakebed.errors import InvalidArgument, InvalidData, NotFound, Unsupported
 from lakebed.schema.changes import AddColumn, DropColumn, RenameColumn, SetOption, UpdateColumnType
 from lakebed.spark.stream_batches import task_pieces
@@ -222,8 +223,8 @@ def test_a_watermark_ends_the_stream() -> None:
         write(table, (1, number))
     stores = table._context.stores
     path = stores.paths.snapshot_file(3)
-    text = stores.fileio.read_bytes(path).decode().rstrip().removesuffix("}")
-    stores.fileio.overwrite(path, f'{text}, "watermark": 70}}'.encode())
+    members = unsealed(json.loads(stores.fileio.read_bytes(path)))
+    stores.fileio.overwrite(path, json.dumps({**members, "watermark": 70}).encode())
     for bound, values in (("69", [0, 1]), ("70", [0, 1, 2])):
         engine = Engine(table, {"scan.snapshot-id": "1", "scan.bounded.watermark": bound}).drain()
         assert [event[2] for event in engine.events] == values

@@ -185,7 +185,7 @@ def test_files_of_another_format(format_name: str) -> None:
     """Changelog files have the format, compression and name that their options say."""
     options = {
         "changelog-file.format": format_name,
-        "changelog-file.compression": "none",
+        "changelog-file.compression": "none" if format_name != "avro" else "snappy",
         "changelog-file.prefix": "news-",
         "changelog-file.stats-mode": "none",
     }
