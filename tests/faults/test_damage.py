@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from tests.faults.fault_tables import ROOT, SCHEMA, data, fresh_disk, open_lake, stores_of
 
+from lakebed.checksums import unsealed
 from lakebed.errors import CorruptFile, LakebedError
 from lakebed.fileio.memory import MemoryFileIO
 from lakebed.metadata.snapshot import Snapshot
@@ -115,8 +118,9 @@ def test_schema_is_gone(disk: MemoryFileIO, table: Table) -> None:
 def test_memory_of_streams_is_garbage(disk: MemoryFileIO, table: Table) -> None:
     """Where it can not be told which commits are in, none is made."""
     path = stores_of(table).paths.snapshot_file(2)
-    text = disk.read_bytes(path).decode()
-    disk.overwrite(path, text.replace('"id"', '"properties": {"lakebed.last-identifier.job": "x"}, "id"').encode())
+    members = unsealed(json.loads(disk.read_bytes(path)))
+    members["properties"] = {"lakebed.last-identifier.job": "x"}
+    disk.overwrite(path, json.dumps(members).encode())
     with pytest.raises(CorruptFile, match="last-identifier"):
         table.write(data(ROWS))
     refuses(disk)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 
 from tests.mutants.histories import HISTORIES
+from tests.mutants.statements import STATEMENTS
+from tests.properties.combinations.runs import session
 from tests.properties.combinations.shrink import replay
 
 import lakebed
@@ -15,7 +17,8 @@ import lakebed
 FOUND = 3
 
 if __name__ == "__main__":
-    finding = replay(*HISTORIES[sys.argv[1]])
+    name = sys.argv[1]
+    finding = replay(*STATEMENTS[name], session()) if name in STATEMENTS else replay(*HISTORIES[name])
     print(lakebed.__file__)
     print(finding or "nothing found")
     sys.exit(0 if finding is None else FOUND)

@@ -88,6 +88,104 @@ MENDS = [
     ),
 ]
 
+STATEMENT_MENDS = [
+    Mutant(
+        "UPDATE and MERGE append whole rows to sums and groups",
+        "table/statement_rules.py",
+        "if options.fields_with(FIELD_SEQUENCE_GROUP):",
+        "if False:",
+        "an update beside sums",
+    ),
+    Mutant(
+        "MERGE appends whole rows to sums and groups",
+        "sql/merge.py",
+        "Merging(target, statement, source, name, evolves, rewrites).run()",
+        "Merging(target, statement, source, name, evolves, False).run()",
+        "a merge beside sums",
+    ),
+    Mutant(
+        "UPDATE appends to a group without an order",
+        "sql/update.py",
+        'target.write(rows, "UPDATE", is_unique=True, rewrites=rewrites)',
+        'target.write(rows, "UPDATE", is_unique=True)',
+        "an update of a group without an order",
+    ),
+    Mutant(
+        "MERGE deletes without asking what DELETE asks",
+        "table/statement_rules.py",
+        "        rules.append(_delete(options))\n",
+        "        pass\n",
+        "a merge deletes",
+        (("table/write_files.py", "        self._context.merge_engine.check_written(rows, np.asarray(kinds))\n", ""),),
+    ),
+    Mutant(
+        "DELETE rewrites without merging first",
+        "table/rewrite_rows.py",
+        "        return settled(context, one_row_per_key=True)\n",
+        "        return context.stores.snapshots.latest()\n",
+        "a delete beside rows that add up",
+        (
+            (
+                "table/rewrite_rows.py",
+                "            if entry.file.level < num_levels(self.context.options) - 1:\n",
+                "            if False:\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "DELETE writes -D rows whatever the engine",
+        "table/statement_rules.py",
+        'return Rule(Way.REWRITE, f"merge engine `{engine}` does not take -D rows as the end of a row")',
+        "return Rule(Way.RETRACT)",
+        "a delete beside rows that add up",
+    ),
+    Mutant(
+        "UPDATE reads what is shown",
+        "sql/target_rows.py",
+        "return self.planner.pin_anew(self.table.showing_all_stored())",
+        "return self.planner.pin_anew(self.table)",
+        "an update of a row with a newer one that is not shown",
+    ),
+    Mutant(
+        "DELETE does not see rows that wait",
+        "table/table.py",
+        "        WaitingRows(context).place(CommitIdentity(context.ids.new_id()))\n"
+        "        if not context.masks_old_rows:\n",
+        "        if not context.masks_old_rows:\n",
+        "a delete of rows that wait",
+    ),
+    Mutant(
+        "UPDATE to null is appended",
+        "table/statement_rules.py",
+        "    if nullable:\n",
+        "    if False:\n",
+        "an update to nothing",
+    ),
+    Mutant(
+        "UPDATE of a sequence field is appended",
+        "table/statement_rules.py",
+        "if ordering and not is_merge:",
+        "if False:",
+        "an update to a smaller sequence",
+    ),
+    Mutant(
+        "UPDATE to another partition is appended",
+        "table/statement_rules.py",
+        "if sets.moves and not is_merge:",
+        "if False:",
+        "an update to another partition",
+    ),
+    Mutant(
+        "a statement that is refused has placed rows",
+        "sql/target_rows.py",
+        '        return TargetRows(planner, table, alias or target.name.rpartition(".")[2])\n',
+        "        table.showing_all_stored()\n"
+        '        return TargetRows(planner, table, alias or target.name.rpartition(".")[2])\n',
+        "an update that is refused beside rows that wait",
+    ),
+]
+"""The same of statements of SQL."""
+
 CLASSICS = [
     Mutant(
         "lost update: the later commit keeps its old sequence numbers",
@@ -247,6 +345,6 @@ CLASSICS = [
     ),
 ]
 
-MUTANTS = [*MENDS, *CLASSICS]
+MUTANTS = [*MENDS, *STATEMENT_MENDS, *CLASSICS]
 
-__all__ = ["CLASSICS", "MENDS", "MUTANTS", "Mutant"]
+__all__ = ["CLASSICS", "MENDS", "MUTANTS", "STATEMENT_MENDS", "Mutant"]

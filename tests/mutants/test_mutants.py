@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from tests.mutants.find import FOUND
 from tests.mutants.histories import HISTORIES
-from tests.mutants.planted import CLASSICS, MENDS, MUTANTS, Mutant
+from tests.mutants.planted import CLASSICS, MENDS, MUTANTS, STATEMENT_MENDS, Mutant
+from tests.mutants.statements import STATEMENTS
 from tests.properties.combinations.shrink import replay
 
 ROOT = Path(__file__).parents[2]
@@ -29,13 +30,13 @@ def test_mutants_fit_the_source(mutant: Mutant) -> None:
     """The text that a mutant replaces is in the source, once; and its history is there."""
     for path, old, _ in mutant.edits:
         assert (SOURCE / path).read_text().count(old) == 1, f"{path}: {old}"
-    assert mutant.caught_by in HISTORIES
+    assert mutant.caught_by in HISTORIES | STATEMENTS
 
 
 def test_there_are_enough() -> None:
     """Each mended fault, and twenty classics."""
     assert len(CLASSICS) >= 20
-    assert len({mutant.name for mutant in MUTANTS}) == len(MENDS) + len(CLASSICS)
+    assert len({mutant.name for mutant in MUTANTS}) == len(MENDS) + len(STATEMENT_MENDS) + len(CLASSICS)
 
 
 @pytest.mark.nightly

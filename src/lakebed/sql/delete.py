@@ -43,7 +43,7 @@ def _delete(target: TargetRows, statement: Delete) -> None:
         ChangedRows(target.table, target.pinned, "DELETE").note_nothing()
         return
     rewrites = way is Way.REWRITE
-    _delete_rows(target.settled(Statement.DELETE) if rewrites else target, statement.where, rewrites)
+    _delete_rows(target.ready(Statement.DELETE, rewrites=rewrites), statement.where, rewrites)
 
 
 def _delete_rows(target: TargetRows, where: Sql | None, rewrites: bool) -> None:

@@ -47,16 +47,14 @@ def _merge(lake: SqlLake, target: TargetRows, statement: Merge) -> None:
     merge_of = SchemaMerge.of(lake, statement.target)
     evolves = merge_of.adds or statement.with_schema_evolution
     rewrites = _way(target, statement, evolves) is Way.REWRITE
-    if rewrites:
-        target = target.settled(Statement.MERGE)
+    target = target.ready(Statement.MERGE, rewrites=rewrites)
     name = statement.source_alias or "source"
     text = target.planner.text(statement.source, shown=_named_of_source(statement, name))
     source = target.planner.views.sql(f"SELECT * FROM {text}", keep=True)
     incoming = _new_columns(target, statement, incoming_fields(source)) if evolves else []
     if incoming and replace(merge_of, adds=True).apply(target.table, incoming):
-        target = replace(target, pinned=target.planner.pin_anew(target.table.showing_all_stored()))
         rewrites = _way(target, statement, evolves) is Way.REWRITE
-        target = target.settled(Statement.MERGE) if rewrites else target
+        target = target.ready(Statement.MERGE, rewrites=rewrites)
     Merging(target, statement, source, name, evolves, rewrites).run()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -35,21 +36,21 @@ def change_rows(lake: SqlLake, target: Target, alias: str | None, change: Callab
     """Changes rows of a table, anew on what is there then if others have changed the same rows meanwhile."""
     for attempts_left in reversed(range(_MOST_ATTEMPTS)):
         rows = TargetRows.open(lake, target, alias)
+        began_at = rows.table.latest_snapshot()
         try:
             change(rows)
             return
         except CommitConflict:
-            if not attempts_left or rows.table.latest_snapshot() == rows.pinned.fixed_to:
+            if not attempts_left or rows.table.latest_snapshot() == began_at:
                 raise
 
 
 @dataclass(frozen=True)
 class TargetRows:
-    """A table whose rows are to be changed; `pinned` is what the statement reads of it."""
+    """A table whose rows are to be changed."""
 
     planner: Planner
     table: Table
-    pinned: Table
     alias: str
 
     @staticmethod
@@ -59,8 +60,14 @@ class TargetRows:
         if isinstance(table, DefinedTable) or table.fixed_to is not None:
             raise InvalidArgument(f"`{target.name}` is read only", hint="name the table itself")
         planner = Planner.start(lake)
-        shown = table.showing_all_stored()
-        return TargetRows(planner, table, planner.pin(shown), alias or target.name.rpartition(".")[2])
+        return TargetRows(planner, table, alias or target.name.rpartition(".")[2])
+
+    @cached_property
+    def pinned(self) -> Table:
+        """What the statement reads of the table. Who asks first makes all of it readable, and so changes the table:
+        that comes after `rule`, as a statement that is refused changes nothing.
+        """
+        return self.planner.pin_anew(self.table.showing_all_stored())
 
     @property
     def column_names(self) -> list[str]:
@@ -77,13 +84,14 @@ class TargetRows:
             _log.warning("%s: no row of table `%s` is deleted: %s", statement, self.table.name, _IGNORED)
         return rule
 
-    def settled(self, statement: Statement) -> TargetRows:
-        """The same rows once one row is stored of each key, for statements that rewrite them."""
-        context, _ = self.table.plan_write()
-        snapshot = settled_for_rewrite(context, statement)
-        if snapshot == self.pinned.fixed_to:
-            return self
-        return replace(self, pinned=self.planner.pin_anew(self.table.showing_all_stored()))
+    def ready(self, statement: Statement, *, rewrites: bool) -> TargetRows:
+        """The rows as the statement reads them now; where it `rewrites` them, once one row is stored of each key."""
+        if rewrites:
+            context, _ = self.table.plan_write()
+            settled_for_rewrite(context, statement)
+        found = replace(self)
+        _ = found.pinned  # now, before texts of the statement name the table
+        return found
 
     def view(self, conditions: list[Sql], *, is_alone: bool, columns: list[str] | None = None) -> str:
         """A view of the rows, without those that a condition rules out for sure."""

@@ -28,8 +28,7 @@ def _update(target: TargetRows, statement: Update) -> None:
     sets = sets_of(target, statement.assignments)
     refuse_key_update(target, set(sets.columns))
     rewrites = target.rule(Statement.UPDATE, sets).way is Way.REWRITE
-    if rewrites:
-        target = target.settled(Statement.UPDATE)
+    target = target.ready(Statement.UPDATE, rewrites=rewrites)
     values = assigned_texts(statement.assignments, fields, target.table.name, target.column, _value_of(target))
     view = target.view([statement.where] if statement.where else [], is_alone=True)
     where = f" WHERE {target.planner.text(statement.where)}" if statement.where else ""
@@ -53,7 +52,7 @@ def sets_of(target: TargetRows, assignments: Sequence[Assignment]) -> Sets:
         field = find_column(assignment.path[0], fields, target.table.name)
         is_given = len(assignment.path) > 1 or _is_value(assignment.value.tree)
         found[field.name] = field.type.nullable and not is_given
-    return Sets(found)
+    return Sets(found, moves=not found.keys().isdisjoint(target.table.partition_by))
 
 
 def _is_value(node: exp.Expression) -> bool:

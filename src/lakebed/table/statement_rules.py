@@ -62,6 +62,8 @@ class Sets:
     """What UPDATE, or UPDATE in a MERGE, assigns: columns, and whether a value may be null."""
 
     columns: Mapping[str, bool]
+    moves: bool = False
+    """Whether the partition of a row is assigned."""
 
 
 def rule_of(statement: Statement, options: Options | None, sets: Sets | None = None, *, deletes: bool = False) -> Rule:
@@ -123,6 +125,8 @@ def _update(options: Options, sets: Sets, *, is_merge: bool) -> Rule:
         return Rule(Way.REWRITE, f"a row with a smaller `{ordering[0]}` would lose against the old one")
     if engine == "deduplicate":
         return Rule(Way.APPEND)
+    if sets.moves and not is_merge:
+        return Rule(Way.REWRITE, "a row that is added stays in the partition where its key is")
     if options.fields_with(FIELD_SEQUENCE_GROUP):
         return Rule(Way.REWRITE, "columns of sequence groups are aggregated, or follow an order of their own")
     nullable = sorted(name for name, may_be_null in columns.items() if may_be_null)
@@ -164,7 +168,8 @@ others change the same rows meanwhile, the statement begins anew.
 _TAIL = """
 A rewrite compacts first. On a table with `write-only`, where that is left to others, it is refused until they have:
 `CALL sys.compact(table => 't', compact_strategy => 'full')`. An UPDATE that sets a column of `sequence.field` is a
-rewrite: with a smaller value the new row would lose. A MERGE brings rows as INSERT does: those with a smaller value of
+rewrite: with a smaller value the new row would lose; so is one that moves rows of a `partial-update` table to another
+partition. A MERGE brings rows as INSERT does: those with a smaller value of
 `sequence.field` than the stored row change nothing.
 
 INSERT appends. INSERT OVERWRITE, TRUNCATE, DROP PARTITION, `rescale` and `rollback_to_as_latest` replace files; what

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import collections
 import json
+import logging
 import multiprocessing
 import sys
 import time
@@ -38,6 +39,7 @@ def _arguments() -> argparse.Namespace:
 def main() -> int:
     """Runs histories until enough."""
     given = _arguments()
+    logging.disable(logging.WARNING)  # statements without effect warn, thousands of times
     if given.replay:
         return _replay(given)
     if given.only is not None:

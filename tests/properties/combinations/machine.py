@@ -98,6 +98,10 @@ class Machine:
         self.branches: dict[str, Line] = {}
         self.identifiers: dict[str, int] = {}
         self.stream: oracles.Stream | None = None
+        self.bucket_counts: set[str | None] = {configuration.options.get("bucket")}
+        """All that the option `bucket` was: an old state may have any of them."""
+        self.resyncs = False
+        """Whether everything is told now, so that changes can be replayed again from here on."""
         self.is_out_of_step = False
         """Whether the option `bucket` and the files differ, so that writes are refused until a rescale."""
         self.create()
@@ -385,8 +389,7 @@ class Machine:
             self.unsettled = meaning.save()
             tells = meaning.producer != "full-compaction" or full
             meaning.settle(told=tells, partition=where)
-            if full and where is None and meaning.tells_all and meaning.told_rows is None:
-                oracles.resync(self)
+            self.resyncs = full and where is None and meaning.tells_all and meaning.told_rows is None
 
         return Step(lambda table: table.compact(full=full, where=chosen), mean, can_crash=True)
 
@@ -404,6 +407,7 @@ class Machine:
         def real(table: lakebed.Table) -> None:
             if table.options.get("bucket") != str(count):
                 table.alter(lakebed.SetOption("bucket", str(count)))
+                self.bucket_counts.add(str(count))
                 self.is_out_of_step = True
                 meaning.options["bucket"] = str(count)
             table.rescale()
@@ -423,7 +427,7 @@ class Machine:
     def _restore(self, saved: Saved, *, told: bool) -> None:
         self.meaning.restore(saved, told=told)
         # Files of another number of buckets are back: writes are refused until a rescale.
-        self.is_out_of_step = bool(saved.live) and saved.bucket != self.meaning.options.get("bucket")
+        self.is_out_of_step = bool(saved.live) and len(self.bucket_counts | {self.meaning.options.get("bucket")}) > 1
 
     def op_rollback_to(self, back: int) -> Step | None:
         """Later snapshots are gone."""
@@ -719,8 +723,9 @@ class Machine:
                 meaning.told_rows = None
             meaning.set_option(key, value)
             self.stream = None
-            if key == "bucket" and meaning.live:
-                self.is_out_of_step = True
+            if key == "bucket":
+                self.bucket_counts.add(value)
+                self.is_out_of_step = bool(meaning.live)
 
         return Step(lambda table: table.alter(change), mean, may_refuse=True)
 
@@ -808,7 +813,7 @@ class Machine:
 
     # --- statements ---
 
-    def _statement(self, text: str, meaning: Callable[[], None], *, may_refuse: bool = True) -> Step | None:
+    def _statement(self, text: str, meaning: Callable[[], None], *, may_refuse: bool) -> Step | None:
         if self.spark is None or "rowkind.field" in self.meaning.options:
             return None
 
@@ -838,7 +843,14 @@ class Machine:
                     self.meaning.replace_row(record, {**row, name: new})
 
         where = f"{column} {sign.replace('==', '=')} {literal(value)}"
-        return self._statement(f"UPDATE t SET {name} = {literal(new)} WHERE {where}", mean)
+        text = f"UPDATE t SET {name} = {literal(new)} WHERE {where}"
+        moves = name in self.configuration.partition_by and self.meaning.has_key
+        return self._statement(text, mean, may_refuse=self._may_refuse_versions or moves)
+
+    @property
+    def _may_refuse_versions(self) -> bool:
+        """Whether UPDATE and MERGE may be refused: rows have no new versions, or must be compacted by others first."""
+        return self.meaning.is_write_only or self.meaning.engine in ("aggregation", "first-row")
 
     def _records(self) -> list[Record]:
         return list(self.meaning.current().values()) if self.meaning.has_key else list(self.meaning.live)
@@ -850,12 +862,17 @@ class Machine:
         if condition is None:
             return None
 
+        drops_partitions = column in self.configuration.partition_by
+
         def mean() -> None:
+            if self.meaning.ignores_deletes and not drops_partitions:
+                return
             for record in self._records():
                 if condition.holds(schema.row(record)) is True:
-                    self.meaning.delete_row(record)
+                    self.meaning.delete_row(record, leaves_nothing=drops_partitions)
 
-        return self._statement(f"DELETE FROM t WHERE {column} {sign.replace('==', '=')} {literal(value)}", mean)
+        text = f"DELETE FROM t WHERE {column} {sign.replace('==', '=')} {literal(value)}"
+        return self._statement(text, mean, may_refuse=self.meaning.is_write_only)
 
     def op_sql_merge(self, rows: list[Row], name: str, delete: bool) -> Step | None:
         """MERGE INTO t: rows that are there are changed or deleted, others inserted."""
@@ -895,11 +912,14 @@ class Machine:
                 if old is None:
                     meaning.model.write([row], ["+I"])
                 elif delete:
-                    meaning.delete_row(old)
+                    if not meaning.ignores_deletes:
+                        meaning.delete_row(old)
+                elif meaning.engine == "deduplicate":
+                    meaning.model.write([{**schema.row(old), name: row[name]}], ["+I"])  # a smaller sequence loses
                 else:
                     meaning.replace_row(old, {**schema.row(old), name: row[name]})
 
-        return self._statement(text, mean)
+        return self._statement(text, mean, may_refuse=self._may_refuse_versions)
 
     def op_sql_overwrite(self, rows: list[Row]) -> Step | None:
         """INSERT OVERWRITE t of all rows."""

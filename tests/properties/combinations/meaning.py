@@ -79,6 +79,10 @@ class Meaning:
         return self.options.get("write-only") == "true"
 
     @property
+    def ignores_deletes(self) -> bool:
+        return self.has_key and self.options.get("ignore-delete") == "true"
+
+    @property
     def hides(self) -> bool:
         """Whether readers see some rows after a compaction only."""
         marks = self.options.get("deletion-vectors.enabled") == "true"
@@ -254,6 +258,8 @@ class Meaning:
                 value = "x" if "VARCHAR" in str(column.type) or "STRING" in str(column.type) else 1
             if isinstance(value, int) and not isinstance(value, bool) and "STRING" in str(column.type):
                 value = str(value)
+            if value == "" and self.options.get(f"fields.{column.name}.aggregate-function") == "listagg":
+                value = "e"  # blank texts are left out, or stay if a row was never merged: it depends on compactions
             found[column.name] = value
         engine = self.model.engine
         if isinstance(engine, PartialUpdate):
@@ -326,10 +332,10 @@ class Meaning:
         record = Record("+I", cells, self.next_number() if self.has_key else old.number)
         self._replace(old, [record])
 
-    def delete_row(self, old: Record) -> None:
+    def delete_row(self, old: Record, *, leaves_nothing: bool = False) -> None:
         """A statement takes the row of a key away. Where rows say so, the one that does stays, for late ones."""
         engine = self.model.engine
-        takes = self.has_key and (
+        takes = (self.has_key and not leaves_nothing) and (
             not isinstance(engine, Aggregation | PartialUpdate | FirstRow)
             or getattr(engine, "removes_on_delete", False)
         )
@@ -389,7 +395,12 @@ class Meaning:
                 middle, _, last = key.removeprefix("fields.").rpartition(".")
                 key = f"fields.{follow(middle)}.{last}" if middle else key
                 text = follow(text) if last == "sequence-group" else text
-            elif key in ("sequence.field", "rowkind.field", "partial-update.remove-record-on-sequence-group"):
+            elif key in (
+                "sequence.field",
+                "rowkind.field",
+                "bucket-key",
+                "partial-update.remove-record-on-sequence-group",
+            ):
                 text = follow(text)
             found[key] = text
         self.options = found

@@ -16,6 +16,7 @@ from tests.properties.combinations.findings import Finding
 
 import lakebed
 from lakebed.errors import LakebedError
+from lakebed.metadata.snapshot import CommitKind
 from lakebed.testing.conditions import comparison, membership, null_test
 from lakebed.testing.model import Change, Row, Value, order_of
 from lakebed.testing.model_arrow import changes_from_arrow, from_arrow, tally, tally_changes
@@ -50,6 +51,8 @@ def after_step(machine: Machine) -> None:
     """Asked after every step."""
     table = machine.handles[0]
     note_snapshots(machine, table)
+    if machine.resyncs:
+        resync(machine)
     check_visible(machine, machine.handles[len(machine.done) % 2])
     _check_told(machine)
     _check_files(machine, table)
@@ -97,13 +100,19 @@ def note_snapshots(machine: Machine, table: lakebed.Table) -> None:
         del line.saved[gone], line.rows[gone]
     new = [snapshot for snapshot in present if snapshot.id not in line.saved]
     settled = meaning.save()
-    for snapshot in new:
+    before = line.saved[max(line.saved)] if line.saved else settled
+    is_compaction = [snapshot.commit_kind == CommitKind.COMPACT for snapshot in new]
+    prepared = 0 if all(is_compaction) else is_compaction.index(False)
+    for number, snapshot in enumerate(new):
         rows = from_arrow(_asked(f"a read of snapshot {snapshot.id}", table.at(snapshot=snapshot.id).to_arrow))
         line.rows[snapshot.id] = rows
         if meaning.tells_all and meaning.told_rows is not None:
             _apply(machine, changes_from_arrow(_asked("changes", lambda s=snapshot: table.changes(s.id - 1, s.id))))
         state = settled if snapshot is new[-1] else getattr(machine, "unsettled", settled)
-        told = None if meaning.told_rows is None else {key: dict(row) for key, row in meaning.told_rows.items()}
+        if number < prepared:
+            state = before  # compactions that a statement made before it read
+        is_known = meaning.tells_all and meaning.told_rows is not None  # under other producers nobody replays
+        told = {key: dict(row) for key, row in (meaning.told_rows or {}).items()} if is_known else None
         line.saved[snapshot.id] = replace(
             state, told_rows=told, schema_id=snapshot.schema_id, identifiers=dict(machine.identifiers)
         )
@@ -190,14 +199,16 @@ def _check_told(machine: Machine) -> None:
 def resync(machine: Machine) -> None:
     """Begins to replay anew, from a state in which everything is told and shown."""
     meaning = machine.meaning
-    meaning.told_rows = {
-        key: {column: value for column, (_, value) in record.cells.items()} for key, record in meaning.current().items()
-    }
     schema = meaning.model.schema
     meaning.told_rows = {
         key: {column.id: schema.cell(record, column.id) for column in schema.columns}
         for key, record in meaning.current().items()
     }
+    machine.resyncs = False
+    latest = max(machine.line.saved, default=None)
+    if latest is not None:
+        told = {key: dict(row) for key, row in meaning.told_rows.items()}
+        machine.line.saved[latest] = replace(machine.line.saved[latest], told_rows=told)
 
 
 # --- how it is stored -------------------------------------------------------------------------------------------------

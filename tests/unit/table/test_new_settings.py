@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 import pytest
 from tests.unit.maintenance.expiring_tables import Workshop, rows, shown
 
+from lakebed.checksums import unsealed
 from lakebed.errors import InvalidOption
 from lakebed.schema.changes import RemoveOption, SetOption
 
@@ -70,10 +73,9 @@ def test_tables_that_have_them_already_work_on() -> None:
     shop = Workshop()
     table = shop.create(False)
     path = f"{table.location}/schema/schema-0"
-    text = shop.fileio.read_bytes(path).decode()
-    shop.fileio.overwrite(
-        path, text.replace('"options": {', '"options": {"snapshot.num-retained.max": "3", ', 1).encode()
-    )
+    members = unsealed(json.loads(shop.fileio.read_bytes(path)))
+    members["options"]["snapshot.num-retained.max"] = "3"
+    shop.fileio.overwrite(path, json.dumps(members).encode())
     again = Workshop(shop.fileio).lake.table("t")
     assert again.options["snapshot.num-retained.max"] == "3"
     again.write(rows((1, 1)))

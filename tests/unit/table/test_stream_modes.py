@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import lakebed
+from lakebed.checksums import unsealed
 from lakebed.clock import FixedClock
 from lakebed.errors import InvalidArgument, NotFound
 from lakebed.metadata.data_file import creation_time_to_epoch
@@ -195,8 +197,8 @@ def test_6_8_reading_by_watermark(table: lakebed.Table) -> None:
     stores = table._context.stores
     for number, watermark in ((2, 50), (4, 70)):
         path = stores.paths.snapshot_file(number)
-        text = stores.fileio.read_bytes(path).decode().rstrip().removesuffix("}")
-        stores.fileio.overwrite(path, f'{text}, "watermark": {watermark}}}'.encode())
+        members = unsealed(json.loads(stores.fileio.read_bytes(path)))
+        stores.fileio.overwrite(path, json.dumps({**members, "watermark": watermark}).encode())
     for options, found in (
         ({"scan.watermark": "50"}, [1, 2]),
         ({"scan.watermark": "51"}, [1, 2, 3]),
