@@ -76,6 +76,8 @@ class Line:
     meaning: Meaning
     saved: dict[int, Saved] = field(default_factory=dict)
     rows: dict[int, list[Row]] = field(default_factory=dict)
+    forgotten: set[int] = field(default_factory=set)
+    """Snapshots whose rows would read otherwise by now."""
 
 
 class Machine:
@@ -440,6 +442,7 @@ class Machine:
             self._restore(self.line.saved[target], told=True)
             for later in [each for each in ids if each > target]:
                 del self.line.saved[later], self.line.rows[later]
+            self.line.forgotten = {each for each in self.line.forgotten if each <= target}
             for tag in [name for name, snapshot in self.tags.items() if snapshot > target]:
                 self._forget_tag(tag)
             self.stream = None
@@ -698,6 +701,7 @@ class Machine:
                 for key, states in meaning.visible.items()
             }
             meaning.told = dict.fromkeys((), (None,))
+            self.line.forgotten |= set(self.line.saved)
             self.line.saved = {}
             self.line.rows = {}
             return

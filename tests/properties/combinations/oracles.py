@@ -29,10 +29,11 @@ Key = tuple[object, ...]
 
 @dataclass
 class Stream:
-    """A reader that follows the table, and goes on from its position each time."""
+    """A reader that stopped here; another one goes on from its position."""
 
-    rows: dict[Key, Row]
     position: Mapping[str, Any]
+    snapshot: int
+    """The newest snapshot that it has seen."""
 
 
 def _asked(oracle: str, ask: Any) -> Any:
@@ -57,6 +58,8 @@ def after_step(machine: Machine) -> None:
     _check_told(machine)
     _check_files(machine, table)
     turn = len(machine.done)
+    if turn % 3 == 0:
+        _check_stream(machine)
     if turn % 4 == 1:
         _check_pushed_down(machine, table, Random(turn))
     if turn % 4 == 3:
@@ -98,7 +101,7 @@ def note_snapshots(machine: Machine, table: lakebed.Table) -> None:
     ids = {snapshot.id for snapshot in present}
     for gone in [each for each in line.saved if each not in ids]:
         del line.saved[gone], line.rows[gone]
-    new = [snapshot for snapshot in present if snapshot.id not in line.saved]
+    new = [snapshot for snapshot in present if snapshot.id not in line.saved and snapshot.id not in line.forgotten]
     settled = meaning.save()
     before = line.saved[max(line.saved)] if line.saved else settled
     is_compaction = [snapshot.commit_kind == CommitKind.COMPACT for snapshot in new]
@@ -194,6 +197,27 @@ def _check_told(machine: Machine) -> None:
     ids = {column.name: column.id for column in meaning.model.schema.columns}
     rows = [_named(row, ids) for row in meaning.told_rows.values()]
     meaning.check_rows(rows, meaning.told, "the sum of the changelog")
+
+
+def _check_stream(machine: Machine) -> None:
+    """A stream that goes on where another one stopped brings what `changes` tells of the snapshots since, once each."""
+    table = machine.open()
+    latest = table.latest_snapshot()
+    if latest is None or not machine.meaning.tells_all:
+        machine.stream = None
+        return
+    old = machine.stream
+    if old is not None and old.snapshot in machine.line.saved and old.snapshot <= latest.id:
+        follower = _asked("a stream that goes on", lambda: table.follow(position=old.position))
+        pieces = _asked("a stream that goes on", lambda: list(follower))
+        found = [change for piece in pieces for change in changes_from_arrow(piece)]
+        wanted = changes_from_arrow(_asked("changes", lambda: table.changes(old.snapshot, latest.id)))
+        if tally_changes(found) != tally_changes(wanted):
+            raise Finding("a stream that goes on", f"after {old.snapshot}: {found}, changes tell {wanted}")
+    else:
+        follower = _asked("a stream", lambda: table.follow(options={"scan.mode": "latest"}))
+        _asked("a stream", lambda: list(follower))
+    machine.stream = Stream(follower.position, latest.id)
 
 
 def resync(machine: Machine) -> None:
