@@ -283,7 +283,8 @@ def test_n_52_lookup_settings(warehouse: Warehouse) -> None:
     commits = [[[key, f"{turn}"] for key in range(turn, 200, 3)] for turn in range(4)]
     roomy, tight = producing("lookup"), producing("lookup", **small)
     assert told(tight, *commits) == told(roomy, *commits)
-    shown_by_set = warehouse.lake.sql("SET 'execution.checkpointing.max-concurrent-checkpoints' = '3'").collect()
+    with pytest.warns(UserWarning, match="is a setting of Flink"):
+        shown_by_set = warehouse.lake.sql("SET 'execution.checkpointing.max-concurrent-checkpoints' = '3'").collect()
     assert [tuple(row) for row in shown_by_set] == [("execution.checkpointing.max-concurrent-checkpoints", "3")]
 
 

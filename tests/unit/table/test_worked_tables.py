@@ -35,9 +35,10 @@ def test_n_30_a_key_decides_the_kind_of_table(warehouse: Warehouse) -> None:
 
 
 def test_n_37_a_setting_of_flinks_sink_is_taken(warehouse: Warehouse) -> None:
-    """N-37: `table.exec.sink.upsert-materialize` may be set for a session or given to a table, and does nothing."""
+    """N-37: `table.exec.sink.upsert-materialize` may be set for a session, which is told that it does nothing."""
     lake, key = warehouse.lake, "table.exec.sink.upsert-materialize"
-    assert [tuple(row) for row in lake.sql(f"SET '{key}' = 'NONE'").collect()] == [(key, "NONE")]
+    with pytest.warns(UserWarning, match="is a setting of Flink"):
+        assert [tuple(row) for row in lake.sql(f"SET '{key}' = 'NONE'").collect()] == [(key, "NONE")]
     lake.sql(f"CREATE TABLE t (k INT PRIMARY KEY NOT ENFORCED, v STRING) WITH ('{key}' = 'NONE')")
     lake.sql("INSERT INTO t VALUES (1, 'a'), (1, 'b')")
     assert shown(lake.table("t")) == [[1, "b"]]
