@@ -74,12 +74,8 @@ class Told(SideBySide):
         self.skips_unchanged = "changelog-producer.row-deduplicate" in meaning
         self.every = int(meaning.get("full-compaction.delta-commits", "1"))
         self.is_write_only = self.definition.layout.get("write-only") == "true"
-        self.baseline = 0
-        """Snapshot of the last overwrite, which is not told."""
         self.seen = 0
         """Snapshot up to which events have been looked at."""
-        self.known_records: Sequence[Record] = ()
-        """What was there before, without having been told."""
         self.told_records: Sequence[Record] = ()
         """What the replay must come to."""
         self.is_certain = True
@@ -125,18 +121,17 @@ class Told(SideBySide):
 
     def commit(self, writer: OpenWriter) -> None:
         """Publishes on both sides; a compaction follows, unless others do that."""
-        commits = self.model.latest
+        commits, before = self.model.latest, self.model.commits[-1].live if self.model.commits else ()
         super().commit(writer)
         if self.model.latest == commits:
             return
-        if writer.model.is_overwrite:
-            self.baseline, self.told_records, self.is_certain, self.touched = self.snapshots[-1], (), True, set()
         commit = self.model.commits[-1]
+        if writer.model.is_overwrite:
+            # What it replaces is told with it; what waits elsewhere for its compaction is not told yet.
+            self.touched |= {self.model.key_of(record.cells) for record in before}
+            self.is_certain = False
         if self.tells_at_once:
             self.told_records, self.is_certain = commit.live, True
-            if writer.model.is_overwrite:
-                self.known_records = commit.live
-                return
         self.touched |= {self.model.key_of(record.cells) for record in commit.brought}
         if not self.is_write_only:
             self._was_compacted(not isinstance(writer, NumberedWriter) or writer.number % self.every == 0)
@@ -158,10 +153,9 @@ class Told(SideBySide):
     # --- comparisons ---
 
     def check_told(self) -> None:
-        """Everything told since the last overwrite, step by step and in sum."""
+        """Everything told since the beginning, step by step and in sum."""
         table = self.handles[0]
-        known: list[Change] = [("+I", row) for row in self._rows_of(self.known_records)]
-        state = replayed([*known, *changes_from_arrow(table.changes(self.baseline))], self._key_names)
+        state = replayed(changes_from_arrow(table.changes(0)), self._key_names)
         if self.producer == "full-compaction":
             found = from_arrow(lakebed.connect(self.url).table("t$ro").to_arrow())
             assert tally(state.values()) == tally(found), "told is not what the highest levels hold"
@@ -182,7 +176,7 @@ class Told(SideBySide):
 
     def _check_news(self, table: lakebed.Table) -> None:
         """What was told since the last look is about keys that somebody wrote, and about changes if asked for."""
-        start, self.seen = max(self.seen, self.baseline), table.snapshots()[-1].id if self.snapshots else 0
+        start, self.seen = self.seen, table.snapshots()[-1].id if self.snapshots else 0
         events = changes_from_arrow(table.changes(start, self.seen))
         keys = {self._key(row) for _, row in events}
         assert keys <= self.touched, f"told of keys that nobody wrote: {keys - self.touched}"
@@ -204,10 +198,9 @@ class Told(SideBySide):
     def check_input(self) -> None:
         """Each commit's changes are the rows that came in; by key and order of merging where one buffer held them."""
         table, schema = self.handles[0], self.model.schema
-        told = changes_from_arrow(table.changes(self.baseline))
-        commits = [c for c, id_ in zip(self.model.commits, self.snapshots, strict=True) if id_ > self.baseline]
+        told = changes_from_arrow(table.changes(0))
         expected: list[Change] = []
-        for commit in commits:
+        for commit in (each for each in self.model.commits if not each.is_overwrite):
             by_key: dict[Key, list[Record]] = {}
             for record in commit.brought:
                 by_key.setdefault(self.model.key_of(record.cells), []).append(record)
@@ -269,12 +262,12 @@ class ChangelogMachine(EngineMachine):
         if both.snapshots:
             table = both.handles[1]
             last = table.snapshots()[-1].id
-            middle = (both.baseline + last) // 2
+            middle = last // 2
             parts = [
-                *changes_from_arrow(table.changes(both.baseline, middle)),
+                *changes_from_arrow(table.changes(0, middle)),
                 *changes_from_arrow(table.changes(middle)),
             ]
-            whole = changes_from_arrow(table.changes(both.baseline))
+            whole = changes_from_arrow(table.changes(0))
             assert [tally_changes([change]) for change in parts] == [tally_changes([change]) for change in whole]
 
 
