@@ -19,6 +19,7 @@ import lakebed
 from lakebed.checksums import unsealed
 from lakebed.commit.committer import Committer
 from lakebed.fileio.local import LocalFileIO
+from lakebed.metadata import operation
 from lakebed.metadata.operation import OWN_OPERATION, SHARED_OPERATIONS
 
 from . import ours
@@ -72,6 +73,8 @@ def _words() -> set[str]:
         for keyword in call.keywords:
             if keyword.arg == "operation":
                 found |= {node.value for node in ast.walk(keyword.value) if isinstance(node, ast.Constant)}
+                names = {node.id for node in ast.walk(keyword.value) if isinstance(node, ast.Name)}
+                found |= {getattr(operation, name) for name in names if name.isupper()}
     return found
 
 
