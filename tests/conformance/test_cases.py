@@ -36,7 +36,11 @@ MORE = {
 }
 """Cases that were added later; the default run takes one in four of them."""
 
-FAILING: dict[str, str] = {}
+_PLACED = "a batch that goes to the buckets places first what waits there, or older rows would win once they are placed"
+FAILING: dict[str, str] = {
+    "spark/postpone-bucket/postponed-then-fixed-then-overwrite": _PLACED,
+    "spark/postpone-bucket/merge-on-read-sequence-field": _PLACED,
+}
 """Cases that do not pass, and why."""
 
 COMPACTED = ("aggregation", "first-row", "nullable-pk", "partial-update", "sequence-rowkind")
