@@ -14,7 +14,7 @@ import pytest
 from tests.properties.admission import Admission
 
 import lakebed
-from lakebed.errors import InvalidData, Unsupported
+from lakebed.errors import CommitConflict, InvalidData, Unsupported
 from lakebed.testing.model import KINDS, Deduplicate, ModelSchema, ModelWriter, Record, Row, Value, widened
 from lakebed.testing.model_arrow import (
     changes_from_arrow,
@@ -213,7 +213,14 @@ class SideBySide:
             writer.real.abort()  # fit on its own, but not after what others have committed meanwhile
             return
         was_empty = not self.model.rows()
-        snapshot, expected = writer.real.commit(), writer.model.commit()
+        try:
+            snapshot = writer.real.commit()
+        except CommitConflict as conflict:
+            # A change of what rows mean came in between: the writer has to begin anew.
+            if "since this began" not in conflict.message:
+                raise
+            return
+        expected = writer.model.commit()
         if snapshot is None and writer.model.is_overwrite and was_empty and not writer.model.accepted:
             # Rows that were there and are deleted may be gone for good, and then there is nothing to replace.
             self.model.forget(expected)

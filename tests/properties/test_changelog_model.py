@@ -27,6 +27,7 @@ from lakebed.testing.model_arrow import changes_from_arrow, from_arrow, tally, t
 from lakebed.testing.model_engines import PartialUpdate
 from lakebed.testing.replay import Key, key_of, replayed
 from lakebed.testing.strategies import TableDefinition
+from lakebed.types.logical import AtomicType
 
 MARKS = "deletion-vectors.enabled"
 NORMALISES = "changelog-producer.input.normalize"
@@ -140,6 +141,11 @@ class Told(SideBySide):
         """Compacts the table, which tells."""
         super().compact(full, handle)
         self._was_compacted(full or self.full_only)
+
+    def widen_column(self, name: str, data_type: AtomicType) -> None:
+        """A wider type; where stored values are folded before it counts, that compaction tells too."""
+        super().widen_column(name, data_type)
+        self.is_certain = self.is_certain and self.tells_at_once
 
     def _was_compacted(self, is_full: bool) -> None:
         if self.tells_at_once:
