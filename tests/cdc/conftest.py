@@ -75,6 +75,12 @@ def _database(version: int) -> Iterator[Database]:
         connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
         slots = connection.execute("SELECT slot_name FROM pg_replication_slots WHERE database = %s", [name]).fetchall()
         for (slot,) in slots:
+            # Whoever held it may not be gone yet on a busy machine.
+            connection.execute(
+                "SELECT pg_terminate_backend(active_pid, 60000) FROM pg_replication_slots "
+                "WHERE slot_name = %s AND active_pid IS NOT NULL",
+                [slot],
+            )
             connection.execute("SELECT pg_drop_replication_slot(%s)", [slot])
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
