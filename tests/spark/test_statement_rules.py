@@ -167,3 +167,36 @@ def test_a_refused_update_does_not_compact(lake: lakebed.Lake) -> None:
     with pytest.raises(InvalidArgument, match="primary key"):
         lake.sql("UPDATE t SET k = 2, a = 3")
     assert [snapshot.id for snapshot in lake.table("t").snapshots()] == [1]
+
+
+DEFAULTED = {
+    "deduplicate": "'bucket' = '1'",
+    "partial": PARTIAL,
+    "sums": f"{PARTIAL}, 'fields.g.sequence-group' = 'n', 'fields.n.aggregate-function' = 'sum'",
+    "no key": "",
+    "no key, vectors": "'deletion-vectors.enabled' = 'true'",
+}
+
+
+@pytest.mark.parametrize("kind", DEFAULTED)
+def test_a_null_that_is_shown_as_a_default_stays_null(lake: lakebed.Lake, kind: str, way: str) -> None:
+    """UPDATE, MERGE and DELETE see the default in place of null, and leave null where they set nothing."""
+    shown = {"n": "7", "s": "none", "t": "2024-01-01 00:00:00"}
+    defaults = ", ".join(f"'fields.{name}.default-value' = '{value}'" for name, value in shown.items())
+    key = "" if kind.startswith("no key") else ", PRIMARY KEY (k) NOT ENFORCED"
+    options = ", ".join(part for part in (DEFAULTED[kind], defaults) if part)
+    lake.sql(f"CREATE TABLE t (k INT, g INT, n INT, s CHAR(5), t TIMESTAMP(6), b STRING{key}) WITH ({options})")
+    lake.sql(
+        "INSERT INTO t VALUES (1, 1, NULL, NULL, NULL, 'x'), (2, 1, NULL, NULL, NULL, 'x'), (3, 1, 5, 'a', NULL, 'x')"
+    )
+    lake.sql("UPDATE t SET b = CONCAT('u', n) WHERE n = 7 AND s = 'none' AND k = 1 AND YEAR(t) = 2024")
+    lake.sql(
+        "MERGE INTO t USING (SELECT 2 AS k) AS s ON t.k = s.k WHEN MATCHED AND t.n = 7 THEN UPDATE SET b = 'm' "
+        "WHEN NOT MATCHED BY SOURCE AND t.n = 5 AND t.s = 'a' THEN DELETE"
+    )
+    assert [(row[0], row[2], row[5]) for row in rows(lake)] == [(1, 7, "u7"), (2, 7, "m")]
+    lake.sql("ALTER TABLE t SET ('fields.n.default-value' = '8')")
+    assert [row[2] for row in rows(lake)] == [8, 8]
+    if key:
+        lake.sql("INSERT INTO t VALUES (1, 2, 3, NULL, NULL, NULL)")
+        assert rows(lake)[0][2] == 3

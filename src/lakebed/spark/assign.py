@@ -251,6 +251,17 @@ def padded_frame(frame: DataFrame, fields: Sequence[DataField]) -> DataFrame:
     return frame.select(*columns)
 
 
+def with_shown_defaults(frame: DataFrame, defaults: DataFrame, stored: Mapping[str, str]) -> DataFrame:
+    """The frame with the values of `defaults`, one row, in place of nulls; `stored` names columns for what it had."""
+    named = defaults.toDF(*(f"_lakebed_default_{index}" for index in range(len(stored))))
+    old = {part.name: sf.col("`" + part.name.replace("`", "``") + "`") for part in frame.schema.fields}
+    shown = {name: sf.coalesce(old[name], sf.col(place)) for name, place in zip(stored, named.columns, strict=True)}
+    columns = [
+        shown.get(part.name, old[part.name]).alias(part.name, metadata=part.metadata) for part in frame.schema.fields
+    ]
+    return frame.crossJoin(named).select(*columns, *(old[name].alias(other) for name, other in stored.items()))
+
+
 def _with_names(given: st.DataType, target: st.DataType) -> st.DataType:
     """The type with names of the table's in place of `col1`, `col2`, which Spark gives to members without a name."""
     match given, target:

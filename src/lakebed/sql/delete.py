@@ -52,15 +52,15 @@ def _delete_rows(target: TargetRows, where: Sql | None, rewrites: bool) -> None:
     places = ChangedRows.place_columns(target.pinned)
     view = target.view([where] if where else [], is_alone=True)
     condition = target.planner.text(where) if where else "TRUE"
-    frame = target.planner.views.sql(_select(target, view, [*target.column_names, *places], condition))
+    columns = [*map(target.stored_column, target.column_names), *map(target.column, places)]
+    frame = target.planner.views.sql(_select(target, view, columns, condition))
     with spark_errors():
         rows = changed_rows(frame, target.table.schema.fields, set(), places, KIND, "-D")
     target.write(rows, "DELETE", is_unique=True, rewrites=rewrites)
 
 
-def _select(target: TargetRows, view: str, names: list[str], where: str) -> str:
-    columns = ", ".join(target.column(name) for name in names)
-    return f"SELECT {columns} FROM {view} AS {quoted(target.alias)} WHERE {where}"
+def _select(target: TargetRows, view: str, columns: list[str], where: str) -> str:
+    return f"SELECT {', '.join(columns)} FROM {view} AS {quoted(target.alias)} WHERE {where}"
 
 
 def _is_set(target: TargetRows, option: str) -> bool:
@@ -87,7 +87,7 @@ def _drop_partitions(target: TargetRows, where: Sql) -> None:
     fields = table.schema.fields_of(table.partition_by)
     rows = _partition_rows(target, fields)
     view = target.planner.views.add(arrow_frame(target.planner.views.spark, rows, fields), table.name)
-    text = _select(target, view, [field.name for field in fields], target.planner.text(where))
+    text = _select(target, view, [target.column(field.name) for field in fields], target.planner.text(where))
     frame = target.planner.views.sql(text)
     with spark_errors():
         found = until_workers_come(frame.toArrow).to_pylist()

@@ -130,7 +130,7 @@ class Merging:
         )
         columns = [f"CASE {whens} END AS {_CLAUSE}"]
         columns += [f"{target.column(name)} AS _place_{index}" for index, name in enumerate(places)]
-        columns += [f"{target.column(name)} AS _old_{index}" for index, name in enumerate(target.column_names)]
+        columns += [f"{target.stored_column(name)} AS _old_{index}" for index, name in enumerate(target.column_names)]
         order = {name: index for index, name in enumerate(target.column_names)}
         for number, found in enumerate(values):
             for name, text in found.items():

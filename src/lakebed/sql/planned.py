@@ -138,12 +138,10 @@ class Planner:
         hidden: Sequence[str] = (),
     ) -> DataFrame:
         """A table as the query around a reference needs it, with these of its hidden columns."""
-        from lakebed.spark.assign import padded_frame
-        from lakebed.spark.read import arrow_frame, is_small, planned_frame  # pyspark is heavy: only when it is used
+        from lakebed.spark.read import arrow_frame  # pyspark is heavy: only when it is used
 
-        spark = self.views.spark
         if isinstance(table, DefinedTable):
-            return arrow_frame(spark, table.to_arrow(), table.schema.fields)
+            return arrow_frame(self.views.spark, table.to_arrow(), table.schema.fields)
         visible = table.arrow_schema
         if needs is None:
             types = comparable_types(table)
@@ -151,8 +149,40 @@ class Planner:
             if hidden and needs.columns is None:
                 needs = Needs(frozenset([*visible.names, *hidden]), needs.predicate)
         planned = table.plan_read(_columns(needs, visible, table.hidden_schema), needs.predicate)
+        return self._planned_frame(table, planned)
+
+    def frame_to_change(self, table: Table, needs: Needs) -> DataFrame:
+        """The rows of a table as reads show them, and of columns that show a default in place of null what is stored.
+
+        That is in columns of the names that `stored_name` gives: who writes a row again writes these.
+        """
+        from lakebed.spark.assign import padded_frame, with_shown_defaults
+        from lakebed.spark.read import arrow_frame
+
+        planned = table.plan_read(_columns(needs, table.arrow_schema, table.hidden_schema), needs.predicate)
+        shown = {} if isinstance(planned, ChangeRead) else planned[0].context.shown_defaults
+        if isinstance(planned, ChangeRead) or not shown:
+            return self._planned_frame(table, planned)
+        reader, plan = planned
+        frame = self._planned_frame(table, (reader.showing_nulls, plan))
+        fields = [field for field in table.schema.fields if field.name in shown and field.name in frame.columns]
+        values = pa.table(
+            {field.name: pa.array([shown[field.name].as_py()], shown[field.name].type) for field in fields}
+        )
+        defaults = padded_frame(arrow_frame(self.views.spark, values, fields), fields)
+        return with_shown_defaults(frame, defaults, {field.name: stored_name(field.name) for field in fields})
+
+    def _planned_frame(self, table: Table, planned: tuple[SplitReader, ScanPlan] | ChangeRead) -> DataFrame:
+        from lakebed.spark.assign import padded_frame
+        from lakebed.spark.read import is_small, planned_frame
+
         self._note_rows(_rows_of(planned) if is_small(planned) else None)
-        return padded_frame(planned_frame(spark, planned, must_filter=False), table.schema.fields)
+        return padded_frame(planned_frame(self.views.spark, planned, must_filter=False), table.schema.fields)
+
+
+def stored_name(column: str) -> str:
+    """The column that has what is stored, where the column itself shows a default in place of null."""
+    return f"_lakebed_stored_{column}"
 
 
 def comparable_types(table: Table) -> dict[str, pa.DataType]:

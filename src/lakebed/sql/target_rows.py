@@ -13,7 +13,7 @@ from sqlglot import exp
 from lakebed.errors import CommitConflict, InvalidArgument, Unsupported
 from lakebed.options import IGNORE_DELETE
 from lakebed.sql.changed_rows import ChangedRows
-from lakebed.sql.planned import Planner, comparable_types
+from lakebed.sql.planned import Planner, comparable_types, stored_name
 from lakebed.sql.pushdown import Needs, condition_of
 from lakebed.sql.references import open_target
 from lakebed.sql.session import SqlLake
@@ -101,12 +101,21 @@ class TargetRows:
         wanted += [name for name in hidden.names if name.lower() in used and name not in wanted]
         types = comparable_types(self.pinned)
         predicate = condition_of(conditions[0].tree, types, {self.alias}, is_alone=is_alone) if conditions else None
-        frame = self.planner.table_frame(self.pinned, needs=Needs(frozenset(wanted), predicate))
+        frame = self.planner.frame_to_change(self.pinned, Needs(frozenset(wanted), predicate))
         return self.planner.views.add(frame, self.table.name)
 
     def column(self, name: str) -> str:
         """A column of the table as the statement's text names it."""
         return f"{quoted(self.alias)}.{quoted(name)}"
+
+    def stored_column(self, name: str) -> str:
+        """What is stored in a column, which stays there if the statement does not set it. Reads may show a default."""
+        return self.column(stored_name(name) if name in self._defaulted else name)
+
+    @cached_property
+    def _defaulted(self) -> frozenset[str]:
+        context, _ = self.table.plan_write()
+        return frozenset(context.shown_defaults)
 
     def write(self, frame: DataFrame, operation: str, *, is_unique: bool, rewrites: bool = False) -> None:
         """Commits what was found, in place of what is stored if it `rewrites`, and takes the views away."""

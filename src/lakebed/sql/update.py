@@ -33,7 +33,7 @@ def _update(target: TargetRows, statement: Update) -> None:
     view = target.view([statement.where] if statement.where else [], is_alone=True)
     where = f" WHERE {target.planner.text(statement.where)}" if statement.where else ""
     places = ChangedRows.place_columns(target.pinned)
-    new = [values.get(field.name, target.column(field.name)) for field in fields]
+    new = [values.get(field.name, target.stored_column(field.name)) for field in fields]
     text = ", ".join([*new, *map(target.column, places)])
     frame = target.planner.views.sql(f"SELECT {text} FROM {view} AS {quoted(target.alias)}{where}")
 

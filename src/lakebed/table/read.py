@@ -82,6 +82,11 @@ class SplitReader:
         """Schema of the batches that come out."""
         return to_arrow_schema(self.fields)
 
+    @property
+    def showing_nulls(self) -> SplitReader:
+        """The same without defaults in place of null; what the filter says of them is left to the caller."""
+        return replace(self, context=self.context.showing_nulls, predicate=self._stored)
+
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """Matching rows of a split; no empty batches."""
         if split.branch:
