@@ -2,7 +2,8 @@
 
 Old files are cast when they are read. A whole number that is too large would wrap and a text that is no number would
 make the table unreadable, so all stored values of the column are read once. Digits behind the point, and text behind
-the new length, are given up as asked for.
+the new length, are given up as asked for. A null counts where it is stored, not where it is shown: reads hide rows and
+show defaults, and a compaction that is to write it again could not.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from lakebed.schema.later import Difference, Verdict
 from lakebed.schema.type_steps import may_not_fit, steps
 from lakebed.table.context import TableContext
 from lakebed.table.read import SplitReader
-from lakebed.table.scan import FileSieve, plan_scan, splits_of
+from lakebed.table.scan import FileSieve, splits_of
 from lakebed.table.splits import Split
 from lakebed.table.vectors import vectors_at
 from lakebed.types.logical import (
@@ -48,13 +49,11 @@ def check_values_fit(context: TableContext, snapshot: Snapshot, verdicts: Sequen
         assert verdict.column.old is not None
         assert verdict.column.new is not None
         old, new = verdict.column.old, verdict.column.new
+        stored = _stored(context, snapshot, old)
         if verdict.column.difference is Difference.REQUIRED:
-            values = _shown(context, snapshot, old)
-            problem = next((NULL for array in values if array.null_count), None)
+            problem = next((NULL for array in stored if array.null_count), None)
         else:
-            problem = next(
-                (found for array in _stored(context, snapshot, old) if (found := _misfit(array, old, new))), None
-            )
+            problem = next((found for array in stored if (found := _misfit(array, old, new))), None)
         if problem is not None:
             raise InvalidSchema(
                 f"table `{context.name}`: {verdict.what} can not {verdict.step}: it holds {problem}",
@@ -137,12 +136,6 @@ def _stored(context: TableContext, snapshot: Snapshot, column: DataField) -> Ite
     else:
         splits = splits_of(context, entries, FileSieve(context, None), vectors)
     return (batch.column(0) for split in splits for batch in reader.read_stored(split))
-
-
-def _shown(context: TableContext, snapshot: Snapshot, column: DataField) -> Iterator[pa.Array]:
-    """The values of the column that readers see."""
-    reader = SplitReader(context, (column,))
-    return (batch.column(0) for split in plan_scan(context, snapshot).splits for batch in reader.read(split))
 
 
 __all__ = ["check_values_fit"]
