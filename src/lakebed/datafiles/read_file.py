@@ -98,9 +98,7 @@ class FileReader:
         plan = self._plan(file)
         if predicate is not None and self._is_excluded(path, file, predicate, plan.evolution):
             return
-        rows_seen = 0
         for position, batch in self._physical(path, file, plan.stored, predicate, plan.evolution):
-            rows_seen += batch.num_rows
             batch, places = _without(batch, position, deleted, with_places=plan.needs_places)
             if plan.is_as_stored:
                 yield position, _batch(batch.columns, plan.schema, batch.num_rows)
@@ -121,11 +119,6 @@ class FileReader:
                 else:
                     columns.append(lifted.column(wanted.name))
             yield position, _batch(columns, plan.schema, batch.num_rows)
-        if predicate is None and rows_seen != file.row_count:
-            raise CorruptFile(
-                f"data file {path} holds {rows_seen} rows, its manifest says {file.row_count}",
-                hint="the file was replaced or cut: restore it, or roll the table back to a snapshot without it",
-            )
 
     def _plan(self, file: DataFile) -> _Plan:
         # Not every writer counts the retracts of files that it writes first.
@@ -192,13 +185,22 @@ class FileReader:
             ) from error
         with source, format_of_file(file.file_name).open_reader(source, path, self._written(file)) as reader:
             self._check_columns(reader.column_names, fields, file, path)
-            yield from reader.read(
+            pushed, rows_seen = _pushed(predicate, evolution), 0
+            for position, batch in reader.read(
                 fields,
-                filter=_pushed(predicate, evolution),
+                filter=pushed,
                 batch_rows=self.batch_rows,
                 # To hand a few rows to other threads takes longer than to read them.
                 use_threads=self.use_threads and file.size_bytes > _READ_WHOLE_BYTES,
-            )
+            ):
+                rows_seen += batch.num_rows
+                yield position, batch
+            found = reader.row_count if pushed is not None and reader.can_skip else rows_seen
+            if found != file.row_count:
+                raise CorruptFile(
+                    f"data file {path} holds {found} rows, its manifest says {file.row_count}",
+                    hint="the file was replaced or cut: restore it, or roll the table back to a snapshot without it",
+                )
 
     def _written(self, file: DataFile) -> Written:
         """What text files do not say of themselves."""
@@ -211,7 +213,7 @@ class FileReader:
             is_thin = schema.options.get(DATA_FILE_THIN_MODE.key, "").lower() == "true"
             keys = [] if is_thin else [key_field(schema.field(name)) for name in schema.trimmed_primary_key]
             fields = (*keys, SEQUENCE_FIELD, KIND_FIELD, *fields)
-        return Written(fields, schema.options, file.row_count)
+        return Written(fields, schema.options)
 
     def _open(self, path: str, file: DataFile) -> pa.NativeFile:
         if file.size_bytes <= _READ_WHOLE_BYTES:

@@ -146,6 +146,8 @@ def _avro_as_corrupt(path: str) -> Iterator[None]:
 class AvroReader:
     """Reads blocks one after the other."""
 
+    can_skip = False
+
     def __init__(self, source: pa.NativeFile, path: str) -> None:
         self._source = source
         self._path = path

@@ -81,6 +81,10 @@ class FormatReader(Protocol):
     def row_count(self) -> int:
         """Number of rows in the file."""
 
+    @property
+    def can_skip(self) -> bool:
+        """Whether a filter may leave out stretches of the file. Then the file counts its rows in its footer."""
+
     def read(
         self,
         fields: Sequence[DataField],

@@ -251,6 +251,8 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 class OrcReader:
     """Reads stripes one after the other."""
 
+    can_skip = False
+
     def __init__(self, source: pa.NativeFile, path: str) -> None:
         self._path = path
         with as_corrupt(path):

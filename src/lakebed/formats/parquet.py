@@ -225,6 +225,8 @@ def _codec(compression: str) -> str:
 class ParquetReader:
     """Reads row groups one after the other, so that memory does not grow with the file."""
 
+    can_skip = True
+
     def __init__(self, source: pa.NativeFile, path: str) -> None:
         self._source = source
         self._path = path

@@ -31,12 +31,11 @@ class TextSettings:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a file does not say of itself: the columns that it was written with, in their order, the options of its
-    table, and how many rows it has, if that is known."""
+    """What a file does not say of itself: the columns that it was written with, in their order, and the options of its
+    table."""
 
     fields: tuple[DataField, ...]
     options: Mapping[str, str]
-    row_count: int | None = None
 
 
 def text_settings(kind: str, options: Mapping[str, str], path: str) -> TextSettings:

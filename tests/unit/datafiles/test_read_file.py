@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -110,16 +111,18 @@ def test_a_file_that_is_gone(file_format: str) -> None:
         list(bucket.reader(COLUMNS, OLD).read(bucket.path(file.file_name), file, _no_partition))
 
 
+@pytest.mark.parametrize("where", [None, [("id", ">", 0)], [("id", ">", 9)]])
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_a_file_with_other_rows_than_recorded(file_format: str) -> None:
-    """A file with more or fewer rows than its manifest says was replaced."""
+def test_a_file_with_other_rows_than_recorded(file_format: str, where: list[Any] | None) -> None:
+    """A file with more or fewer rows than its manifest says was replaced or cut, whatever is looked for in it."""
+    predicate = to_predicate(where, pa.schema([("id", pa.int32())]))
     bucket = Bucket(FileLayout(0, COLUMNS), file_format)
     (file,) = bucket.written(_rows(3))
     for count in (2, 4):
         with pytest.raises(CorruptFile, match=f"{file.file_name} holds 3 rows, its manifest says {count}"):
             list(
                 bucket.reader(COLUMNS, OLD).read(
-                    bucket.path(file.file_name), replace(file, row_count=count), _no_partition
+                    bucket.path(file.file_name), replace(file, row_count=count), _no_partition, predicate
                 )
             )
 
