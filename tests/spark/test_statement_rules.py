@@ -11,7 +11,7 @@ from tests.spark.test_sql_changes import rows, way
 from tests.unit.table.test_told_replacements import replayed
 
 import lakebed
-from lakebed.errors import InvalidArgument
+from lakebed.errors import InvalidArgument, LakebedError
 
 __all__ = ["way"]
 
@@ -200,3 +200,33 @@ def test_a_null_that_is_shown_as_a_default_stays_null(lake: lakebed.Lake, kind: 
     if key:
         lake.sql("INSERT INTO t VALUES (1, 2, 3, NULL, NULL, NULL)")
         assert rows(lake)[0][2] == 3
+
+
+KINDS = "'bucket' = '1', 'rowkind.field' = 'kind'"
+
+
+def test_kinds_that_a_statement_sets_count(lake: lakebed.Lake, way: str) -> None:
+    """Where a column says the kinds of rows, UPDATE and MERGE that set it write rows of these kinds."""
+    create(lake, "k INT, v INT, kind STRING", KINDS)
+    lake.sql("INSERT INTO t VALUES (1, 1, '+I'), (2, 2, '+I'), (3, 3, '+I'), (4, 4, '+I')")
+    lake.sql("UPDATE t SET kind = CASE WHEN k = 1 THEN '-D' ELSE '+I' END, v = v + 1 WHERE k <= 2")
+    assert [row[:2] for row in rows(lake)] == [(2, 3), (3, 3), (4, 4)]
+    changes = "SELECT * FROM VALUES (3, 30, '-D'), (4, 40, '+I'), (5, 50, '-D'), (6, 60, '+I') AS c (k, v, kind)"
+    lake.sql(
+        f"MERGE INTO t USING ({changes}) AS s ON t.k = s.k "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    assert [row[:2] for row in rows(lake)] == [(2, 3), (4, 40), (6, 60)]
+    lake.sql("MERGE INTO t USING (SELECT 4 AS k) AS s ON t.k = s.k WHEN MATCHED THEN UPDATE SET v = 5")
+    assert rows(lake)[1] == (4, 5, "+U")
+
+
+@pytest.mark.parametrize("value", ["NULL", "'gone'"])
+def test_kinds_that_are_none(lake: lakebed.Lake, value: str) -> None:
+    """A statement that sets the kinds of rows to something else is refused, and names the column."""
+    table = create(lake, "k INT, v INT, kind STRING", KINDS)
+    lake.sql("INSERT INTO t VALUES (1, 1, '+I')")
+    before = table.latest_snapshot()
+    with pytest.raises(LakebedError, match="kind"):
+        lake.sql(f"UPDATE t SET kind = {value}")
+    assert table.latest_snapshot() == before

@@ -203,9 +203,18 @@ def _keeps_members(given: st.StructType, target: st.StructType) -> bool:
 
 
 def changed_rows(
-    frame: DataFrame, fields: Sequence[DataField], changed: set[str], places: Sequence[str], kind: str, value: str
+    frame: DataFrame,
+    fields: Sequence[DataField],
+    changed: set[str],
+    places: Sequence[str],
+    kind: str,
+    value: str,
+    kind_field: str | None = None,
 ) -> DataFrame:
-    """Rows of an UPDATE or DELETE: the table's columns, then the places of the old rows, and the kind of change."""
+    """Rows of an UPDATE or DELETE: the table's columns, then the places of the old rows, and the kind of change.
+
+    `kind_field` is the column of the table that says the kinds of its rows; if it is changed, it says this one.
+    """
     given = frame.schema.fields
     numbered = frame.toDF(*(f"_{index}" for index in range(len(given))))
     columns = []
@@ -215,7 +224,14 @@ def changed_rows(
             column = restored(column, given[index].dataType, field)
         columns.append(column.alias(field.name))
     columns += [sf.col(f"_{len(fields) + index}").alias(name) for index, name in enumerate(places)]
-    return numbered.select(*columns, sf.lit(value).alias(kind))
+    found = dict(zip((field.name for field in fields), columns, strict=False))
+    told = _told_kind(found[kind_field], value) if kind_field is not None and kind_field in changed else sf.lit(value)
+    return numbered.select(*columns, told.alias(kind))
+
+
+def _told_kind(column: Column, value: str) -> Column:
+    """The kind that a row tells itself; a row that is there already does not become a new one."""
+    return sf.when(column == "+I", sf.lit(value)).otherwise(column)
 
 
 def restored(
@@ -303,10 +319,12 @@ def merged_rows(
     *,
     may_lack: bool = False,
     stars: Sequence[bool] = (),
+    kind_field: str | None = None,
 ) -> DataFrame:
     """Rows of a MERGE, from columns `_lakebed_clause`, `_place_*`, `_old_*` and, for each clause, `_new_<clause>_*`.
 
     `may_lack`: whether rows may lack members; where `stars` says that `*` updates, these stay as they were.
+    `kind_field` is the column of the table that says the kinds of its rows: a clause that sets it says them there.
     """
     given = {field.name: field.dataType for field in frame.schema.fields}
     clause = sf.col("_lakebed_clause")
@@ -327,4 +345,9 @@ def merged_rows(
     hidden = [(index, name) for index, name in enumerate(places) if name not in {field.name for field in fields}]
     columns += [sf.col(f"_place_{index}").alias(name) for index, name in hidden]
     chosen = sf.element_at(sf.array(*(sf.lit(name) for name in kinds)), clause + 1)
+    for index, field in enumerate(fields):
+        for number, names in enumerate(changed):
+            if field.name == kind_field and field.name in names:
+                told = _told_kind(columns[index], kinds[number])
+                chosen = sf.when(clause == number, told).otherwise(chosen)
     return frame.select(*columns, chosen.alias(kind))

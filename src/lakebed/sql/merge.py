@@ -107,6 +107,7 @@ class Merging:
                 KIND,
                 may_lack=self.may_lack_columns,
                 stars=[_is_star(clause) for clause in clauses],
+                kind_field=self.target.kind_field,
             )
         self.target.write(rows, "MERGE", is_unique=self._is_unique(), rewrites=self.rewrites)
 

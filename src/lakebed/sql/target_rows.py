@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from lakebed.errors import CommitConflict, InvalidArgument, Unsupported
-from lakebed.options import IGNORE_DELETE
+from lakebed.options import IGNORE_DELETE, ROWKIND_FIELD
 from lakebed.sql.changed_rows import ChangedRows
 from lakebed.sql.planned import Planner, comparable_types, stored_name
 from lakebed.sql.pushdown import Needs, condition_of
@@ -73,6 +73,11 @@ class TargetRows:
     def column_names(self) -> list[str]:
         """Columns of the table."""
         return [field.name for field in self.table.schema.fields]
+
+    @property
+    def kind_field(self) -> str | None:
+        """The column that says the kind of each row, if one does."""
+        return self.table.options.get(ROWKIND_FIELD.key)
 
     def rule(self, statement: Statement, sets: Sets | None = None, *, deletes: bool = False) -> Rule:
         """How a statement is carried out on this table; raises if it can not be."""

@@ -40,7 +40,7 @@ def _update(target: TargetRows, statement: Update) -> None:
     from lakebed.spark.assign import changed_rows  # pyspark is heavy: only when it is used
 
     with spark_errors():
-        rows = changed_rows(frame, fields, set(values), places, KIND, "+U")
+        rows = changed_rows(frame, fields, set(values), places, KIND, "+U", target.kind_field)
     target.write(rows, "UPDATE", is_unique=True, rewrites=rewrites)
 
 

@@ -175,6 +175,9 @@ partition. A MERGE brings rows as INSERT does: those with a smaller value of
 INSERT appends. INSERT OVERWRITE, TRUNCATE, DROP PARTITION, `rescale` and `rollback_to_as_latest` replace files; what
 they replace has been read, or goes because it was named.
 
+Where a column says the kinds of rows (`rowkind.field`), a statement that sets it writes rows of these kinds: UPDATE ...
+SET it to `-D` deletes. One that does not set it writes what it does there.
+
 Rows of kinds that a table could store but not merge (-D rows of `partial-update` without an option for them, or of
 functions that take nothing back) are refused when they are written.
 """
