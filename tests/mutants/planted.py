@@ -99,15 +99,15 @@ STATEMENT_MENDS = [
     Mutant(
         "MERGE appends whole rows to sums and groups",
         "sql/merge.py",
-        "Merging(target, statement, source, name, evolves, rewrites).run()",
-        "Merging(target, statement, source, name, evolves, False).run()",
+        "target.change(Statement.MERGE, find, is_unique=is_unique, rewrites=way is Way.REWRITE)",
+        "target.change(Statement.MERGE, find, is_unique=is_unique, rewrites=False)",
         "a merge beside sums",
     ),
     Mutant(
         "UPDATE appends to a group without an order",
         "sql/update.py",
-        'target.write(rows, "UPDATE", is_unique=True, rewrites=rewrites)',
-        'target.write(rows, "UPDATE", is_unique=True)',
+        "target.change(Statement.UPDATE, partial(_new_rows, statement), is_unique=True, rewrites=rewrites)",
+        "target.change(Statement.UPDATE, partial(_new_rows, statement), is_unique=True, rewrites=False)",
         "an update of a group without an order",
     ),
     Mutant(
@@ -142,16 +142,15 @@ STATEMENT_MENDS = [
     Mutant(
         "UPDATE reads what is shown",
         "sql/target_rows.py",
-        "return self.planner.pin_anew(self.table.showing_all_stored())",
+        "return self.planner.pin_anew(self.table.showing_all_stored(waiting=waiting))",
         "return self.planner.pin_anew(self.table)",
         "an update of a row with a newer one that is not shown",
     ),
     Mutant(
         "DELETE does not see rows that wait",
         "table/table.py",
-        "        WaitingRows(context).place(CommitIdentity(context.ids.new_id()))\n"
-        "        if not context.masks_old_rows:\n",
-        "        if not context.masks_old_rows:\n",
+        "        if context.has_key:\n            WaitingRows(context).place(",
+        "        if False:\n            WaitingRows(context).place(",
         "a delete of rows that wait",
     ),
     Mutant(
@@ -179,7 +178,7 @@ STATEMENT_MENDS = [
         "a statement that is refused has placed rows",
         "sql/target_rows.py",
         '        return TargetRows(planner, table, alias or target.name.rpartition(".")[2])\n',
-        "        table.showing_all_stored()\n"
+        "        table.place_waiting_rows()\n"
         '        return TargetRows(planner, table, alias or target.name.rpartition(".")[2])\n',
         "an update that is refused beside rows that wait",
     ),

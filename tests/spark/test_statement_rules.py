@@ -230,3 +230,69 @@ def test_kinds_that_are_none(lake: lakebed.Lake, value: str) -> None:
     with pytest.raises(LakebedError, match="kind"):
         lake.sql(f"UPDATE t SET kind = {value}")
     assert table.latest_snapshot() == before
+
+
+UNSETTLED = {
+    "groups": ("k INT, g INT, v INT", f"{PARTIAL}, 'fields.g.sequence-group' = 'v'", ("UPDATE", "MERGE", "DELETE")),
+    "sums, vectors": (
+        "k INT, g INT, v INT",
+        "'merge-engine' = 'aggregation', 'fields.v.aggregate-function' = 'sum', 'bucket' = '1', "
+        "'deletion-vectors.enabled' = 'true', 'num-sorted-run.compaction-trigger' = '9'",
+        ("DELETE",),
+    ),
+    "first row": ("k INT, g INT, v INT", "'merge-engine' = 'first-row', 'bucket' = '1'", ("DELETE",)),
+    "waiting": (
+        "k INT, g INT, v INT",
+        "'bucket' = '-2', 'postpone.batch-write-fixed-bucket' = 'false'",
+        ("UPDATE", "MERGE", "DELETE"),
+    ),
+    "waiting first rows": (
+        "k INT, g INT, v INT",
+        "'merge-engine' = 'first-row', 'bucket' = '-2', 'postpone.batch-write-fixed-bucket' = 'false'",
+        ("DELETE",),
+    ),
+}
+VAIN = {
+    "UPDATE": "UPDATE t SET v = 3 WHERE v = 77",
+    "MERGE": "MERGE INTO t USING (SELECT 7 AS k) AS s ON t.k = s.k WHEN MATCHED THEN UPDATE SET v = 3",
+    "DELETE": "DELETE FROM t WHERE v = 77",
+}
+WRONG = {
+    "UPDATE": ["UPDATE t SET v = nowhere", "UPDATE t SET v = k / 0", "UPDATE t SET k = 3"],
+    "MERGE": [
+        "MERGE INTO t USING (SELECT 1 AS k UNION ALL SELECT 1) AS s ON t.k = s.k WHEN MATCHED THEN UPDATE SET v = 3",
+        "MERGE INTO t USING (SELECT 1 AS k) AS s ON t.k = s.nowhere WHEN MATCHED THEN UPDATE SET v = 3",
+    ],
+    "DELETE": ["DELETE FROM t WHERE nowhere = 1", "DELETE FROM t WHERE k / 0 = 1"],
+}
+
+
+@pytest.mark.parametrize("kind", UNSETTLED)
+def test_statements_in_vain_leave_no_snapshot(lake: lakebed.Lake, kind: str) -> None:
+    """A statement that fails, or finds nothing, has not compacted or placed rows; one that finds a hidden row has."""
+    columns, options, statements = UNSETTLED[kind]
+    table = create(lake, columns, f"{options}, 'write-only' = 'true'")
+    for value in (5, 6):
+        data = {"k": [1, value], "g": [value, 1], "v": [value, value]}
+        table.write(pa.table({name: pa.array(values, pa.int32()) for name, values in data.items()}))
+    lake.sql("ALTER TABLE t SET ('write-only' = 'false')")
+    before = table.latest_snapshot()
+    for name in statements:
+        lake.sql(VAIN[name])
+        for text in WRONG[name]:
+            with pytest.raises(LakebedError):
+                lake.sql(text)
+        assert table.latest_snapshot() == before, name
+    lake.sql("DELETE FROM t WHERE k = 6")
+    table.compact(full=True)
+    assert [row[0] for row in rows(lake)] == [1, 5]
+
+
+def test_a_value_that_does_not_fit_leaves_no_snapshot(lake: lakebed.Lake) -> None:
+    """NULL for a column that has none is refused before anything is compacted for the statement."""
+    table = create(lake, "k INT, g INT, v INT NOT NULL", f"{PARTIAL}, 'fields.g.sequence-group' = 'v'")
+    lake.sql("INSERT INTO t VALUES (1, 1, 1); INSERT INTO t VALUES (1, 2, 2)")
+    before = table.latest_snapshot()
+    with pytest.raises(LakebedError, match="`v`"):
+        lake.sql("UPDATE t SET v = NULLIF(k, 1)")
+    assert table.latest_snapshot() == before

@@ -248,8 +248,18 @@ def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _is_small(plan: ScanPlan) -> bool:
-    files = plan.files
-    return sum(file.size_bytes for file in files) <= LOCAL_BYTES and sum(file.row_count for file in files) <= LOCAL_ROWS
+    size_bytes, rows = _size(plan.files)
+    return size_bytes <= LOCAL_BYTES and rows <= LOCAL_ROWS
+
+
+def _size(files: Sequence[DataFile]) -> tuple[int, int]:
+    return sum(file.size_bytes for file in files), sum(file.row_count for file in files)
+
+
+def are_few(files: Sequence[DataFile]) -> bool:
+    """Whether the rows of files are few enough to be read in this process, in whatever format they are written anew."""
+    size_bytes, rows = _size(files)
+    return size_bytes <= LOCAL_BYTES // 4 and rows <= LOCAL_ROWS
 
 
 def packed(splits: Sequence[Split], parallelism: int = 1) -> list[list[Split]]:
@@ -284,4 +294,13 @@ def _is_native_type(data_type: DataType) -> bool:
             return False
 
 
-__all__ = ["LOCAL_BYTES", "LOCAL_ROWS", "HybridRead", "arrow_frame", "is_small", "planned_frame", "table_frame"]
+__all__ = [
+    "LOCAL_BYTES",
+    "LOCAL_ROWS",
+    "HybridRead",
+    "are_few",
+    "arrow_frame",
+    "is_small",
+    "planned_frame",
+    "table_frame",
+]

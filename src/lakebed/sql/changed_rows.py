@@ -14,16 +14,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.errors import InvalidData
+from lakebed.fileio.scratch import ScratchFileIO
 from lakebed.options import ROWKIND_FIELD, SNAPSHOT_IGNORE_EMPTY_COMMIT
 from lakebed.schema.system_columns import FILE_PATH, ROW_ID, ROW_INDEX, TRACKED_SEQUENCE_NUMBER
 from lakebed.spark.failures import spark_errors
+from lakebed.spark.late_workers import until_workers_come
 from lakebed.sql.insert import collected
 from lakebed.sql.views import quoted
+from lakebed.table.bucket_state import BucketStates
+from lakebed.table.postpone_compact import WaitingRows
 from lakebed.table.read_state import ReadState
 from lakebed.table.replace_rows import ReplaceRows
-from lakebed.table.rewrite_rows import RowRewrite
+from lakebed.table.rewrite_rows import RowRewrite, knowing_keys_only
 from lakebed.table.table import Table
 from lakebed.table.write import TableWriter
+from lakebed.table.write_files import FileMaker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,6 +68,38 @@ class ChangedRows:
             self._write_keyed(frame)
         else:
             self._write_placed(frame)
+
+    def is_needed(self, frame: DataFrame, is_small: bool) -> bool:
+        """Whether there are changes, found out without any. Raises what `write` would raise of rows that do not fit.
+
+        Many rows are not looked at one by one, nor at all where some wait for their bucket: these were placed on this
+        machine to be read, and tasks may run on others.
+        """
+        if is_small:
+            rows = collected(self.table, frame)
+            if rows.num_rows:
+                self._check_unique(rows)
+                self._check_fits(rows)
+            return bool(rows.num_rows)
+        if WaitingRows(self.table.context_to_write()).files(self.pinned.fixed_to):
+            return True
+        with spark_errors():
+            return not until_workers_come(frame.isEmpty)
+
+    def _check_fits(self, rows: pa.Table) -> None:
+        """REQUIRES: the table has a primary key."""
+        context = self.table.context_to_write()
+        maker = FileMaker(
+            knowing_keys_only(context) if self.rewrites else context,
+            row_kind=KIND,
+            overwrite=None,
+            states=lambda: BucketStates.load(context.stores, self.pinned.fixed_to),
+            fileio=ScratchFileIO.over(context.fileio),
+        )
+        try:
+            maker.write(self._kinds_in_rows(rows), lambda: None)
+        finally:
+            maker.abort()
 
     def note_nothing(self) -> None:
         """A statement that changes nothing makes no snapshot, unless the table asks for one."""

@@ -7,6 +7,8 @@ to take it, its buckets are rewritten without the rows (`statement_rules`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from sqlglot import exp
@@ -23,6 +25,9 @@ from lakebed.sql.views import quoted
 from lakebed.table.statement_rules import Statement, Way
 from lakebed.types.logical import DataField
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 
 def delete(lake: SqlLake, statement: Delete) -> None:
     """DELETE."""
@@ -32,7 +37,7 @@ def delete(lake: SqlLake, statement: Delete) -> None:
 def _delete(target: TargetRows, statement: Delete) -> None:
     is_told = _is_set(target, DELETE_FORCE_PRODUCE_CHANGELOG.key)
     if not is_told and statement.where is None:
-        if target.pinned.fixed_to is not None:
+        if target.table.latest_snapshot() is not None:
             target.table.truncate()
         return
     if not is_told and statement.where is not None and _names_partitions_only(target, statement.where):
@@ -40,13 +45,13 @@ def _delete(target: TargetRows, statement: Delete) -> None:
         return
     way = target.rule(Statement.DELETE).way
     if way is Way.NOTHING:
-        ChangedRows(target.table, target.pinned, "DELETE").note_nothing()
+        target.nothing_changed()
         return
-    rewrites = way is Way.REWRITE
-    _delete_rows(target.ready(Statement.DELETE, rewrites=rewrites), statement.where, rewrites)
+    find = partial(_deleted_rows, statement.where)
+    target.change(Statement.DELETE, find, is_unique=True, rewrites=way is Way.REWRITE)
 
 
-def _delete_rows(target: TargetRows, where: Sql | None, rewrites: bool) -> None:
+def _deleted_rows(where: Sql | None, target: TargetRows) -> DataFrame:
     from lakebed.spark.assign import changed_rows  # pyspark is heavy: only when it is used
 
     places = ChangedRows.place_columns(target.pinned)
@@ -55,8 +60,7 @@ def _delete_rows(target: TargetRows, where: Sql | None, rewrites: bool) -> None:
     columns = [*map(target.stored_column, target.column_names), *map(target.column, places)]
     frame = target.planner.views.sql(_select(target, view, columns, condition))
     with spark_errors():
-        rows = changed_rows(frame, target.table.schema.fields, set(), places, KIND, "-D")
-    target.write(rows, "DELETE", is_unique=True, rewrites=rewrites)
+        return changed_rows(frame, target.table.schema.fields, set(), places, KIND, "-D")
 
 
 def _select(target: TargetRows, view: str, columns: list[str], where: str) -> str:
@@ -94,15 +98,15 @@ def _drop_partitions(target: TargetRows, where: Sql) -> None:
     if found:
         table.drop_partitions(found)
     else:
-        ChangedRows(table, target.pinned, "DELETE").note_nothing()
+        target.nothing_changed()
 
 
 def _partition_rows(target: TargetRows, fields: Sequence[DataField]) -> pa.Table:
     """One row for each partition that has files."""
     from lakebed.spark.types import transfer_schema
 
-    context, _ = target.table.plan_write()
-    found = {entry.partition for entry in live_files(context.stores, target.pinned.fixed_to)}
+    context = target.table.context_to_write()
+    found = {entry.partition for entry in live_files(context.stores, target.table.latest_snapshot())}
     values = [context.partition_values(partition) for partition in sorted(found)]
     schema = transfer_schema(fields)
     columns = [pa.array([row[field.name].as_py() for row in values], field.type) for field in schema]

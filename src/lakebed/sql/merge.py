@@ -46,16 +46,40 @@ def merge(lake: SqlLake, statement: Merge) -> None:
 def _merge(lake: SqlLake, target: TargetRows, statement: Merge) -> None:
     merge_of = SchemaMerge.of(lake, statement.target)
     evolves = merge_of.adds or statement.with_schema_evolution
-    rewrites = _way(target, statement, evolves) is Way.REWRITE
-    target = target.ready(Statement.MERGE, rewrites=rewrites)
-    name = statement.source_alias or "source"
-    text = target.planner.text(statement.source, shown=_named_of_source(statement, name))
-    source = target.planner.views.sql(f"SELECT * FROM {text}", keep=True)
-    incoming = _new_columns(target, statement, incoming_fields(source)) if evolves else []
-    if incoming and replace(merge_of, adds=True).apply(target.table, incoming):
-        rewrites = _way(target, statement, evolves) is Way.REWRITE
-        target = target.ready(Statement.MERGE, rewrites=rewrites)
-    Merging(target, statement, source, name, evolves, rewrites).run()
+    way, known = _way(target, statement, evolves), None
+    if evolves:
+        known = _source(target, statement)
+        incoming = _new_columns(target, statement, incoming_fields(known))
+        if incoming and replace(merge_of, adds=True).apply(target.table, incoming):
+            way = _way(target, statement, evolves)
+    first = target.planner
+
+    def find(target: TargetRows) -> DataFrame:
+        if known is not None:  # the table itself may be in it, without its new columns
+            target.planner.also_reads(first)
+        source = _source(target, statement) if known is None else known
+        return Merging(target, statement, source, _source_name(statement), evolves).rows()
+
+    is_unique = _is_unique(statement)
+    target.change(Statement.MERGE, find, is_unique=is_unique, rewrites=way is Way.REWRITE)
+
+
+def _source_name(statement: Merge) -> str:
+    return statement.source_alias or "source"
+
+
+def _source(target: TargetRows, statement: Merge) -> DataFrame:
+    _ = target.pinned  # before the text, which may name the table
+    text = target.planner.text(statement.source, shown=_named_of_source(statement, _source_name(statement)))
+    return target.planner.views.sql(f"SELECT * FROM {text}", keep=True)
+
+
+def _is_unique(statement: Merge) -> bool:
+    """Deleting a row twice is deleting it; anything else depends on which source row it was."""
+    matched = [clause for clause in statement.clauses if clause.when is When.MATCHED]
+    return not matched or (
+        len(matched) == 1 and matched[0].condition is None and isinstance(matched[0].action, MergeDelete)
+    )
 
 
 def _way(target: TargetRows, statement: Merge, evolves: bool) -> Way:
@@ -84,11 +108,9 @@ class Merging:
     source_name: str
     may_lack_columns: bool
     """Whether `*` means the columns that the source has, and rows may lack members."""
-    rewrites: bool = False
-    """Whether rows take the place of stored ones."""
 
-    def run(self) -> None:
-        """Joins, chooses, fits, writes."""
+    def rows(self) -> DataFrame:
+        """Joins, chooses, fits."""
         from lakebed.spark.assign import merged_rows  # pyspark is heavy: only when it is used
 
         fields = self.target.table.schema.fields
@@ -98,7 +120,7 @@ class Merging:
         frame = self.target.planner.views.sql(self._text(values, places))
         kinds = [_kind(clause) for clause in clauses]
         with spark_errors():
-            rows = merged_rows(
+            return merged_rows(
                 frame,
                 fields,
                 [set(found) for found in values],
@@ -109,14 +131,6 @@ class Merging:
                 stars=[_is_star(clause) for clause in clauses],
                 kind_field=self.target.kind_field,
             )
-        self.target.write(rows, "MERGE", is_unique=self._is_unique(), rewrites=self.rewrites)
-
-    def _is_unique(self) -> bool:
-        """Deleting a row twice is deleting it; anything else depends on which source row it was."""
-        matched = [clause for clause in self.statement.clauses if clause.when is When.MATCHED]
-        return not matched or (
-            len(matched) == 1 and matched[0].condition is None and isinstance(matched[0].action, MergeDelete)
-        )
 
     # --- the text ------------------------------------------------------------------------------------------------
 

@@ -82,6 +82,11 @@ class Planner:
         self.is_small = self.is_small and rows is not None
         self.product_rows *= max(1, rows or 1)
 
+    def also_reads(self, other: Planner) -> None:
+        """Takes note of what another planner has planned for the same statement."""
+        self.is_small = self.is_small and other.is_small
+        self.product_rows *= other.product_rows
+
     def _replacements(self, sql: Sql, found: list[Reference], shown: Collection[str]) -> dict[tuple[int, int], str]:
         edits: dict[tuple[int, int], str] = {}
         stars: dict[int, list[str]] = {}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from lakebed.errors import CommitConflict, InvalidArgument, Unsupported
+from lakebed.metadata.entries import live_files
 from lakebed.options import IGNORE_DELETE, ROWKIND_FIELD
 from lakebed.sql.changed_rows import ChangedRows
 from lakebed.sql.planned import Planner, comparable_types, stored_name
@@ -20,6 +21,7 @@ from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Sql, Target
 from lakebed.sql.views import quoted
 from lakebed.table.rewrite_rows import settled_for_rewrite
+from lakebed.table.settle import is_settled
 from lakebed.table.statement_rules import Rule, Sets, Statement, Way, rule_of
 from lakebed.table.system.handle import DefinedTable
 from lakebed.table.table import Table
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _log = logging.getLogger(__name__)
+
+FindRows = Callable[["TargetRows"], "DataFrame"]
+"""Finds what a statement makes of a table's rows, as `ChangedRows` takes them."""
 _MOST_ATTEMPTS = 10
 _IGNORED = f"it ignores deletes (`{IGNORE_DELETE.key}`)"
 
@@ -52,6 +57,8 @@ class TargetRows:
     planner: Planner
     table: Table
     alias: str
+    is_rehearsal: bool = False
+    """Whether the table is only looked at."""
 
     @staticmethod
     def open(lake: SqlLake, target: Target, alias: str | None) -> TargetRows:
@@ -64,10 +71,16 @@ class TargetRows:
 
     @cached_property
     def pinned(self) -> Table:
-        """What the statement reads of the table. Who asks first makes all of it readable, and so changes the table:
-        that comes after `rule`, as a statement that is refused changes nothing.
-        """
-        return self.planner.pin_anew(self.table.showing_all_stored())
+        """What the statement reads of the table: all that is stored. Waiting rows are read here, if they are few."""
+        waiting = self.is_rehearsal and self._is_small
+        return self.planner.pin_anew(self.table.showing_all_stored(waiting=waiting))
+
+    @property
+    def _is_small(self) -> bool:
+        from lakebed.spark.read import are_few  # pyspark is heavy: only when it is used
+
+        context = self.table.context_to_write()
+        return are_few([entry.file for entry in live_files(context.stores, self.table.latest_snapshot())])
 
     @property
     def column_names(self) -> list[str]:
@@ -81,7 +94,7 @@ class TargetRows:
 
     def rule(self, statement: Statement, sets: Sets | None = None, *, deletes: bool = False) -> Rule:
         """How a statement is carried out on this table; raises if it can not be."""
-        context, _ = self.table.plan_write()
+        context = self.table.context_to_write()
         rule = rule_of(statement, context.options if context.has_key else None, sets, deletes=deletes)
         if rule.way is Way.REFUSED:
             raise Unsupported(f"{statement} of table `{self.table.name}`: {rule.why}", hint=rule.hint)
@@ -89,12 +102,43 @@ class TargetRows:
             _log.warning("%s: no row of table `%s` is deleted: %s", statement, self.table.name, _IGNORED)
         return rule
 
-    def ready(self, statement: Statement, *, rewrites: bool) -> TargetRows:
-        """The rows as the statement reads them now; where it `rewrites` them, once one row is stored of each key."""
-        if rewrites:
-            context, _ = self.table.plan_write()
-            settled_for_rewrite(context, statement)
-        found = replace(self)
+    def change(self, statement: Statement, find: FindRows, *, is_unique: bool, rewrites: bool) -> None:
+        """Commits the rows that `find` gives, in place of what is stored of their keys if it `rewrites`.
+
+        What is stored may have to be placed, and for a rewrite compacted, before. So a statement that fails, or finds
+        nothing, is to leave the table alone, its rows are looked for beforehand too.
+        """
+        if not self._is_ready(rewrites):
+            rehearsal = self._anew(is_rehearsal=True)
+            rows = find(rehearsal)
+            if not rehearsal._changes(statement, is_unique, rewrites).is_needed(rows, rehearsal.planner.is_small):
+                self.nothing_changed()
+                return
+            if rewrites:
+                context, _ = self.table.plan_write()
+                settled_for_rewrite(context, statement)
+            else:
+                self.table.place_waiting_rows()
+        target = self._anew()
+        rows = find(target)
+        target._changes(statement, is_unique, rewrites).write(rows, is_small=target.planner.is_small)
+
+    def nothing_changed(self) -> None:
+        """The end of a statement that has found nothing."""
+        ChangedRows(self.table, self.table, "").note_nothing()
+
+    def _changes(self, statement: Statement, is_unique: bool, rewrites: bool) -> ChangedRows:
+        return ChangedRows(self.table, self.pinned, statement, is_unique, rewrites)
+
+    def _is_ready(self, rewrites: bool) -> bool:
+        context = self.table.context_to_write()
+        if not context.has_key:
+            return True
+        snapshot = self.table.latest_snapshot()
+        return is_settled(replace(context, shows_hidden=True), snapshot, one_row_per_key=rewrites)
+
+    def _anew(self, *, is_rehearsal: bool = False) -> TargetRows:
+        found = replace(self, planner=Planner.start(self.planner.lake), is_rehearsal=is_rehearsal)
         _ = found.pinned  # now, before texts of the statement name the table
         return found
 
@@ -119,10 +163,4 @@ class TargetRows:
 
     @cached_property
     def _defaulted(self) -> frozenset[str]:
-        context, _ = self.table.plan_write()
-        return frozenset(context.shown_defaults)
-
-    def write(self, frame: DataFrame, operation: str, *, is_unique: bool, rewrites: bool = False) -> None:
-        """Commits what was found, in place of what is stored if it `rewrites`, and takes the views away."""
-        changes = ChangedRows(self.table, self.pinned, operation, is_unique, rewrites)
-        changes.write(frame, is_small=self.planner.is_small)
+        return frozenset(self.table.context_to_write().shown_defaults)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -17,6 +19,9 @@ from lakebed.sql.target_rows import TargetRows, change_rows
 from lakebed.sql.views import quoted
 from lakebed.table.statement_rules import Sets, Statement, Way
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 
 def update(lake: SqlLake, statement: Update) -> None:
     """UPDATE."""
@@ -24,11 +29,16 @@ def update(lake: SqlLake, statement: Update) -> None:
 
 
 def _update(target: TargetRows, statement: Update) -> None:
-    fields = target.table.schema.fields
     sets = sets_of(target, statement.assignments)
     refuse_key_update(target, set(sets.columns))
     rewrites = target.rule(Statement.UPDATE, sets).way is Way.REWRITE
-    target = target.ready(Statement.UPDATE, rewrites=rewrites)
+    target.change(Statement.UPDATE, partial(_new_rows, statement), is_unique=True, rewrites=rewrites)
+
+
+def _new_rows(statement: Update, target: TargetRows) -> DataFrame:
+    from lakebed.spark.assign import changed_rows  # pyspark is heavy: only when it is used
+
+    fields = target.table.schema.fields
     values = assigned_texts(statement.assignments, fields, target.table.name, target.column, _value_of(target))
     view = target.view([statement.where] if statement.where else [], is_alone=True)
     where = f" WHERE {target.planner.text(statement.where)}" if statement.where else ""
@@ -36,12 +46,8 @@ def _update(target: TargetRows, statement: Update) -> None:
     new = [values.get(field.name, target.stored_column(field.name)) for field in fields]
     text = ", ".join([*new, *map(target.column, places)])
     frame = target.planner.views.sql(f"SELECT {text} FROM {view} AS {quoted(target.alias)}{where}")
-
-    from lakebed.spark.assign import changed_rows  # pyspark is heavy: only when it is used
-
     with spark_errors():
-        rows = changed_rows(frame, fields, set(values), places, KIND, "+U", target.kind_field)
-    target.write(rows, "UPDATE", is_unique=True, rewrites=rewrites)
+        return changed_rows(frame, fields, set(values), places, KIND, "+U", target.kind_field)
 
 
 def sets_of(target: TargetRows, assignments: Sequence[Assignment]) -> Sets:

@@ -114,6 +114,8 @@ class TableContext:
     """How to run work on Spark; None where there is no lake to ask."""
     keeps_schema: bool = False
     """Whether it stays under its schema when a later one is there: what was written under it is folded under it."""
+    shows_hidden: bool = False
+    """Whether reads merge new files too that others see after compaction only."""
 
     def __getstate__(self) -> dict[str, object]:
         """What another process needs: not what was computed from it, nor what only this process has."""
@@ -260,6 +262,8 @@ class TableContext:
     @property
     def lowest_visible_level(self) -> int:
         """Files below this level are not shown by reads: which of their rows count is known after compaction only."""
+        if self.shows_hidden:
+            return 0
         shows_new = not self.masks_old_rows or self.options[DELETION_VECTORS_MERGE_ON_READ]
         return self.lowest_told_level if shows_new else max(1, self.lowest_told_level)
 

@@ -27,11 +27,9 @@ from lakebed.table.context import TableContext
 from lakebed.table.fitting_values import check_values_fit
 from lakebed.table.folded import is_folded
 from lakebed.table.postpone_compact import WaitingRows
+from lakebed.table.settle import latest_once
 
 _log = logging.getLogger(__name__)
-
-_MOST_ROUNDS = 20
-"""Others may write meanwhile: so often everything is folded anew before a change is given up."""
 
 _READ_INSTEAD = "read the rows with VERSION AS OF, and insert them into the table as it is now"
 
@@ -94,21 +92,22 @@ def fold(context: TableContext, verdicts: Sequence[Verdict]) -> None:
     if not folding and not placing:
         return
     background.wait_for(context.paths.root)
-    for number in range(_MOST_ROUNDS):
-        snapshot = context.stores.snapshots.latest()
-        waits = _has_waiting_rows(context, snapshot)
-        if not waits and (not folding or is_folded(context, snapshot)):
-            return
-        if number == 0:
-            _say(context, (*folding, *placing) if waits else folding)
-        try:
-            _fold(context, fully=bool(folding))
-        except CommitConflict as conflict:
-            _log.info("table %s: somebody else was faster: %s", context.name, conflict.message)
-    raise CommitConflict(
-        f"table `{context.name}`: others write faster than its rows can be folded, which must come before "
-        f"{(folding or placing)[0].what} changes",
-        hint="stop the writers for a moment, then change it again",
+    snapshot = context.stores.snapshots.latest()
+
+    def is_ready(snapshot: Snapshot | None) -> bool:
+        return not _has_waiting_rows(context, snapshot) and (not folding or is_folded(context, snapshot))
+
+    if not is_ready(snapshot):
+        _say(context, (*folding, *placing) if _has_waiting_rows(context, snapshot) else folding)
+    latest_once(
+        context,
+        is_ready,
+        lambda: _fold(context, fully=bool(folding)),
+        CommitConflict(
+            f"table `{context.name}`: others write faster than its rows can be folded, which must come before "
+            f"{(folding or placing)[0].what} changes",
+            hint="stop the writers for a moment, then change it again",
+        ),
     )
 
 

@@ -49,7 +49,7 @@ from lakebed.table.context import TableContext, num_levels
 from lakebed.table.overwrite import Overwrite
 from lakebed.table.pieces import PieceWork, RunPieces
 from lakebed.table.read_state import ReadState
-from lakebed.table.settle import settled
+from lakebed.table.settle import is_settled, settled
 from lakebed.table.write_commit import WriteCommit
 from lakebed.table.write_files import FileMaker
 
@@ -77,8 +77,7 @@ def settled_for_rewrite(context: TableContext, statement: str) -> Snapshot | Non
     if not context.options[WRITE_ONLY]:
         return settled(context, one_row_per_key=True)
     snapshot = context.stores.snapshots.latest()
-    top = num_levels(context.options) - 1
-    if any(entry.bucket < 0 or entry.file.level < top for entry in live_files(context.stores, snapshot)):
+    if not is_settled(context, snapshot, one_row_per_key=True):
         raise InvalidArgument(
             f"table `{context.name}` (merge engine `{context.merge_engine.name}`, `{WRITE_ONLY.key}`) has rows that "
             f"are not compacted, so {statement} can not rewrite any",

@@ -7,6 +7,9 @@ rewrites settles first, reads the settled state, and commits only if nothing was
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+
 from lakebed.commit.committer import CommitIdentity
 from lakebed.errors import CommitConflict
 from lakebed.metadata.entries import live_files
@@ -17,7 +20,8 @@ from lakebed.table.context import TableContext, num_levels
 from lakebed.table.pieces import RunPieces
 from lakebed.table.postpone_compact import WaitingRows
 
-_MOST_ROUNDS = 10
+_log = logging.getLogger(__name__)
+_MOST_ROUNDS = 20
 
 
 def settled(
@@ -35,18 +39,48 @@ def settled(
     """
     if not context.has_key:
         return context.stores.snapshots.latest()
-    lowest = num_levels(context.options) - 1 if one_row_per_key else context.lowest_visible_level
-    for _ in range(_MOST_ROUNDS):
-        WaitingRows(context, keep, run_pieces).place(_identity(context))
-        snapshot = context.stores.snapshots.latest()
-        live = live_files(context.stores, snapshot, keep_entries=keep)
-        if all(entry.bucket >= 0 and entry.file.level >= lowest for entry in live):
-            return snapshot
-        Compactor(_lifting(context), one_row_per_key, keep, run_plans).run(_identity(context))
-    raise CommitConflict(
-        f"table `{context.name}`: others kept adding rows that have to be compacted first",
-        hint="run the statement again when fewer jobs write to the table; nothing was changed",
+
+    def settle() -> None:
+        placed = WaitingRows(context, keep, run_pieces).place(_identity(context))
+        if placed is None or not is_settled(context, placed, one_row_per_key=one_row_per_key, keep=keep):
+            Compactor(_lifting(context), one_row_per_key, keep, run_plans).run(_identity(context))
+
+    return latest_once(
+        context,
+        lambda snapshot: is_settled(context, snapshot, one_row_per_key=one_row_per_key, keep=keep),
+        settle,
+        CommitConflict(
+            f"table `{context.name}`: others kept adding rows that have to be compacted first",
+            hint="run the statement again when fewer jobs write to the table; nothing was changed",
+        ),
     )
+
+
+def is_settled(
+    context: TableContext, snapshot: Snapshot | None, *, one_row_per_key: bool = False, keep: Keep | None = None
+) -> bool:
+    """Whether a read of the snapshot shows all rows that are stored; with `one_row_per_key`, unmerged."""
+    lowest = num_levels(context.options) - 1 if one_row_per_key else context.lowest_visible_level
+    live = live_files(context.stores, snapshot, keep_entries=keep)
+    return all(entry.bucket >= 0 and entry.file.level >= lowest for entry in live)
+
+
+def latest_once(
+    context: TableContext,
+    is_ready: Callable[[Snapshot | None], bool],
+    make_ready: Callable[[], None],
+    gave_up: CommitConflict,
+) -> Snapshot | None:
+    """The latest snapshot as soon as it is ready. Others write meanwhile, so it may have to be made ready again."""
+    for _ in range(_MOST_ROUNDS):
+        snapshot = context.stores.snapshots.latest()
+        if is_ready(snapshot):
+            return snapshot
+        try:
+            make_ready()
+        except CommitConflict as conflict:
+            _log.info("table %s: somebody else was faster: %s", context.name, conflict.message)
+    raise gave_up
 
 
 def _identity(context: TableContext) -> CommitIdentity:

@@ -19,9 +19,9 @@ from lakebed.options import (
     BRANCH,
     COMMIT_USER_PREFIX,
     CONTINUOUS_DISCOVERY_INTERVAL,
-    DELETION_VECTORS_MERGE_ON_READ,
     FILE_FORMAT,
     PARTITION,
+    POSTPONE_MERGE_ON_READ,
     PRIMARY_KEY,
     TAG_AUTOMATIC_CREATION,
     WRITE_MERGE_SCHEMA,
@@ -428,18 +428,24 @@ class Table(TableUpkeep):
         latest = context.stores.snapshots.latest() if self._pinned is None else self._pinned
         return Table(context, overrides=self._overrides, pinned=latest)
 
-    def showing_all_stored(self) -> Table:
-        """The same table for statements that change what they read: reads show all that is stored.
-
-        Rows that wait for their bucket are placed, and new files are read that are hidden until they are compacted.
+    def showing_all_stored(self, *, waiting: bool = False) -> Table:
+        """The same table for statements that change what they read: reads show new files too that are hidden until
+        they are compacted; with `waiting`, also rows that wait for their bucket, if these can be read in this process.
         """
+        if not self._context.has_key:
+            return self
+        shown = {POSTPONE_MERGE_ON_READ.key: "true"} if waiting else {}
+        return Table(replace(self._context, shows_hidden=True), overrides={**self._overrides, **shown})
+
+    def place_waiting_rows(self) -> None:
+        """Brings rows that wait for their bucket there."""
         context = self._folded()
-        if not context.has_key:
-            return self
-        WaitingRows(context).place(CommitIdentity(context.ids.new_id()))
-        if not context.masks_old_rows:
-            return self
-        return Table(self._context, overrides={**self._overrides, DELETION_VECTORS_MERGE_ON_READ.key: "true"})
+        if context.has_key:
+            WaitingRows(context).place(CommitIdentity(context.ids.new_id()))
+
+    def context_to_write(self) -> TableContext:
+        """What a write is judged by; unlike `plan_write` it changes nothing."""
+        return self._writable()
 
     def snapshots(self) -> list[Snapshot]:
         """All snapshots that have not expired, oldest first."""
