@@ -97,6 +97,30 @@ def test_columns_change_in_tasks(lake: lakebed.Lake) -> None:
     assert no_more_files_than_needed(table)
 
 
+def test_columns_change_and_rows_are_marked_in_tasks(lake: lakebed.Lake) -> None:
+    """One MERGE changes columns of rows, marks others as deleted and adds some; compactions in tasks keep the marks."""
+    table = filled(lake, f"{EVOLVING}, 'deletion-vectors.enabled' = 'true'")
+    lake.sql("UPDATE t SET n = k WHERE k < 5")
+    lake.sql("DELETE FROM t WHERE k = 2 OR k BETWEEN 30 AND 39")
+    lake.sql(
+        "MERGE INTO t USING (SELECT CAST(id AS INT) AS k FROM range(0, 80, 4)) AS u ON t.k = u.k "
+        "WHEN MATCHED AND t.k % 8 = 0 THEN DELETE WHEN MATCHED THEN UPDATE SET s = 'm' "
+        "WHEN NOT MATCHED AND u.k >= 60 THEN INSERT VALUES (u.k, -1, 'new')"
+    )
+    gone = {2, *range(30, 40), *range(0, 60, 8)}
+    wanted = [(k, k if k < 5 else 0, "m" if k % 4 == 0 else "a", k) for k in range(60) if k not in gone]
+    wanted += [(k, -1, "new", 60 + place) for place, k in enumerate(range(60, 80, 4))]
+    before = shown(table, "k", "n", "s")
+    assert [(k, n, s) for k, n, s, _ in wanted] == before
+    assert shown(table, "k", "_ROW_ID")[: 60 - len(gone)] == [(k, k) for k, *_ in wanted[: 60 - len(gone)]]
+    assert table.compact(full=True, on_spark=True) is not None
+    assert shown(table, "k", "n", "s") == before
+    assert [row[0] for row in lake.sql("SELECT k FROM t WHERE n > 0 ORDER BY k").collect()] == [1, 3, 4]
+    assert lake.sql("SELECT count(*) FROM t").collect()[0][0] == len(wanted)
+    assert table.check(deep=True) == []
+    assert no_more_files_than_needed(table)
+
+
 def test_a_row_that_matches_twice_is_found(lake: lakebed.Lake) -> None:
     """Places of old rows are counted where they are gathered."""
     table = filled(lake, APPEND, commits=1)

@@ -14,7 +14,11 @@ KEYED = "TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '2')"
 APPEND = "TBLPROPERTIES ('bucket' = '-1')"
 VECTORS = "TBLPROPERTIES ('bucket' = '-1', 'deletion-vectors.enabled' = 'true')"
 TRACKED = "TBLPROPERTIES ('bucket' = '-1', 'row-tracking.enabled' = 'true')"
-KINDS = (KEYED, APPEND, VECTORS, TRACKED)
+COLUMN_FILES = (
+    "TBLPROPERTIES ('bucket' = '-1', 'row-tracking.enabled' = 'true', 'data-evolution.enabled' = 'true', "
+    "'deletion-vectors.enabled' = 'true')"
+)
+KINDS = (KEYED, APPEND, VECTORS, TRACKED, COLUMN_FILES)
 
 
 @pytest.fixture(params=["here", "job"])

@@ -29,6 +29,8 @@ class SmallFileRules:
     delete_ratio_threshold: float = 0.2
     file_count_limit: int = 100_000
     deleted_rows: Callable[[DataFile], int] = lambda file: 0
+    drops_deleted: bool = True
+    """Whether deleted rows are left out of what is written. Where they keep their places nothing is gained by it."""
 
     def is_small(self, file: DataFile) -> bool:
         """Whether a file should be joined with others."""
@@ -87,7 +89,12 @@ def pick_ranges(files: Sequence[DataFile], rules: SmallFileRules, *, full: bool 
         weight_bytes += file.size_bytes
         first, end = begin, begin + file.row_count
     enough = 2 if full else max(2, rules.min_file_count)
-    return [tuple(group) for group in groups if len(group) >= enough]
+    is_worth_it = _is_dirty if full else lambda file, rules: rules.is_hollow(file)
+    return [
+        tuple(group)
+        for group in groups
+        if len(group) >= enough or (rules.drops_deleted and any(is_worth_it(file, rules) for file in group))
+    ]
 
 
 def _automatic_in_order(files: Sequence[DataFile], rules: SmallFileRules) -> Iterator[Group]:

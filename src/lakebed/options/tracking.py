@@ -80,6 +80,13 @@ DATA_EVOLUTION_ENABLED = Option(
     honoured=True,
     affects=WRITES,
 )
+DATA_EVOLUTION_COMPACTION_REWRITE_ROW_IDS = Option(
+    "data-evolution.compaction.rewrite-row-ids",
+    Kind.BOOLEAN,
+    False,
+    "Let compactions leave out rows that are marked as deleted; rows beside them get other ids then.",
+    honoured=True,
+)
 DATA_EVOLUTION_MERGE_INTO_FILE_PRUNING = Option(
     "data-evolution.merge-into.file-pruning",
     Kind.BOOLEAN,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
@@ -29,7 +28,8 @@ from lakebed.spark.write import WriteTask, run_tasks
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.column_files import ColumnChanges, refuse_deletes
 from lakebed.table.context import TableContext
-from lakebed.table.row_changes import RowChanges
+from lakebed.table.replace_rows import without_places
+from lakebed.table.row_changes import Deleted, RowChanges
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,8 +59,8 @@ class OldRows:
     """By file."""
     has_twice: bool
     """Whether one of them turned up more than once."""
-    has_deletes: bool
-    """Whether there are some without a new version."""
+    gone: dict[str, Positions]
+    """Those without a new version, by file."""
     has_updates: bool
     """Whether there are some with one."""
 
@@ -71,24 +71,35 @@ class OldRows:
             frame.filter(sf.col(kind) != "+I")
             .select(FILE_PATH.name, ROW_INDEX.name, (sf.col(kind) == "-D").alias("goes"))
             .groupBy(FILE_PATH.name)
-            .applyInArrow(_gathered, "path string, vector binary, rows long, gone long")
+            .applyInArrow(_gathered, "path string, vector binary, gone binary, rows long")
         )
         found = until_workers_come(by_file.toArrow)
-        vectors = zip(found["path"].to_pylist(), found["vector"].to_pylist(), strict=True)
-        positions = {path: decode_vector(vector, path) for path, vector in vectors}
-        rows, gone = sum(found["rows"].to_pylist()), sum(found["gone"].to_pylist())
-        return OldRows(positions, rows > sum(map(len, positions.values())), gone > 0, rows > gone)
+        paths = found["path"].to_pylist()
+
+        def decoded(column: str) -> dict[str, Positions]:
+            vectors = zip(paths, found[column].to_pylist(), strict=True)
+            return {path: decode_vector(vector, path) for path, vector in vectors if vector is not None}
+
+        positions, gone = decoded("vector"), decoded("gone")
+        places, without_new = sum(map(len, positions.values())), sum(map(len, gone.values()))
+        return OldRows(positions, sum(found["rows"].to_pylist()) > places, gone, places > without_new)
+
+    @property
+    def replaced(self) -> Deleted:
+        """Those with a new version, by the names of their files."""
+        return without_places(self.positions, {path.rpartition("/")[2]: gone for path, gone in self.gone.items()})
 
 
 def _gathered(rows: pa.Table) -> pa.Table:
-    """The places of one file as a bitmap."""
-    positions = np.unique(np.asarray(rows.column(ROW_INDEX.name)))
+    """The places of one file as bitmaps."""
+    places = np.asarray(rows.column(ROW_INDEX.name))
+    gone = np.unique(places[np.asarray(rows.column("goes"))])
     return pa.table(
         {
             "path": rows.column(FILE_PATH.name).slice(0, 1).cast(pa.string()),
-            "vector": pa.array([encode_vector(positions, bits=64)], pa.binary()),
+            "vector": pa.array([encode_vector(np.unique(places), bits=64)], pa.binary()),
+            "gone": pa.array([encode_vector(gone, bits=64) if len(gone) else None], pa.binary()),
             "rows": pa.array([rows.num_rows], pa.int64()),
-            "gone": pa.array([pc.sum(rows.column("goes")).as_py()], pa.int64()),
         }
     )
 
@@ -111,12 +122,12 @@ class ReplaceJob:
         deleted: dict[str, Any] = dict(old.positions)
         try:
             if context.options[DATA_EVOLUTION_ENABLED]:
-                if old.has_deletes:
+                if old.gone:
                     refuse_deletes(context)
                 columns = ColumnChanges(context, self.base, context.fileio)
                 messages = self._column_files(columns, replacing, job) if old.has_updates else []
-                guard, deleted = columns.guard(messages), {}
-                changes = RowChanges(context, self.base, self.operation, guard)
+                deleted = dict(old.gone)
+                changes = RowChanges(context, self.base, self.operation, replaced=old.replaced)
             else:
                 carries_ids = context.tracks_rows
                 messages = self._files(replacing, job, carries_ids=carries_ids) if old.has_updates else []

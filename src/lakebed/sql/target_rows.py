@@ -95,7 +95,7 @@ class TargetRows:
     def rule(self, statement: Statement, sets: Sets | None = None, *, deletes: bool = False) -> Rule:
         """How a statement is carried out on this table; raises if it can not be."""
         context = self.table.context_to_write()
-        rule = rule_of(statement, context.options if context.has_key else None, sets, deletes=deletes)
+        rule = rule_of(statement, context.options, sets, deletes=deletes, has_key=context.has_key)
         if rule.way is Way.REFUSED:
             raise Unsupported(f"{statement} of table `{self.table.name}`: {rule.why}", hint=rule.hint)
         if context.has_key and context.options[IGNORE_DELETE] and (deletes or rule.way is Way.NOTHING):

@@ -2,6 +2,7 @@
 
 A compaction changes no row: it is a commit of its own, that readers of changes pass over. Rows keep their ids, and in
 buckets their order. Others may append meanwhile; if somebody deletes rows of the same files, one of the two gives way.
+Where columns have files of their own, marked rows stay in their places (`column_files`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pyarrow as pa
 from lakebed.append.small_files import Group, SmallFileRules, pick_ordered, pick_ranges, pick_unordered
 from lakebed.commit.committer import Changes, Progress
 from lakebed.commit.conflict import check_conflicts
-from lakebed.commit.index_changes import current_entries, without_vectors
+from lakebed.commit.index_changes import current_entries, replace_entries, without_vectors
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity
 from lakebed.commit.written_files import WrittenFiles
@@ -26,7 +27,9 @@ from lakebed.errors import CommitConflict, LakebedError
 from lakebed.fileio.base import FileIO
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.metadata.data_file import DataFile, FileSource
+from lakebed.metadata.deletion_vector import DeletionVectorStore, Positions
 from lakebed.metadata.entries import live_files
+from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import (
@@ -34,17 +37,19 @@ from lakebed.options import (
     COMPACTION_FILE_NUM_LIMIT,
     COMPACTION_MIN_FILE_NUM,
     COMPACTION_SMALL_FILE_RATIO,
+    DATA_EVOLUTION_COMPACTION_REWRITE_ROW_IDS,
     DATA_EVOLUTION_ENABLED,
     SOURCE_SPLIT_OPEN_FILE_COST,
 )
 from lakebed.schema.system_columns import TRACKING_FIELDS
-from lakebed.table.column_files import check_ranges, files_by_range, joined_file
-from lakebed.table.compact import Keep, in_buckets
+from lakebed.table.column_files import check_ranges, files_by_range, joined_file, moved_marks
+from lakebed.table.compact import Bucket, Keep, in_buckets
 from lakebed.table.context import TableContext
 from lakebed.table.pieces import PieceWork, RunPieces, Tell
 from lakebed.table.read import SplitReader
 from lakebed.table.splits import Split, Vectors
-from lakebed.table.vectors import vectors_at
+from lakebed.table.stitching import stitched_sections
+from lakebed.table.vectors import mark_rows, vectors_at
 from lakebed.table.write_files import file_layout
 from lakebed.table.write_rules import committer_for, write_rules
 
@@ -115,16 +120,20 @@ class AppendCompactor:
         try:
             work = PieceWork(self.context, fileio, written, self.run_pieces, self.tell)
             messages = work.run(picked, stored_bytes(picked), compact_files)
-            snapshot = commit_rewritten(self.context, picked, messages, identity, progress)
+            moved = moved_vectors(self.context, picked, messages, fileio)
+            snapshot = commit_rewritten(self.context, picked, messages, identity, progress, moved)
         except BaseException:
             if not progress.may_be_visible:
                 written.take_back()
             raise
         written.take_back(
             keep={
-                self.context.data_file_path(message.partition, message.bucket, file.file_name)
-                for message in messages
-                for file in message.compact_after
+                *(
+                    self.context.data_file_path(message.partition, message.bucket, file.file_name)
+                    for message in messages
+                    for file in message.compact_after
+                ),
+                *(self.context.paths.index_file(entry.file_name) for entry in moved),
             }
         )
         return snapshot
@@ -146,6 +155,7 @@ class AppendCompactor:
             options[COMPACTION_DELETE_RATIO_THRESHOLD],
             options[COMPACTION_FILE_NUM_LIMIT],
             deleted_rows,
+            drops_deleted_rows(self.context),
         )
 
 
@@ -155,8 +165,12 @@ def commit_rewritten(
     messages: Sequence[CommitMessage],
     identity: CommitIdentity,
     progress: Progress,
+    moved: Sequence[IndexEntry] = (),
 ) -> Snapshot | None:
-    """Puts new files in the place of the picked ones, unless somebody changed these meanwhile."""
+    """Puts new files in the place of the picked ones, unless somebody changed these meanwhile.
+
+    `moved` are the marks of rows that are gone from the new files.
+    """
     touched = {(message.partition, message.bucket) for message in messages}
     delta = [
         entry
@@ -182,12 +196,34 @@ def commit_rewritten(
                 f"table `{context.name}`: rows were deleted from files while they were compacted",
                 hint="compact again: nothing was changed",
             )
-        kept = without_vectors(current, gone)
+        kept = replace_entries(without_vectors(current, gone), (), moved, table=context.name)
         return Changes(delta, index_entries=None if kept == current else kept)
 
     return committer_for(context).commit(
         CommitKind.COMPACT, identity, lambda: context.schema.id, prepare, progress=progress, operation="COMPACT"
     )
+
+
+def drops_deleted_rows(context: TableContext) -> bool:
+    """Whether a compaction leaves marked rows out. Ids of rows are positions where columns have files of their own."""
+    options = context.options
+    return not options[DATA_EVOLUTION_ENABLED] or options[DATA_EVOLUTION_COMPACTION_REWRITE_ROW_IDS]
+
+
+def moved_vectors(
+    context: TableContext, picked: Sequence[PickedFiles], messages: Sequence[CommitMessage], fileio: FileIO
+) -> list[IndexEntry]:
+    """Index files with the marks of rows that have kept their places in new files. Nothing is visible yet."""
+    vectors = {name: place for item in picked for name, place in item.vectors.items()}
+    marked: dict[Bucket, dict[str, Positions]] = defaultdict(dict)
+    for message in messages:
+        for file in message.compact_after if vectors else ():
+            if context.options[DATA_EVOLUTION_ENABLED] and file.first_row_id is not None:
+                positions = moved_marks(context, message.compact_before, vectors, file)
+                if len(positions):
+                    marked[message.partition, message.bucket][file.file_name] = positions
+    _, added = mark_rows(context, DeletionVectorStore(fileio, context.paths), (), marked)
+    return added
 
 
 def stored_bytes(picked: Sequence[PickedFiles]) -> int:
@@ -197,6 +233,8 @@ def stored_bytes(picked: Sequence[PickedFiles]) -> int:
 
 def compact_files(context: TableContext, picked: PickedFiles, fileio: FileIO) -> list[CommitMessage]:
     """Rewrites files as one run of new ones. May run in a task; nothing is visible before somebody commits."""
+    if context.options[DATA_EVOLUTION_ENABLED] and picked.vectors and drops_deleted_rows(context):
+        return [replaced_by(picked, remaining_rows(context, picked, fileio))]
     if context.options[DATA_EVOLUTION_ENABLED]:
         place = ManifestEntry(EntryKind.ADD, picked.partition, picked.bucket, picked.total_buckets, picked.files[0])
         return [replaced_by(picked, [joined_file(context, place, picked.files, fileio)])]
@@ -204,6 +242,15 @@ def compact_files(context: TableContext, picked: PickedFiles, fileio: FileIO) ->
     for batch in stored_rows(context, picked):
         writer.write(batch)
     return [replaced_by(picked, writer.close())]
+
+
+def remaining_rows(context: TableContext, picked: PickedFiles, fileio: FileIO) -> list[DataFile]:
+    """Files with the rows that are not deleted. They get new ids with the commit, as rows that are new do."""
+    writer = rewriter(context, picked, fileio, renumbers=True)
+    split = Split(picked.partition, picked.bucket, tuple(stitched_sections(picked.files, context.name)), picked.vectors)
+    for batch in SplitReader(context, context.schema.fields, use_threads=False).read_stored(split):
+        writer.write(batch)
+    return writer.close()
 
 
 def stored_rows(context: TableContext, picked: PickedFiles) -> Iterator[pa.RecordBatch]:
@@ -214,18 +261,18 @@ def stored_rows(context: TableContext, picked: PickedFiles) -> Iterator[pa.Recor
     return SplitReader(context, fields, use_threads=False).read_stored(split)
 
 
-def rewriter(context: TableContext, picked: PickedFiles, fileio: FileIO) -> RollingWriter:
-    """A writer for the rows of picked files."""
+def rewriter(context: TableContext, picked: PickedFiles, fileio: FileIO, *, renumbers: bool = False) -> RollingWriter:
+    """A writer for the rows of picked files. They keep their ids, unless it `renumbers` them."""
     rules, names = write_rules(context), itertools.count()
     prefix = context.new_data_file_prefix()
     return RollingWriter(
         fileio,
         lambda name: context.data_file_path(picked.partition, picked.bucket, name),
         lambda: f"{prefix}-{next(names)}.{rules.extension}",
-        file_layout(context, carries_ids=context.tracks_rows),
+        file_layout(context, carries_ids=context.tracks_rows and not renumbers),
         rules,
         context.clock,
-        source=FileSource.COMPACT,
+        source=FileSource.APPEND if renumbers else FileSource.COMPACT,
         # There are no more rows than before, so the numbers stay within those of the files that go.
         first_sequence_number=min(file.min_sequence_number for file in picked.files),
     )
@@ -248,6 +295,9 @@ __all__ = [
     "PickedFiles",
     "commit_rewritten",
     "compact_files",
+    "drops_deleted_rows",
+    "moved_vectors",
+    "remaining_rows",
     "replaced_by",
     "rewriter",
     "stored_bytes",

@@ -1,7 +1,8 @@
 """Whether a table is in order: its metadata in all retained snapshots, levels and index files, and if asked its data.
 
 Parts that each know one kind of rule: `metadata/consistency` (manifests and counts), `lsm/checker` (levels of a
-bucket), `table/check_indexes` (index files), `table/check_data` (what stands in data files, `deep` only).
+bucket), `table/check_indexes` (index files), `table/check_row_ids` (ids of rows), `table/check_data` (what stands in
+data files, `deep` only).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.table.check_data import check_data, check_told
 from lakebed.table.check_indexes import check_indexes
+from lakebed.table.check_row_ids import check_row_ids
 from lakebed.table.context import TableContext
 
 
@@ -34,6 +36,7 @@ def check_table(
     except LakebedError as error:
         return findings or [f"snapshot {snapshot.id}: its metadata can not be read: {error.message}"]
     findings += [*_check_buckets(context, live), *check_indexes(context, snapshot, live)]
+    findings += check_row_ids(context, snapshot, live)
     if deep:
         findings += check_data(context, snapshot, live)
         findings += check_told(context, history or [])

@@ -24,7 +24,7 @@ from lakebed.metadata.entries import live_files
 from lakebed.metadata.hash_index import HashIndexStore, hash_entries
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.options import BUCKET_FUNCTION_TYPE
+from lakebed.options import BUCKET_FUNCTION_TYPE, DATA_EVOLUTION_ENABLED
 from lakebed.schema import system_columns
 from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.changes import read_changes
@@ -34,6 +34,7 @@ from lakebed.table.read import SplitReader
 from lakebed.table.routing import key_hashes
 from lakebed.table.scan import FileSieve, splits_of
 from lakebed.table.splits import Split
+from lakebed.table.stitching import held_fields
 from lakebed.table.stream_splits import lowest_level_told
 from lakebed.table.vectors import vectors_at
 from lakebed.types import key_value
@@ -59,7 +60,10 @@ def check_data(context: TableContext, snapshot: Snapshot, live: Sequence[Manifes
 
 def _stored_rows(context: TableContext, entry: ManifestEntry) -> pa.Table:
     system = (system_columns.SEQUENCE_NUMBER, system_columns.VALUE_KIND) if context.has_key else ()
-    reader = SplitReader(context, (*system, *context.schema.fields), None)
+    fields = context.schema.fields
+    if context.options[DATA_EVOLUTION_ENABLED] and entry.file.write_cols is not None:
+        fields = held_fields(entry.file, fields, context.schemas.get)
+    reader = SplitReader(context, (*system, *fields), None)
     split = Split(entry.partition, entry.bucket, (Section((SortedRun((entry.file,)),)),))
     batches = list(reader.read_stored(split))
     return pa.Table.from_batches(batches) if batches else reader.schema.empty_table()

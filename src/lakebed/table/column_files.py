@@ -3,12 +3,16 @@
 A change to some rows of a range writes the columns it changes for all rows of that range, in one file that stands
 beside the older ones; the rest of the rows is not written again. Where ranges begin and end stays as it is, so whoever
 changes the same range meanwhile is in the way. Compaction makes one file of neighbouring ranges again.
+
+Rows that are marked as deleted keep their places, and so their ids: new columns have a value for them too, and a
+compaction takes their marks along. Only if the table allows other ids, by `data-evolution.compaction.rewrite-row-ids`,
+does a compaction leave them out; the rows that stay are new ones then.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +25,7 @@ from lakebed.errors import CommitConflict, InvalidArgument, Unsupported
 from lakebed.fileio.base import FileIO
 from lakebed.lsm.sections import Section
 from lakebed.metadata.data_file import DataFile, FileSource
+from lakebed.metadata.deletion_vector import NO_POSITIONS, Positions
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
@@ -29,7 +34,8 @@ from lakebed.schema.system_columns import ROW_ID
 from lakebed.table.conform import Conformer
 from lakebed.table.context import TableContext
 from lakebed.table.read import SplitReader
-from lakebed.table.splits import Split
+from lakebed.table.splits import Split, Vectors
+from lakebed.table.statement_rules import Statement, Way, rule_of
 from lakebed.table.stitching import stitched_sections
 from lakebed.table.write_rules import write_rules
 from lakebed.types.logical import DataField
@@ -67,12 +73,10 @@ def first_row_id(file: DataFile) -> int:
 
 
 def refuse_deletes(context: TableContext) -> None:
-    """Raises where single rows can not go away: the ids of a range have no gaps."""
-    if context.options[DATA_EVOLUTION_ENABLED]:
-        raise Unsupported(
-            f"table `{context.name}` has `{DATA_EVOLUTION_ENABLED.key}`: rows can be added and changed, not deleted",
-            hint="overwrite or drop whole partitions, or use a table without the option",
-        )
+    """Raises where single rows can not go away: the ids of a range have no gaps, so rows can only be marked."""
+    rule = rule_of(Statement.DELETE, context.options, has_key=context.has_key)
+    if rule.way is Way.REFUSED:
+        raise Unsupported(f"{Statement.DELETE} of table `{context.name}`: {rule.why}", hint=rule.hint)
 
 
 @dataclass(frozen=True)
@@ -92,15 +96,15 @@ class ColumnChanges:
         """The same for rows of one range. May run in a task."""
         return self._of_range(part, *self._in_order(changed))
 
-    def guard(self, messages: Sequence[CommitMessage]) -> Callable[[Sequence[ManifestEntry]], None]:
-        """Raises, when it is given the live files of a commit, if somebody has changed one of the ranges meanwhile."""
-        touched = {first_row_id(file) for message in messages for file in message.new_files}
-        before = {part.first: _names(part.section.files) for part in self.ranges() if part.first in touched}
-
-        def check(live: Sequence[ManifestEntry]) -> None:
-            check_ranges(live, before, self.context.name)
-
-        return check
+    def places(self, ids: npt.ArrayLike) -> dict[str, _Rows]:
+        """Where the rows with these ids lie: positions by the file that stands for their range."""
+        wanted = np.unique(np.asarray(ids, dtype=np.int64))
+        found: dict[str, _Rows] = {}
+        for part in self.ranges():
+            start, stop = np.searchsorted(wanted, (part.first, part.first + part.count))
+            if start < stop:
+                found[part.section.files[0].file_name] = wanted[start:stop] - part.first
+        return found
 
     def ranges(self) -> list[RowRange]:
         """All ranges of rows, in the order of their ids."""
@@ -163,6 +167,18 @@ def row_ranges(context: TableContext, live: Sequence[ManifestEntry]) -> list[Row
     return sorted(found, key=lambda part: part.first)
 
 
+def range_guard(
+    context: TableContext, base: Snapshot | None, firsts: Collection[int]
+) -> Callable[[Sequence[ManifestEntry]], None]:
+    """Raises, when it is given the live files of a commit, if somebody has changed one of the ranges since `base`.
+
+    Ranges are named by the ids of their first rows. Who has read rows to change or to delete them has seen old values.
+    """
+    parts = row_ranges(context, live_files(context.stores, base)) if firsts else []
+    before = {part.first: _names(part.section.files) for part in parts if part.first in firsts}
+    return lambda live: check_ranges(live, before, context.name)
+
+
 def check_ranges(live: Sequence[ManifestEntry], before: Mapping[int, frozenset[str]], table: str) -> None:
     """Raises if the files of a range, named by the id of its first row, are not those from before."""
     now: dict[int, set[str]] = {first: set() for first in before}
@@ -200,6 +216,17 @@ def joined_file(context: TableContext, entry: ManifestEntry, files: Sequence[Dat
     )
 
 
+def moved_marks(context: TableContext, old: Sequence[DataFile], vectors: Vectors, joined: DataFile) -> Positions:
+    """Which rows of a file that stands for others are gone: those that were marked in these."""
+    first = first_row_id(joined)
+    marks = [NO_POSITIONS]
+    for section in stitched_sections(old, context.name):
+        anchor = section.files[0]
+        if anchor.file_name in vectors:
+            marks.append(context.vector_store.read(vectors[anchor.file_name]) + (first_row_id(anchor) - first))
+    return np.unique(np.concatenate(marks))
+
+
 def one_file_writer(
     context: TableContext, entry: ManifestEntry, layout: FileLayout, fileio: FileIO, source: FileSource
 ) -> RollingWriter:
@@ -234,6 +261,8 @@ __all__ = [
     "check_ranges",
     "files_by_range",
     "joined_file",
+    "moved_marks",
+    "range_guard",
     "refuse_deletes",
     "row_ranges",
 ]

@@ -125,7 +125,7 @@ class SplitReader:
                 yield from self._stitched(split, section)
                 continue
             if self.context.options[DATA_EVOLUTION_ENABLED]:
-                refuse_parts_of_rows(section.files, self.context.name)
+                refuse_parts_of_rows(section.files, self.fields, self.context.schemas.get, self.context.name)
             for file in section.files:
                 yield from self._file(split, file, self.fields, None)
 

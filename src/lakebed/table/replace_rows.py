@@ -14,6 +14,7 @@ from lakebed.commit.written_files import WrittenFiles
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import DATA_EVOLUTION_ENABLED
+from lakebed.schema.system_columns import ROW_ID
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.column_files import ColumnChanges, refuse_deletes
 from lakebed.table.context import TableContext
@@ -59,15 +60,16 @@ class ReplaceRows:
         fileio: FileIO,
         progress: Progress,
     ) -> Snapshot | None:
-        """Where columns of rows have files of their own, old rows stay, and get new columns."""
-        places = sum(len(np.unique(np.asarray(positions))) for positions in deleted.values())
-        if places > (replacing.num_rows if replacing is not None else 0):
-            refuse_deletes(self.context)
+        """Where columns of rows have files of their own, rows that are replaced stay, and get new columns."""
         changes = ColumnChanges(self.context, self.base, fileio)
+        replaced = changes.places(replacing.column(ROW_ID.name)) if replacing is not None else {}
+        gone = without_places(deleted, replaced)
+        if gone:
+            refuse_deletes(self.context)
         changed = changes.messages(replacing) if replacing is not None and replacing.num_rows else []
         messages = [*changed, *self._files(added, fileio, carries_ids=False)]
-        guarded = RowChanges(self.context, self.base, self.operation, changes.guard(changed))
-        return guarded.commit({}, messages, progress=progress)
+        change = RowChanges(self.context, self.base, self.operation, replaced=replaced)
+        return change.commit(gone, messages, progress=progress)
 
     def _files(self, rows: pa.Table | None, fileio: FileIO, *, carries_ids: bool) -> Sequence[CommitMessage]:
         if rows is None or not rows.num_rows:
@@ -86,3 +88,19 @@ class ReplaceRows:
         except BaseException:
             maker.abort()
             raise
+
+
+def without_places(places: Deleted, others: Deleted) -> Deleted:
+    """Positions of rows by the names of their files, without those of the others."""
+    left = {}
+    for path, positions in places.items():
+        name = path.rpartition("/")[2]
+        remaining = np.setdiff1d(
+            np.asarray(positions, dtype=np.int64), np.asarray(others.get(name, ()), dtype=np.int64)
+        )
+        if len(remaining):
+            left[name] = remaining
+    return left
+
+
+__all__ = ["ReplaceRows", "without_places"]

@@ -26,7 +26,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -53,10 +53,10 @@ from lakebed.metadata.deletion_vector import (
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
-from lakebed.options import COMMIT_USER_PREFIX, DELETION_VECTORS_ENABLED, WRITE_ONLY
+from lakebed.options import COMMIT_USER_PREFIX, DATA_EVOLUTION_ENABLED, DELETION_VECTORS_ENABLED, WRITE_ONLY
 from lakebed.schema.system_columns import ROW_INDEX, TRACKING_FIELDS
 from lakebed.table.bucket_state import BucketStates
-from lakebed.table.column_files import refuse_deletes
+from lakebed.table.column_files import range_guard, refuse_deletes
 from lakebed.table.compact import Bucket, in_buckets
 from lakebed.table.context import TableContext
 from lakebed.table.expire import expire_after_commit
@@ -82,10 +82,10 @@ class RowChanges:
     context: TableContext
     base: Snapshot | None
     operation: str = "DELETE"
-    guard: Callable[[Sequence[ManifestEntry]], None] | None = None
-    """Looks at the live files that a commit would build on, and raises if it can not."""
     run_pieces: RunPieces | None = None
     """Rewrites files elsewhere, if there is much to rewrite."""
+    replaced: Deleted = field(default_factory=dict)
+    """Rows that stay where they lie and get new columns: they must not have been deleted meanwhile."""
 
     def __post_init__(self) -> None:
         if self.context.has_key:
@@ -172,11 +172,16 @@ class _Attempt:
         self._identity = identity
         self._store = DeletionVectorStore(fileio, changes.context.paths)
         self.progress = progress
+        self._check_ranges: Callable[[Sequence[ManifestEntry]], None] | None = None
         self.kept: set[str] = set()
         """Files that the commit needs."""
 
     def run(self, touched: _Touched, messages: Sequence[CommitMessage]) -> Snapshot | None:
         deletes = bool(touched) or any(message.deleted_files for message in messages)
+        if self._context.options[DATA_EVOLUTION_ENABLED]:
+            files = [entry.file for entry, _ in touched] + [file for message in messages for file in message.new_files]
+            firsts = {file.first_row_id for file in files if file.first_row_id is not None}
+            self._check_ranges = range_guard(self._context, self._changes.base, firsts)
 
         def prepare(latest: Snapshot | None) -> Changes | None:
             if is_replay(self._context.stores.snapshots, latest, self._identity):
@@ -203,8 +208,9 @@ class _Attempt:
         marked, emptied = self._marks(touched, live, latest, bool(messages))
         delta += [replace(entry, kind=EntryKind.DELETE) for entry in emptied]
         check_conflicts(live, delta, table=context.name, key_bounds=None, may_change_bucket_count=False)
-        if self._changes.guard is not None:
-            self._changes.guard(live)
+        if self._check_ranges is not None:
+            self._check_ranges(live)
+        self._check_replaced(latest)
         replaced = {file.file_name for message in messages for file in message.deleted_files}
         self._check_vectors(replaced, latest)
 
@@ -237,10 +243,29 @@ class _Attempt:
             if replaces and len(after) < len(before) + len(positions):
                 raise _conflict(context, f"rows of file {name} that this commit replaces are deleted already")
             if len(after) == entry.file.row_count:
-                emptied.append(entry)
+                emptied += self._same_rows(entry, live)
             elif len(after) > len(before):
                 marked[entry.partition, entry.bucket][name] = after
         return marked, emptied
+
+    def _same_rows(self, entry: ManifestEntry, live: Sequence[ManifestEntry]) -> list[ManifestEntry]:
+        """The file of an entry and, where columns have files of their own, all others that hold columns of its rows."""
+        if not self._context.options[DATA_EVOLUTION_ENABLED] or entry.file.first_row_id is None:
+            return [entry]
+        return [
+            other
+            for other in live
+            if (other.partition, other.bucket) == (entry.partition, entry.bucket)
+            and other.file.first_row_id == entry.file.first_row_id
+        ]
+
+    def _check_replaced(self, latest: Snapshot | None) -> None:
+        """Raises if a row that gets new columns was deleted meanwhile: nobody would see them."""
+        vectors = vectors_at(self._context, latest) if self._changes.replaced else {}
+        for file, positions in self._changes.replaced.items():
+            name = file.rpartition("/")[2]
+            if name in vectors and np.isin(positions, self._context.vector_store.read(vectors[name])).any():
+                raise _conflict(self._context, f"rows of file {name} that this commit changes were deleted meanwhile")
 
     def _check_vectors(self, replaced: set[str], latest: Snapshot | None) -> None:
         """Raises if rows were deleted from a file after it was read to be rewritten: they would come back."""
@@ -304,15 +329,16 @@ def rows_matching(
     """Where the rows lie that a predicate is true for, by the names of their files."""
     reader = SplitReader(context, (ROW_INDEX,), predicate, use_threads=False)
 
-    def positions(item: tuple[Split, DataFile]) -> tuple[str, Positions]:
-        split, file = item
-        alone = split.with_sections((Section((SortedRun((file,)),)),))
-        parts = [np.asarray(batch.column(0)) for batch in reader.read(alone)]
-        return file.file_name, np.concatenate(parts) if parts else NO_POSITIONS
+    def positions(item: tuple[Split, Section]) -> tuple[str, Positions]:
+        split, section = item
+        parts = [np.asarray(batch.column(0)) for batch in reader.read(split.with_sections((section,)))]
+        # A section is one file, or files with columns of the same rows, for which the oldest stands.
+        return section.files[0].file_name, np.concatenate(parts) if parts else NO_POSITIONS
 
-    files = [(split, file) for split in plan_scan(context, snapshot, predicate).splits for file in split.files]
-    with ThreadPoolExecutor(max(1, min(len(files), parallelism(context.options)))) as pool:
-        return {name: found for name, found in pool.map(positions, files) if len(found)}
+    splits = plan_scan(context, snapshot, predicate).splits
+    sections = [(split, section) for split in splits for section in split.sections]
+    with ThreadPoolExecutor(max(1, min(len(sections), parallelism(context.options)))) as pool:
+        return {name: found for name, found in pool.map(positions, sections) if len(found)}
 
 
 def _behind(message: CommitMessage, states: BucketStates | None) -> tuple[DataFile, ...]:

@@ -47,11 +47,6 @@ def _check_evolution(options: Options, table: str) -> None:
             f"table `{table}`: `{DATA_EVOLUTION_ENABLED.key}` needs rows with ids",
             hint=f"set `{ROW_TRACKING_ENABLED.key}` to true as well",
         )
-    if options[DELETION_VECTORS_ENABLED]:
-        raise InvalidOption(
-            f"table `{table}`: `{DATA_EVOLUTION_ENABLED.key}` does not go with `{DELETION_VECTORS_ENABLED.key}`",
-            hint="leave one of them out",
-        )
 
 
 def _check_vectors(schema: TableSchema, options: Options, table: str) -> None:

@@ -14,6 +14,8 @@ from enum import Enum, StrEnum
 
 from lakebed.options import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
+    DATA_EVOLUTION_ENABLED,
+    DELETION_VECTORS_ENABLED,
     FIELD_SEQUENCE_GROUP,
     IGNORE_DELETE,
     MERGE_ENGINE,
@@ -42,6 +44,8 @@ class Way(Enum):
     APPEND = "new rows are added and merged with those that are there"
     RETRACT = "rows of kind -D are added, which remove those that are there"
     PLACES = "old rows are marked as deleted or their files rewritten, new ones are added"
+    MARKS = "rows are marked as deleted, and stay where they lie"
+    COLUMNS = "columns that change are written beside the old ones, rows stay where they lie; deleted rows are marked"
     REWRITE = "all that is stored is merged first, then the new rows take the place of the old ones in their files"
     REPLACE = "files are replaced as a whole"
     NOTHING = "nothing happens, and a warning says so"
@@ -66,8 +70,10 @@ class Sets:
     """Whether the partition of a row is assigned."""
 
 
-def rule_of(statement: Statement, options: Options | None, sets: Sets | None = None, *, deletes: bool = False) -> Rule:
-    """The rule of a statement for a table with a primary key and these options; without, for one without a key.
+def rule_of(
+    statement: Statement, options: Options, sets: Sets | None = None, *, deletes: bool = False, has_key: bool = True
+) -> Rule:
+    """The rule of a statement for a table with these options.
 
     `sets` is what it assigns to rows that are there; `deletes` says whether a MERGE deletes rows.
     """
@@ -75,13 +81,13 @@ def rule_of(statement: Statement, options: Options | None, sets: Sets | None = N
         case Statement.OVERWRITE | Statement.TRUNCATE | Statement.ROLLBACK:
             return Rule(Way.REPLACE)
         case Statement.RESCALE:
-            if options is None:
+            if not has_key:
                 return Rule(Way.REPLACE)
             return Rule(Way.REPLACE, "rows that reads do not show yet are compacted first")
         case Statement.INSERT:
             return Rule(Way.APPEND)
-    if options is None:
-        return Rule(Way.PLACES)
+    if not has_key:
+        return _placed(statement, options, deletes=deletes)
     if statement is Statement.DELETE:
         return _delete(options)
     rules = [_update(options, sets or Sets({}), is_merge=statement is Statement.MERGE)]
@@ -92,6 +98,20 @@ def rule_of(statement: Statement, options: Options | None, sets: Sets | None = N
 
 _STRENGTH = (Way.NOTHING, Way.APPEND, Way.RETRACT, Way.REWRITE, Way.REFUSED)
 """Of the ways that parts of one statement need, the last serves all of them."""
+
+
+def _placed(statement: Statement, options: Options, *, deletes: bool) -> Rule:
+    """Of tables without a key, whose rows are changed where they lie."""
+    if not options[DATA_EVOLUTION_ENABLED]:
+        return Rule(Way.PLACES)
+    if (deletes or statement is Statement.DELETE) and not options[DELETION_VECTORS_ENABLED]:
+        return Rule(
+            Way.REFUSED,
+            f"with `{DATA_EVOLUTION_ENABLED.key}` rows can be added and changed, not deleted",
+            f"set `{DELETION_VECTORS_ENABLED.key}` to true, so that rows can be marked as deleted, or overwrite or "
+            "drop whole partitions",
+        )
+    return Rule(Way.MARKS if statement is Statement.DELETE else Way.COLUMNS)
 
 
 def _delete(options: Options) -> Rule:
@@ -140,8 +160,16 @@ def _update(options: Options, sets: Sets, *, is_merge: bool) -> Rule:
 # --- the page --------------------------------------------------------------------------------------------------------
 
 _PARTIAL, _AGGREGATION = {MERGE_ENGINE.key: "partial-update"}, {MERGE_ENGINE.key: "aggregation"}
-_KINDS: tuple[tuple[str, Mapping[str, str] | None], ...] = (
-    ("no primary key", None),
+_COLUMN_FILES = {DATA_EVOLUTION_ENABLED.key: "true"}
+_UNKEYED: tuple[tuple[str, Mapping[str, str]], ...] = (
+    ("no primary key", {}),
+    (f"no primary key, `{DATA_EVOLUTION_ENABLED.key}`", _COLUMN_FILES),
+    (
+        f"no primary key, `{DATA_EVOLUTION_ENABLED.key}` and `{DELETION_VECTORS_ENABLED.key}`",
+        {**_COLUMN_FILES, DELETION_VECTORS_ENABLED.key: "true"},
+    ),
+)
+_KEYED: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("deduplicate", {}),
     (f"deduplicate, `{IGNORE_DELETE.key}`", {IGNORE_DELETE.key: "true"}),
     ("partial-update", _PARTIAL),
@@ -178,6 +206,11 @@ they replace has been read, or goes because it was named.
 Where a column says the kinds of rows (`rowkind.field`), a statement that sets it writes rows of these kinds: UPDATE ...
 SET it to `-D` deletes. One that does not set it writes what it does there.
 
+Of a table with `data-evolution.enabled`, UPDATE and MERGE write no row again, but the changed columns of all rows of
+the range of row ids that a changed row is in; values of partition columns stay. Marked rows stay in their places, so
+that others keep their ids. A compaction joins files and takes the marks along. Only with
+`data-evolution.compaction.rewrite-row-ids` it leaves marked rows out: the rows beside them get new ids.
+
 Rows of kinds that a table could store but not merge (-D rows of `partial-update` without an option for them, or of
 functions that take nothing back) are refused when they are written.
 """
@@ -194,9 +227,12 @@ def page() -> str:
     )
     lines = [_HEAD, *(f"- **{way.name.lower()}**: {way.value}." for way in Way if way is not Way.REFUSED), ""]
     lines += ["| Table | " + " | ".join(name for name, *_ in cases) + " |", "|---" * (len(cases) + 1) + "|"]
-    for name, raw in _KINDS:
-        options = None if raw is None else Options(dict(raw))
-        ways = (rule_of(statement, options, sets, deletes=deletes).way for _, statement, sets, deletes in cases)
+    for has_key, name, raw in [*((False, *kind) for kind in _UNKEYED), *((True, *kind) for kind in _KEYED)]:
+        options = Options(dict(raw))
+        ways = (
+            rule_of(statement, options, sets, deletes=deletes, has_key=has_key).way
+            for _, statement, sets, deletes in cases
+        )
         lines.append(f"| {name} | " + " | ".join(way.name.lower() for way in ways) + " |")
     return "\n".join([*lines, _TAIL])
 

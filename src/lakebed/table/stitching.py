@@ -1,8 +1,8 @@
 """Rows that are spread over several files: some columns in one, others in another, aligned by position.
 
 An engine that replaces single columns of existing rows (`data-evolution.enabled`) writes files that hold only those,
-for the same range of row ids. Of several files with a column the one that was written last counts. Lakebed reads such
-tables and does not write them.
+for the same range of row ids. Of several files with a column the one that was written last counts. The oldest file of a
+range stands for all of them: a row of it that is marked as deleted is gone from the others too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lakebed.errors import Unsupported
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.metadata.data_file import DataFile
 from lakebed.schema.evolution import map_fields
-from lakebed.schema.system_columns import PLACE_FIELDS, ROW_ID, TRACKED_SEQUENCE_NUMBER
+from lakebed.schema.system_columns import PLACE_FIELDS, ROW_ID, TRACKED_SEQUENCE_NUMBER, TRACKING_FIELDS
 from lakebed.schema.table_schema import TableSchema
 from lakebed.types.logical import DataField
 
@@ -37,7 +37,8 @@ def stitched_sections(files: Sequence[DataFile], table: str) -> list[Section]:
                 hint="read the table with the engine that wrote it, and let that one compact it",
             )
         end = first + count
-        members.sort(key=lambda file: file.max_sequence_number)
+        # Whoever marks rows has to name the same file of a range as the oldest, also where two were written at once.
+        members.sort(key=lambda file: (file.max_sequence_number, file.file_name))
         sections.append(Section(tuple(SortedRun((file,)) for file in members)))
     return sections
 
@@ -60,10 +61,20 @@ def columns_by_file(
     return [(file, chosen[file.file_name]) for file in newest_first if file.file_name in chosen]
 
 
-def refuse_parts_of_rows(files: Sequence[DataFile], table: str) -> None:
-    """Raises if a file read alone would show rows without some of their columns."""
+def held_fields(
+    file: DataFile, fields: Sequence[DataField], schema_of: Callable[[int], TableSchema]
+) -> tuple[DataField, ...]:
+    """Those of the columns that a file has values for."""
+    return tuple(field for field in fields if _holds(file, field, schema_of))
+
+
+def refuse_parts_of_rows(
+    files: Sequence[DataFile], fields: Sequence[DataField], schema_of: Callable[[int], TableSchema], table: str
+) -> None:
+    """Raises if a file read alone would show rows without some of these columns."""
+    asked = [field for field in fields if field not in (*PLACE_FIELDS, *TRACKING_FIELDS)]
     for file in files:
-        if file.write_cols is not None:
+        if file.write_cols is not None and len(held_fields(file, asked, schema_of)) < len(asked):
             raise Unsupported(
                 f"table `{table}`: file {file.file_name} holds only some columns of its rows: no change can be read",
                 hint="read states of the table, for example with t.at(...), and compare them",
@@ -75,4 +86,4 @@ def _holds(file: DataFile, field: DataField, schema_of: Callable[[int], TableSch
     return name is not None and (file.write_cols is None or name in file.write_cols)
 
 
-__all__ = ["columns_by_file", "refuse_parts_of_rows", "stitched_sections"]
+__all__ = ["columns_by_file", "held_fields", "refuse_parts_of_rows", "stitched_sections"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from uuid import uuid4
 
 import pyarrow as pa
@@ -15,8 +16,11 @@ from tests.unit.warehouse_under_test import Warehouse, ints
 import lakebed
 from lakebed.commit.replay import CommitIdentity
 from lakebed.errors import CommitConflict, InvalidArgument, InvalidOption, Unsupported
+from lakebed.metadata.entries import live_files
+from lakebed.table.check_row_ids import check_row_ids
 from lakebed.table.replace_rows import ReplaceRows
 from lakebed.table.sort_compact import sort_compact
+from lakebed.table.vectors import vectors_at
 
 OPTIONS = {"row-tracking.enabled": "true", "data-evolution.enabled": "true"}
 COLUMNS = {"k": "INT", "b": "INT", "c": "STRING"}
@@ -153,13 +157,141 @@ def test_schema_changes_between(table: lakebed.Table) -> None:
     assert sorted(table.to_arrow(columns=["bb"])["bb"].to_pylist()) == [10, 22, 30, 40]
 
 
-@pytest.mark.parametrize(
-    "options", [{"data-evolution.enabled": "true"}, {**OPTIONS, "deletion-vectors.enabled": "true"}]
-)
-def test_options_that_do_not_go_together(warehouse: Warehouse, options: dict[str, str]) -> None:
-    """Rows need ids, and can not be marked as deleted."""
+def test_options_that_do_not_go_together(warehouse: Warehouse) -> None:
+    """Rows need ids."""
     with warehouse.refuses(InvalidOption, "data-evolution.enabled"):
-        warehouse.table("x", COLUMNS, options=options)
+        warehouse.table("x", COLUMNS, options={"data-evolution.enabled": "true"})
+
+
+@pytest.fixture
+def marked(warehouse: Warehouse) -> lakebed.Table:
+    """Rows 0 to 2 in a file, column b of these in another, row 3 in a third; rows can be marked as deleted."""
+    made = warehouse.table("m", COLUMNS, options={**OPTIONS, "deletion-vectors.enabled": "true"})
+    made.write(_rows((1, 10, "x"), (2, 20, "y"), (3, 30, "z")))
+    made.write(_rows((4, 40, "w")))
+    _update(made, pc.field("k") == 2, {"b": 22})
+    return made
+
+
+def _marks(table: lakebed.Table) -> dict[str, list[int]]:
+    context, _ = table.plan_write()
+    places = vectors_at(context, table.latest_snapshot())
+    return {name: context.vector_store.read(place).tolist() for name, place in places.items()}
+
+
+def test_a_deleted_row_is_gone_from_all_columns(marked: lakebed.Table) -> None:
+    """One mark, in the oldest file of the range, hides the row in whatever is read; others keep their ids."""
+    oldest = marked.scan().files[0]
+    marked.delete_where(pc.field("b") == 22)
+    assert _marks(marked) == {oldest.file_name: [1]}
+    assert [row[:4] for row in _shown(marked)] == [(1, 10, "x", 0), (3, 30, "z", 2), (4, 40, "w", 3)]
+    assert marked.to_arrow(columns=["b"], filter=pc.field("_ROW_ID") >= 1)["b"].to_pylist() == [30, 40]
+    assert marked.to_arrow(columns=[]).num_rows == 3
+    assert len(_shown(marked.at(snapshot=3))) == 4
+    assert marked.check(deep=True) == []
+
+
+def test_columns_change_beside_deleted_rows(marked: lakebed.Table) -> None:
+    """New columns have a place for deleted rows too, and these stay hidden."""
+    marked.delete_where(pc.field("k") == 2)
+    _update(marked, pc.field("k") == 3, {"b": 33, "c": "q"})
+    assert [row[:4] for row in _shown(marked)] == [(1, 10, "x", 0), (3, 33, "q", 2), (4, 40, "w", 3)]
+    assert marked.check(deep=True) == []
+
+
+def test_a_compaction_takes_marks_along(marked: lakebed.Table) -> None:
+    """Joined files have marks in other places, for the same ids."""
+    marked.delete_where(pc.field("k") == 2)
+    marked.write(_rows((5, 50, "v"), (6, 60, "u")))
+    marked.delete_where(pc.field("k") == 5)
+    before = _shown(marked)
+    assert marked.compact(full=True) is not None
+    (joined,) = marked.scan().files
+    assert (joined.first_row_id, joined.row_count, _marks(marked)) == (0, 6, {joined.file_name: [1, 4]})
+    assert [row[:4] for row in _shown(marked)] == [row[:4] for row in before]
+    assert marked.check(deep=True) == []
+
+
+def test_a_range_without_rows_goes_with_all_its_files(marked: lakebed.Table) -> None:
+    """If the last row of a range is deleted, no file with one of its columns stays."""
+    marked.delete_where(pc.field("k") <= 2)
+    marked.delete_where(pc.field("k") == 3)
+    assert [file.first_row_id for file in marked.scan().files] == [3]
+    assert _marks(marked) == {}
+    assert marked.check(deep=True) == []
+
+
+def test_rows_get_other_ids_only_where_it_is_allowed(marked: lakebed.Table) -> None:
+    """With the option a compaction leaves deleted rows out, and numbers the rest as if it were new."""
+    marked.delete_where(pc.field("k") == 1)
+    assert marked.with_options({"data-evolution.compaction.rewrite-row-ids": "true"}).compact(full=True) is not None
+    (file,) = marked.scan().files
+    assert (file.first_row_id, file.row_count, _marks(marked)) == (4, 3, {})
+    assert [row[:4] for row in _shown(marked)] == [(2, 22, "y", 4), (3, 30, "z", 5), (4, 40, "w", 6)]
+    latest = marked.latest_snapshot()
+    assert latest is not None
+    assert (latest.commit_kind, latest.next_row_id) == ("COMPACT", 7)
+    marked.write(_rows((5, 50, "v")))
+    assert _shown(marked)[-1][3] == 7
+    assert marked.check(deep=True) == []
+
+
+def _stale(table: lakebed.Table, where: pc.Expression) -> tuple[ReplaceRows, dict[str, object], pa.Table]:
+    """A statement that has read some rows."""
+    context, _ = table.plan_write()
+    old = table.to_arrow(columns=[*COLUMNS, "_ROW_ID", "__paimon_file_path", "__paimon_row_index"], filter=where)
+    places = {path: old["__paimon_row_index"].to_numpy() for path in old["__paimon_file_path"].to_pylist()}
+    return ReplaceRows(context, table.latest_snapshot(), "UPDATE"), places, old.select([*COLUMNS, "_ROW_ID"])
+
+
+def test_who_changes_a_row_that_was_deleted_is_in_the_way(marked: lakebed.Table) -> None:
+    """New columns of a row that others deleted meanwhile are not lost in silence; those of its neighbour are fine."""
+    same, places, rows = _stale(marked, pc.field("k") == 1)
+    other, other_places, other_rows = _stale(marked, pc.field("k") == 3)
+    marked.delete_where(pc.field("k") == 1)
+    with pytest.raises(CommitConflict, match="deleted meanwhile"):
+        same.commit(places, rows.set_column(1, "b", ints(11)))
+    assert other.commit(other_places, other_rows.set_column(1, "b", ints(33))) is not None
+    assert [row[:3] for row in _shown(marked)] == [(2, 22, "y"), (3, 33, "z"), (4, 40, "w")]
+
+
+def test_who_deletes_what_was_changed_is_in_the_way(marked: lakebed.Table) -> None:
+    """A DELETE that has seen old columns begins anew: the row may be no longer the one that was meant."""
+    stale, places, _ = _stale(marked, pc.field("b") == 10)
+    _update(marked, pc.field("k") == 1, {"b": 11})
+    with pytest.raises(CommitConflict, match="meanwhile"):
+        stale.commit(places)
+    assert len(_shown(marked)) == 4
+
+
+def test_who_deletes_what_was_compacted_is_in_the_way(marked: lakebed.Table) -> None:
+    """Marks of a file that is no longer there would be lost; and so would a compaction lose marks that came between."""
+    stale, places, _ = _stale(marked, pc.field("k") == 1)
+    marked.compact(full=True)
+    with pytest.raises(CommitConflict, match="no longer there"):
+        stale.commit(places)
+    assert len(_shown(marked)) == 4
+
+
+def test_a_check_finds_marks_that_others_do_not_look_for(marked: lakebed.Table) -> None:
+    """A mark in a newer file of a range, and ids that were never given out, are told."""
+    context, _ = marked.plan_write()
+    latest = marked.latest_snapshot()
+    assert latest is not None
+    live = live_files(context.stores, latest)
+    assert check_row_ids(context, latest, live) == []
+    newer = next(entry for entry in live if entry.file.write_cols == ("b",))
+    marked.delete_where(pc.field("k") == 1)
+    after = marked.latest_snapshot()
+    assert after is not None
+    # As if the file with a column were the oldest of the range.
+    aged = [
+        replace(entry, file=replace(entry.file, max_sequence_number=0)) if entry == newer else entry for entry in live
+    ]
+    assert "has to be in" in " ".join(check_row_ids(context, after, aged))
+    assert "gives out 2 next" in " ".join(check_row_ids(context, replace(latest, next_row_id=2), live))
+    shifted = [replace(entry, file=replace(entry.file, first_row_id=1)) if entry == newer else entry for entry in live]
+    assert "do not hold the same rows" in " ".join(check_row_ids(context, latest, shifted))
 
 
 _STEPS = st.lists(
