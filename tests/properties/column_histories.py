@@ -6,6 +6,7 @@ the id that it was given first.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -55,6 +56,7 @@ STEPS = st.lists(
         st.tuples(st.just("overwrite"), st.integers(1, 3)),
         st.tuples(st.just("tag"), st.just(None)),
         st.tuples(st.just("reopen"), st.just(None)),
+        st.tuples(st.just("reassign"), st.just(None)),
     ),
     min_size=1,
     max_size=12,
@@ -209,6 +211,18 @@ class History:
     def reopen(self, _: None) -> None:
         """Another handle of the same table."""
         self.table = lakebed.connect(self._warehouse).table("db.t")
+
+    def reassign(self, _: None) -> None:
+        """Ids of partitions are made to follow one another."""
+        if self.rows and self.table.reassign_row_ids() is not None:
+            self.ids = {}
+            shown = (
+                self.table.to_arrow(columns=["p", "_ROW_ID"])
+                .group_by("p")
+                .aggregate([("_ROW_ID", "min"), ("_ROW_ID", "max")])
+            )
+            spans = sorted(zip(shown["_ROW_ID_min"].to_pylist(), shown["_ROW_ID_max"].to_pylist(), strict=True))
+            assert all(one[1] < other[0] for one, other in itertools.pairwise(spans))
 
     # --- checks --------------------------------------------------------------------------------------------------
 

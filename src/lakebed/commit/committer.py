@@ -42,6 +42,8 @@ class Changes:
 
     `index_entries` are all index files from then on (see `index_changes`); None keeps those that are there, and so
     does `statistics`. `rewrites_manifests`: the state before is written anew, so that no manifest deletes anything.
+    `restated` are all live files of the state before with something else said of them; `next_row_id` is the first id
+    that is free then, if some were taken by that.
     """
 
     entries: Sequence[ManifestEntry]
@@ -49,6 +51,8 @@ class Changes:
     index_entries: Sequence[IndexEntry] | None = None
     statistics: str | None = None
     rewrites_manifests: bool = False
+    restated: Sequence[ManifestEntry] | None = None
+    next_row_id: int | None = None
 
 
 Prepare = Callable[[Snapshot | None], Changes | None]
@@ -217,10 +221,14 @@ class Committer:
         merge, metas = self.rules.manifests, all_metas(stores, latest)
         if changes.rewrites_manifests or adds_again(stores, metas, changes.entries):
             merge = replace(merge, full_threshold_bytes=0)
-        before = merge_manifests(stores, metas, self.partition_types, merge)
+        if changes.restated is not None:
+            before = stores.manifests.write(list(changes.restated), self.partition_types, merge.target_size_bytes)
+        else:
+            before = merge_manifests(stores, metas, self.partition_types, merge)
         base_name, base_size = stores.manifest_lists.write(before)
         snapshot_id = latest.id + 1 if latest else 1
         entries, next_row_id = list(changes.entries), (latest.next_row_id or 0) if latest else 0
+        next_row_id = max(next_row_id, changes.next_row_id or 0)
         if self.rules.row_ids is not None:
             entries, next_row_id = number_rows(entries, next_row_id, snapshot_id, self.rules.row_ids)
         delta = stores.manifests.write(entries, self.partition_types, merge.target_size_bytes)

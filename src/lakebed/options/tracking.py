@@ -87,6 +87,13 @@ DATA_EVOLUTION_COMPACTION_REWRITE_ROW_IDS = Option(
     "Let compactions leave out rows that are marked as deleted; rows beside them get other ids then.",
     honoured=True,
 )
+DATA_EVOLUTION_REASSIGN_SKIP_CONTIGUOUS_ROW_COUNT = Option(
+    "data-evolution.reassign.skip-contiguous-row-count",
+    Kind.INTEGER,
+    1_000_000_000,
+    "Rows whose ids follow one another keep them in `reassign_row_id` if they are more than so many; 0: none do.",
+    honoured=True,
+)
 DATA_EVOLUTION_MERGE_INTO_FILE_PRUNING = Option(
     "data-evolution.merge-into.file-pruning",
     Kind.BOOLEAN,

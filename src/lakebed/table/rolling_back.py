@@ -100,8 +100,11 @@ def revive(context: TableContext, target: Snapshot, identity: CommitIdentity) ->
         gone = [replace(entry, kind=EntryKind.DELETE) for key, entry in now.items() if key not in then]
         back = [entry for key, entry in then.items() if key not in now]
         index = stores.index_manifests.read(target.index_manifest) if target.index_manifest else ()
+        # Rows of files that stayed may have got other ids since: files that come back have columns of the old ones.
+        same = [then.get(key, entry) for key, entry in now.items()]
+        restated = same if same != list(now.values()) else None
         # No manifest may say of a file that it was deleted earlier: readers would not see it come back.
-        return Changes([*gone, *back], index_entries=index, rewrites_manifests=True)
+        return Changes([*gone, *back], index_entries=index, rewrites_manifests=True, restated=restated)
 
     committed = commit_telling(context, identity, prepare, operation=ROLLBACK, meant_in=target)
     assert committed is not None

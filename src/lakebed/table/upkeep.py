@@ -49,6 +49,7 @@ from lakebed.table.mark_done import mark_done
 from lakebed.table.missing_files import remove_missing
 from lakebed.table.partitions import DroppedPartitions, Partition, PartitionLife, drop, expire, list_partitions
 from lakebed.table.purging import purge
+from lakebed.table.reassign_ids import ReassignedIds, reassign_ids
 from lakebed.table.rescale import rescale
 from lakebed.table.rolling_back import Revived, revive, roll_back_table, target_snapshot
 from lakebed.table.scan import FileSieve
@@ -235,6 +236,16 @@ class TableUpkeep(ABC):
         context = self._folded()
         sieve = FileSieve(context, self._partition_filter(context, where))
         return rewrite_indexes(context, sieve.keep_partitions, _new_identity(context))
+
+    def reassign_row_ids(self, where: Any = None) -> ReassignedIds | None:
+        """Gives the rows of partitions whose ids have gaps new ids that follow one another; None if there are none.
+
+        For tables with `data-evolution.enabled`. No file is written: only what is said of files changes. `where` is a
+        filter on partition columns that chooses the partitions.
+        """
+        context = self._writable()
+        sieve = FileSieve(context, self._partition_filter(context, where))
+        return reassign_ids(context, sieve.keep_partitions, _new_identity(context))
 
     def expire_changelogs(
         self,

@@ -377,6 +377,19 @@ def test_rewrite_file_index(lake: lakebed.Lake) -> None:
     assert keys(lake) == [1, 2, 3]
 
 
+def test_reassign_row_id(lake: lakebed.Lake) -> None:
+    """It says in words what was done, or why nothing was."""
+    options = "'row-tracking.enabled' = 'true', 'data-evolution.enabled' = 'true'"
+    lake.sql(f"CREATE TABLE r (k INT, p STRING) PARTITIONED BY (p) WITH ({options})")
+    for part in ("a", "b", "a"):
+        lake.table("r").write(pa.table({"k": ints(1), "p": [part]}))
+    (told,) = call(lake, "reassign_row_id(`table` => 'r', partitions => 'p=b')")
+    assert told[0].startswith("Skipped.")
+    assert "no partition requires row-id reassignment: snapshot 3 unchanged, nextRowId=3." in told[0]
+    (told,) = call(lake, "reassign_row_id('r', 'p=a')")
+    assert told[0].endswith("snapshot 3 -> 4, nextRowId 3 -> 5, files=2, rows=2, indexFiles=0.")
+
+
 def test_merge_branch(lake: lakebed.Lake) -> None:
     """Rows of one branch come into another; main is meant if none is named."""
     lake.sql("CREATE TABLE a (k INT)")

@@ -122,6 +122,25 @@ def _rewrite_file_index(lake: SqlLake, table: str, where: str | None = None, par
     return [(made.partitions, made.files)]
 
 
+def _reassign_row_id(lake: SqlLake, table: str, partitions: str | None = None) -> Rows:
+    handle = lake.table(table)
+    made = handle.reassign_row_ids(chosen_partitions(lake, handle, partitions, None))
+    if made is not None:
+        text = (
+            f"Success. Reassigned row IDs for table '{table}': snapshot {made.previous} -> {made.current}, nextRowId "
+            f"{made.first} -> {made.next_row_id}, files={made.files}, rows={made.rows}, indexFiles=0."
+        )
+    else:
+        reason = "no partition requires row-id reassignment" if handle.partition_by else "table is not partitioned"
+        latest = handle.latest_snapshot()
+        assert latest is not None
+        text = (
+            f"Skipped. Row IDs for table '{table}' were not reassigned because {reason}: snapshot {latest.id} "
+            f"unchanged, nextRowId={latest.next_row_id}."
+        )
+    return [(text,)]
+
+
 PROCEDURES = (
     Procedure(
         "compact",
@@ -158,6 +177,7 @@ PROCEDURES = (
         _rewrite_file_index,
         {"written_partitions": pa.int32(), "written_indexes": pa.int32()},
     ),
+    Procedure("reassign_row_id", (TABLE, Parameter("partitions")), _reassign_row_id, {"result": pa.string()}),
     Procedure(
         "rescale",
         (
