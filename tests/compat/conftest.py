@@ -7,7 +7,8 @@ from typing import TypeVar
 
 import pytest
 
-from .judges import JavaJudge, Judge, JudgeUnavailable, PypaimonJudge, RustJudge, prepare
+from .judges import JavaJudge, Judge, PypaimonJudge, RustJudge
+from .judges.at_hand import prepared
 
 J = TypeVar("J", bound=Judge)
 
@@ -22,14 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _session(kind: type[J], name: str) -> Iterator[J]:
-    try:
-        environment = prepare(name)
-    except JudgeUnavailable as reason:
-        # On a developer's machine a judge may be missing; where releases are decided it may not.
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"the {name} judge is not available: {reason}", pytrace=False)
-        pytest.skip(f"the {name} judge is not available: {reason}")
-    judge = kind(environment)
+    judge = kind(prepared(name))
     yield judge
     judge.close()
 

@@ -24,6 +24,7 @@ from lakebed.merge.folding import Folded, FoldingEngine, value_columns
 from lakebed.merge.segments import NO_ROW, Indices, Mask, Segments
 from lakebed.options import (
     FIELD_SEQUENCE_GROUP,
+    FIELDS_DEFAULT_AGGREGATE_FUNCTION,
     IGNORE_DELETE,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
@@ -271,18 +272,30 @@ class PartialUpdate(FoldingEngine):
                     "which orders no sequence group",
                     hint=did_you_mean(name, orderings),
                 )
-        protected = {name for group in engine.groups for name in group.protected}
         for field in setup.fields:
             function = function_of(field.name, options, default=None)
             if function is None or field.name in setup.key:
                 continue
             aggregate_for(field, function, options)
-            is_own = function_of(field.name, options, default=None, own_only=True) is not None
-            if is_own and field.name not in protected and function != DEFAULT_FUNCTION:
-                raise InvalidOption(
-                    f"table `{table}`: column `{field.name}` has aggregate function `{function}` but no sequence group",
-                    hint="protect the column with a sequence group, or use the merge engine `aggregation`",
-                )
+            if function != DEFAULT_FUNCTION:
+                _check_protected(engine, field.name, function, table)
+
+
+def _check_protected(engine: PartialUpdate, column: str, function: str, table: str) -> None:
+    """Refuses a function that has nothing to order its column by: Paimon could neither read nor write the table."""
+    is_own = function_of(column, engine.setup.options, default=None, own_only=True) is not None
+    if is_own and not any(column in group.protected for group in engine.groups):
+        raise InvalidOption(
+            f"table `{table}`: column `{column}` has aggregate function `{function}` but no sequence group",
+            hint="protect the column with a sequence group, or use the merge engine `aggregation`",
+        )
+    if not any(column in group.columns for group in engine.groups):
+        raise InvalidOption(
+            f"table `{table}`: `{FIELDS_DEFAULT_AGGREGATE_FUNCTION.key}` is `{function}`, but column `{column}` is in "
+            "no sequence group",
+            hint=f"set `fields.{column}.aggregate-function` to `{DEFAULT_FUNCTION}`, or protect the column with a "
+            "sequence group",
+        )
 
 
 def _check_groups(engine: PartialUpdate, setup: MergeSetup, table: str, names: list[str]) -> None:

@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests.properties.combinations import judged
 from tests.properties.combinations.configuration import Configuration
 from tests.properties.combinations.machine import Operation
 from tests.properties.combinations.runs import Outcome, Totals, run_history
@@ -32,6 +33,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument("--everything", action="store_true", help="also what is known to differ (`known`)")
     parser.add_argument("--only", type=int, help="the history of this seed alone, with its steps")
+    parser.add_argument(
+        "--judge", action="append", default=[], choices=judged.NAMES, help="who looks at each table too"
+    )
     parser.add_argument("--replay", help="a file with a history, or its text")
     return parser.parse_args()
 
@@ -49,13 +53,16 @@ def main() -> int:
             given.spark,
             not given.no_shrink,
             given.everything,
+            judges=given.judge,
         )
         print(outcome.text())
         return int(outcome.finding is not None)
     length = max(5, given.operations // given.configurations)
     began, totals = time.monotonic(), Totals()
     seeds = range(given.seed * 1_000_000, given.seed * 1_000_000 + given.configurations)
-    work = [(seed, length, given.spark, not given.no_shrink, given.everything) for seed in seeds]
+    work = [
+        (seed, length, given.spark, not given.no_shrink, given.everything, None, tuple(given.judge)) for seed in seeds
+    ]
     if given.jobs > 1:
         pool = multiprocessing.get_context("spawn").Pool(given.jobs, maxtasksperchild=None if given.spark else 200)
         outcomes = pool.imap_unordered(_run, work)
@@ -70,12 +77,14 @@ def main() -> int:
         if time.monotonic() - began > given.minutes * 60 or len(totals.findings) >= given.most:
             break
     print(f"{time.monotonic() - began:6.0f} s  {totals}")
+    if given.judge:
+        print(totals.verdicts.text())
     for oracle, count in collections.Counter(totals.findings).most_common():
         print(f"  {count:4d}  {oracle}")
     return int(bool(totals.findings))
 
 
-def _run(work: tuple[int, int, bool, bool, bool]) -> Outcome:
+def _run(work: tuple[int, int, bool, bool, bool, object, tuple[str, ...]]) -> Outcome:
     return run_history(*work)
 
 
@@ -88,7 +97,7 @@ def _replay(given: argparse.Namespace) -> int:
         from tests.properties.combinations.runs import session
 
         spark = session()
-    finding = replay(Configuration.from_members(members["configuration"]), operations, spark)
+    finding = replay(Configuration.from_members(members["configuration"]), operations, spark, given.judge)
     print(finding or "nothing found")
     return int(finding is not None)
 

@@ -667,7 +667,7 @@ class Machine:
             return None
         if name in self.configuration.primary_key:
             return None
-        is_wide = kind == "BIGINT"
+        is_wide = kind == "BIGINT" and name not in self.meaning.options.get("bucket-key", "").split(",")
         data_type = parse_type(kind)
         assert isinstance(data_type, AtomicType)
         self._drop_writers()

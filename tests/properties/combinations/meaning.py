@@ -358,8 +358,9 @@ class Meaning:
             self.options.pop(key, None)
         else:
             self.options[key] = value
+        folds = self.engine in ("aggregation", "partial-update")  # no other engine looks at options of columns
         if key in ("ignore-delete", "ignore-update-before") or key.startswith(
-            ("sequence.field", "fields.", "aggregation.", "partial-")
+            ("sequence.field", "aggregation.", "partial-", *(["fields."] if folds else []))
         ):
             self.collapse()
             self.rebuild()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from random import Random
 from typing import Any
 
+from tests.properties.combinations import judged
 from tests.properties.combinations.configuration import Configuration, random_configuration
 from tests.properties.combinations.findings import Finding
 from tests.properties.combinations.generate import random_operation
@@ -40,6 +42,7 @@ class Outcome:
     rejected_configurations: int = 0
     finding: Finding | None = None
     seconds: float = 0.0
+    verdicts: judged.Verdicts = field(default_factory=judged.Verdicts)
 
     def text(self) -> str:
         """For people, and to be run again."""
@@ -63,11 +66,13 @@ class Totals:
     operations: int = 0
     refused: int = 0
     findings: list[str] = field(default_factory=list)
+    verdicts: judged.Verdicts = field(default_factory=judged.Verdicts)
 
     def add(self, outcome: Outcome) -> None:
         self.configurations += 1
         self.operations += len(outcome.operations)
         self.refused += outcome.refused
+        self.verdicts.add(outcome.verdicts)
         if outcome.finding is not None:
             self.findings.append(outcome.finding.oracle)
 
@@ -83,8 +88,9 @@ def run_history(
     shrinks: bool = True,
     everything: bool = False,
     spark: object = None,
+    judges: Sequence[str] = (),
 ) -> Outcome:
-    """A random table, and so many operations that apply."""
+    """A random table, and so many operations that apply; in the end the judges (by name) look at it."""
     began = time.monotonic()
     random = Random(seed)
     spark = session() if with_spark and spark is None else spark
@@ -107,6 +113,7 @@ def run_history(
                 continue
             machine.run(operation)
         machine.finish()
+        judged.judge(machine, judges, outcome.verdicts)
     except Finding as finding:
         outcome.finding = finding
     except Exception:  # noqa: BLE001 - a history that the machine can not carry out is told like any other
@@ -115,15 +122,15 @@ def run_history(
         outcome.operations, outcome.refused = list(machine.done), machine.refused
         machine.close()
     if outcome.finding is not None and shrinks:
-        _shrink(outcome, spark)
+        _shrink(outcome, spark, judges)
     outcome.seconds = time.monotonic() - began
     return outcome
 
 
-def _shrink(outcome: Outcome, spark: object) -> None:
+def _shrink(outcome: Outcome, spark: object, judges: Sequence[str]) -> None:
     assert outcome.finding is not None
-    configuration, operations = shrunk(outcome.configuration, outcome.operations, outcome.finding, spark)
-    outcome.finding = replay(configuration, operations, spark) or outcome.finding
+    configuration, operations = shrunk(outcome.configuration, outcome.operations, outcome.finding, spark, judges=judges)
+    outcome.finding = replay(configuration, operations, spark, judges) or outcome.finding
     outcome.configuration, outcome.operations = configuration, operations
 
 

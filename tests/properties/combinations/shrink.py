@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tests.properties.combinations import judged
 from tests.properties.combinations.configuration import Configuration
 from tests.properties.combinations.findings import Finding
 from tests.properties.combinations.machine import Machine, Operation
@@ -16,8 +17,10 @@ from lakebed.errors import LakebedError
 History = tuple[Configuration, list[Operation]]
 
 
-def replay(configuration: Configuration, operations: Sequence[Operation], spark: object = None) -> Finding | None:
-    """Runs a history; what it finds."""
+def replay(
+    configuration: Configuration, operations: Sequence[Operation], spark: object = None, judges: Sequence[str] = ()
+) -> Finding | None:
+    """Runs a history; what it finds, or what the judges find."""
     try:
         machine = Machine(configuration, spark)
     except LakebedError:
@@ -26,6 +29,7 @@ def replay(configuration: Configuration, operations: Sequence[Operation], spark:
         for operation in operations:
             machine.run(operation)
         machine.finish()
+        judged.judge(machine, judges, judged.Verdicts())
     except Finding as finding:
         return finding
     finally:
@@ -39,6 +43,7 @@ def shrunk(
     finding: Finding,
     spark: object = None,
     seconds: float = 30.0,
+    judges: Sequence[str] = (),
 ) -> History:
     """A short history with the same finding."""
     deadline = time.monotonic() + seconds
@@ -46,7 +51,7 @@ def shrunk(
     def fails(config: Configuration, history: Sequence[Operation]) -> bool:
         if time.monotonic() > deadline:
             return False
-        found = replay(config, history, spark)
+        found = replay(config, history, spark, judges)
         return found is not None and found.oracle == finding.oracle
 
     history = _fewer(list(operations), lambda shorter: fails(configuration, shorter))

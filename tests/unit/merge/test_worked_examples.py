@@ -11,6 +11,7 @@ import pytest
 from tests.unit.table.worked_tables import MODES, Example, N, create, play, shown, write
 
 import lakebed
+from lakebed.types.logical import parse_type
 
 GROUPS = {"fields.g_1.sequence-group": "a,b", "fields.g_2.sequence-group": "c,d"}
 WIDE = "k a b g_1 c d g_2"
@@ -295,3 +296,18 @@ def test_n_43_functions_need_a_group() -> None:
     create("k a b", _partial(**{"fields.a.aggregate-function": "last_non_null_value"}))
     with pytest.raises(lakebed.errors.InvalidOption, match=r"`a`.*sequence group"):
         create("k a b", _partial(**{"fields.a.aggregate-function": "sum"}))
+
+
+def test_n_43_a_function_for_all_columns_needs_all_in_groups() -> None:
+    """N-43: the default function is one of each column, at CREATE and ALTER: a column in no group must have its own."""
+    every = {"fields.g.sequence-group": "a,b", "fields.default-aggregate-function": "last_value"}
+    table = create("k a b g", _partial(**every))
+    with pytest.raises(lakebed.errors.InvalidOption, match=r"default-aggregate-function` is `last_value`.*`n`"):
+        table.alter(lakebed.AddColumn("n", parse_type("INT")))
+    own = {"fields.b.aggregate-function": "last_non_null_value", "fields.g.sequence-group": "a"}
+    create("k a b g", _partial(**(every | own)))
+    with pytest.raises(lakebed.errors.InvalidOption, match=r"default-aggregate-function` is `sum`.*`a`"):
+        create("k a b", _partial(**{"fields.default-aggregate-function": "sum"}))
+    plain = create("k a b", _partial())
+    with pytest.raises(lakebed.errors.InvalidOption, match=r"default-aggregate-function` is `max`.*`a`"):
+        plain.alter(lakebed.SetOption("fields.default-aggregate-function", "max"))

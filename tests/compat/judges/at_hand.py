@@ -1,0 +1,17 @@
+"""Whether tests go without a judge that is missing: on a developer's machine, never where releases are decided."""
+
+import os
+
+import pytest
+
+from .environments import Environment, JudgeUnavailable, prepare
+
+
+def prepared(name: str) -> Environment:
+    """The environment of a judge; skips the test without one, or fails it in CI."""
+    try:
+        return prepare(name)
+    except JudgeUnavailable as reason:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"the {name} judge is not available: {reason}", pytrace=False)
+        pytest.skip(f"the {name} judge is not available: {reason}")
