@@ -182,7 +182,7 @@ class Admission:
         earlier = [*before, *beside] if is_strict else list(before)
         ordered = self.model.order.oldest_first([*earlier, record], schema.cell)
         if ordered[-1] is record:
-            return None
+            return Objection.LATE if self._keeps_values_of_late_rows([*before, *beside], record) else None
         if not isinstance(engine, PartialUpdate | Aggregation):
             return Objection.LATE_AFTER_DELETE if ordered[-1].is_retract and not record.is_retract else None
         if any(each.is_retract for each in (*before, *beside, record)):
@@ -197,6 +197,15 @@ class Admission:
         columns = [column.id for column in schema.columns if column.id not in self.model.order.sequence]
         is_complete = all(schema.cell(record, column) is not None for record in records for column in columns)
         return bool(engine.groups) or not is_complete
+
+    def _keeps_values_of_late_rows(self, earlier: Sequence[Record], record: Record) -> bool:
+        """Whether a row that lacks values comes after rows out of order: merged with the last of them first, it takes
+        the values of a row that is late, and makes them the newest.
+        """
+        if not isinstance(self.model.engine, PartialUpdate) or not self._depends_on_order(self.model.engine, [record]):
+            return False
+        ordered = self.model.order.oldest_first(earlier, self.model.schema.cell)
+        return [each.number for each in ordered] != [each.number for each in earlier]
 
     def _to_group(self, before: Sequence[Record], beside: Sequence[Record], record: Record) -> Objection | None:
         engine, schema = self.model.engine, self.model.schema

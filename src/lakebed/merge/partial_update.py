@@ -293,8 +293,8 @@ def _check_protected(engine: PartialUpdate, column: str, function: str, table: s
         raise InvalidOption(
             f"table `{table}`: `{FIELDS_DEFAULT_AGGREGATE_FUNCTION.key}` is `{function}`, but column `{column}` is in "
             "no sequence group",
-            hint=f"set `fields.{column}.aggregate-function` to `{DEFAULT_FUNCTION}`, or protect the column with a "
-            "sequence group",
+            hint=f"set `fields.{column}.aggregate-function` to `{DEFAULT_FUNCTION}`, protect it with a sequence "
+            "group, or name the function for each column that is to have it instead",
         )
 
 

@@ -16,7 +16,7 @@ from lakebed.errors import CommitConflict, InvalidArgument, InvalidOption, Inval
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.options import COMMIT_USER_PREFIX, Options
+from lakebed.options import BUCKET, COMMIT_USER_PREFIX, Options
 from lakebed.options.later import Later
 from lakebed.schema.later import Verdict, judged
 from lakebed.schema.table_schema import TableSchema
@@ -42,7 +42,7 @@ def prepare_change(context: TableContext, before: TableSchema, after: TableSchem
     verdicts = judged(before, after)
     stored = _under(context, before)
     check_values_fit(stored, snapshot, [verdict for verdict in verdicts if verdict.must_fit])
-    fold(stored, verdicts)
+    fold(stored, verdicts, after)
 
 
 def fold_stored(context: TableContext) -> None:
@@ -63,7 +63,7 @@ def fold_stored(context: TableContext) -> None:
                 hint="change it back with the engine that changed it, or copy the rows of "
                 f"snapshot {snapshot.id} to a new table",
             )
-    fold(_under(context, then), verdicts)
+    fold(_under(context, then), verdicts, context.schema)
 
 
 def check_may_return(context: TableContext, snapshot: Snapshot) -> None:
@@ -85,8 +85,8 @@ def check_may_return(context: TableContext, snapshot: Snapshot) -> None:
         ) from error
 
 
-def fold(context: TableContext, verdicts: Sequence[Verdict]) -> None:
-    """Folds all rows under the context's schema if a change asks for it, until nothing is left to fold."""
+def fold(context: TableContext, verdicts: Sequence[Verdict], after: TableSchema) -> None:
+    """Folds all rows under the context's schema if a change (to `after`) asks for it, until nothing is left to fold."""
     folding = [verdict for verdict in verdicts if verdict.later is Later.COMPACTION]
     placing = [verdict for verdict in verdicts if verdict.later is Later.PLACING]
     if not folding and not placing:
@@ -102,7 +102,7 @@ def fold(context: TableContext, verdicts: Sequence[Verdict]) -> None:
     latest_once(
         context,
         is_ready,
-        lambda: _fold(context, fully=bool(folding)),
+        lambda: _fold(context, after, fully=bool(folding)),
         CommitConflict(
             f"table `{context.name}`: others write faster than its rows can be folded, which must come before "
             f"{(folding or placing)[0].what} changes",
@@ -116,9 +116,11 @@ def _under(context: TableContext, schema: TableSchema) -> TableContext:
     return replace(context.with_schema(schema, Options(schema.options)), keeps_schema=True)
 
 
-def _fold(context: TableContext, *, fully: bool) -> None:
+def _fold(context: TableContext, after: TableSchema, *, fully: bool) -> None:
     identity = CommitIdentity((context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id())
-    WaitingRows(context).place(identity)
+    # Partitions that have no buckets yet get as many as the next rows will be written to: others would be refused.
+    buckets = Options(after.options)[BUCKET]
+    WaitingRows(context, fixed_count=buckets if buckets > 0 else None).place(identity)
     if fully and context.has_key:
         Compactor(context, full=True).run(identity)
     elif fully:

@@ -8,7 +8,7 @@ there: its rows are newer. Waiting files out, new files in is one commit. What c
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakebed.commit.committer import Changes, Progress
@@ -45,13 +45,14 @@ class WaitingRows:
     """The waiting rows of a table, also of one that does not postpone any more.
 
     `keep` chooses among its live entries; all by default. `counts` are the numbers of buckets of partitions that have
-    no files in buckets yet, if somebody has chosen them already.
+    no files in buckets yet, if somebody has chosen them already; `fixed_count` is that of all such partitions.
     """
 
     context: TableContext
     keep: Keep | None = None
     run_pieces: RunPieces | None = None
     counts: Mapping[bytes, int] = field(default_factory=dict)
+    fixed_count: int | None = None
 
     def place(self, identity: CommitIdentity) -> Snapshot | None:
         """Brings them to their buckets in one snapshot; None when no row waits."""
@@ -75,7 +76,7 @@ class WaitingRows:
         """Writes the rows of waiting files to new files of their buckets."""
         counts = {
             partition: states.bucket_count(partition)
-            or self.counts.get(partition)
+            or self.counts.get(partition, self.fixed_count)
             or first_count(
                 self.context.options, sum(file.row_count for file in files), sum(file.size_bytes for file in files)
             )
@@ -108,7 +109,7 @@ class WaitingRows:
             return None
         if bucket_mode(self.context.schema, self.context.options) is BucketMode.FIXED:
             # The table postponed them once. They go where the other rows of their partition are.
-            return self._postponing(waiting)._place(identity, latest)
+            return self._postponing()._place(identity, latest)
         fileio, written = WrittenFiles.watch(self.context.fileio)
         progress = Progress()
         try:
@@ -121,10 +122,11 @@ class WaitingRows:
             ]
             size_bytes = sum(file.size_bytes for files in waiting.values() for file in files)
 
-            counts = dict(self.counts)
+            counts, fixed_count = dict(self.counts), self.fixed_count
 
             def write(context: TableContext, item: tuple[bytes, list[DataFile]], fileio: FileIO) -> list[CommitMessage]:
-                return WaitingRows(context, counts=counts).write(dict([item]), states, fileio)
+                rows = WaitingRows(context, counts=counts, fixed_count=fixed_count)
+                return rows.write(dict([item]), states, fileio)
 
             work = PieceWork(self.context, fileio, written, self.run_pieces)
             made = work.run(list(waiting.items()), size_bytes, write)
@@ -135,11 +137,11 @@ class WaitingRows:
                 written.take_back()
             raise
 
-    def _postponing(self, partitions: Iterable[bytes]) -> WaitingRows:
+    def _postponing(self) -> WaitingRows:
         options = self.context.options
         postponed = Options({**options.raw, BUCKET.key: str(POSTPONE_BUCKET)})
-        counts = {**dict.fromkeys(partitions, options[BUCKET]), **self.counts}
-        return replace(self, context=self.context.with_schema(self.context.schema, postponed), counts=counts)
+        context = self.context.with_schema(self.context.schema, postponed)
+        return replace(self, context=context, fixed_count=options[BUCKET])
 
     def _commit(
         self, messages: Sequence[CommitMessage], states: BucketStates, identity: CommitIdentity, progress: Progress

@@ -36,12 +36,13 @@ OLDER = 3
 
 @dataclass(frozen=True)
 class Question:
-    """What both sides are asked: rows now, of a snapshot, of a tag; or changes of snapshots (after, until]."""
+    """What both sides are asked: rows now, of a snapshot, tag or branch; or changes of snapshots (after, until]."""
 
     snapshot: int | None = None
     tag: str | None = None
     after: int | None = None
     until: int | None = None
+    branch: str | None = None
 
     @property
     def is_about_changes(self) -> bool:
@@ -56,6 +57,8 @@ class Question:
             return f"changes of ({self.after}, {self.until}]"
         if self.tag is not None:
             return f"rows of tag {self.tag}"
+        if self.branch is not None:
+            return f"rows of branch {self.branch}"
         return "rows" if self.snapshot is None else f"rows of snapshot {self.snapshot}"
 
 
@@ -76,7 +79,9 @@ class Exhibit:
     @cached_property
     def schemas(self) -> dict[int, dict[str, str]]:
         """The options of every schema that there is, by its number."""
-        files = sorted((Path(self.machine.url) / f"{DATABASE}.db" / NAME / "schema").glob("schema-*"))
+        branch = self.question.branch
+        place = Path(self.machine.url) / f"{DATABASE}.db" / NAME / (f"branch/branch-{branch}" if branch else "")
+        files = sorted((place / "schema").glob("schema-*"))
         return {int(file.name.partition("-")[2]): json.loads(file.read_text())["options"] for file in files}
 
     @property
@@ -124,6 +129,7 @@ MEANING = ("merge-engine", "sequence.", "fields.", "aggregation.", "partial-upda
 MEANING += ("changelog-producer", "force-lookup")
 DEFAULTS = ("false", "none", "ascending")
 REMOVALS = ("aggregation.remove-record-on-delete", "partial-update.remove-record-on-delete")
+REMOVALS += ("partial-update.remove-record-on-sequence-group",)
 
 
 def _always(exhibit: Exhibit) -> bool:
@@ -172,7 +178,7 @@ LIMITS: tuple[Limit, ...] = (
     Limit(
         "what follows a -D that removes its row: others begin with the values of the -D, here it is a barrier",
         NAMES,
-        _rows(lambda exhibit: any(exhibit.has(key, "true") for key in REMOVALS)),
+        _rows(lambda exhibit: any(key in options for options in exhibit.schemas.values() for key in REMOVALS)),
     ),
     Limit(
         "release 1 does not know `deletion-vectors.merge-on-read`",
@@ -242,7 +248,7 @@ def findings(machine: Machine, names: Sequence[str], verdicts: Verdicts) -> Iter
     table = machine.open()
     for question in _questions(machine, table) if names else ():
         for name in names:
-            exhibit = Exhibit(name, question, table, machine)
+            exhibit = Exhibit(name, question, table.on_branch(question.branch) if question.branch else table, machine)
             known = [each for each in LIMITS if name in each.judges and each.fits(exhibit)]
             unasked = next((each for each in known if each.refusal is None), None)
             if unasked is not None:
@@ -271,6 +277,7 @@ def _questions(machine: Machine, table: lakebed.Table) -> list[Question]:
     found = [Question()]
     found += [Question(snapshot=each) for each in sorted(older)]
     found += [Question(tag=name) for name in sorted(machine.tags)]
+    found += [Question(branch=name) for name in sorted(machine.branches)]
     producer = table.options.get("changelog-producer", "none")
     parts_only = table.options.get("merge-engine") == "aggregation" and producer == "none"
     for _ in range(0 if parts_only or len(ids) < 2 else OLDER):
@@ -298,7 +305,8 @@ def _theirs(exhibit: Exhibit) -> list[Row]:
     if question.is_about_changes:
         rows: list[Row] = judge.read_changes(lake, DATABASE, NAME, after=question.after, until=question.until)
         return rows
-    found: list[Row] = judge.read(lake, DATABASE, NAME, snapshot=question.snapshot, tag=question.tag)
+    name = f"{NAME}$branch_{question.branch}" if question.branch else NAME
+    found: list[Row] = judge.read(lake, DATABASE, name, snapshot=question.snapshot, tag=question.tag)
     return found
 
 

@@ -625,6 +625,8 @@ class Machine:
         return Step(
             lambda table: table.alter(lakebed.AddColumn(name, data_type)),
             lambda: meaning.model.add_column(name, data_type),
+            # A column in no sequence group can not have the function that all columns have.
+            may_refuse=meaning.engine == "partial-update" and "fields.default-aggregate-function" in meaning.options,
         )
 
     def _bound(self) -> set[str]:

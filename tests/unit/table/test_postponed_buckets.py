@@ -294,6 +294,19 @@ def test_rows_that_wait_when_buckets_become_fixed_are_placed() -> None:
     assert {bucket for _, bucket in buckets(table)} <= {0, 1, 2}
 
 
+@pytest.mark.parametrize("returns", [False, True])
+def test_rows_go_on_in_the_buckets_that_a_table_is_given(returns: bool) -> None:
+    """Rows that wait when `bucket` becomes a number are placed in so many, also after a rollback: writes go on."""
+    table = create({**WAITING, "postpone.target-row-num-per-bucket": "1"})
+    write(table, [(1, 1, "a"), (1, 2, "b"), (1, 3, "c")])
+    table.alter(lakebed.SetOption("bucket", "2"))
+    if returns:
+        table.rollback_to(1)
+    write(table, [(1, 1, "d"), (2, 1, "e")])
+    assert shown(table) == [(1, 1, "d"), (1, 2, "b"), (1, 3, "c"), (2, 1, "e")]
+    assert {bucket for _, bucket in buckets(table)} <= {0, 1}
+
+
 def test_rows_that_come_to_wait_meanwhile_stay() -> None:
     """New waiting files are no conflict: they are for the next compaction."""
     table = create(WAITING)
