@@ -9,7 +9,6 @@ import argparse
 import collections
 import json
 import logging
-import multiprocessing
 import sys
 import time
 from pathlib import Path
@@ -17,8 +16,9 @@ from pathlib import Path
 from tests.properties.combinations import judged
 from tests.properties.combinations.configuration import Configuration
 from tests.properties.combinations.machine import Operation
-from tests.properties.combinations.runs import Outcome, Totals, run_history
+from tests.properties.combinations.runs import Totals, run_history
 from tests.properties.combinations.shrink import replay
+from tests.properties.combinations.workers import outcomes
 
 
 def _arguments() -> argparse.Namespace:
@@ -63,12 +63,8 @@ def main() -> int:
     work = [
         (seed, length, given.spark, not given.no_shrink, given.everything, None, tuple(given.judge)) for seed in seeds
     ]
-    if given.jobs > 1:
-        pool = multiprocessing.get_context("spawn").Pool(given.jobs, maxtasksperchild=None if given.spark else 200)
-        outcomes = pool.imap_unordered(_run, work)
-    else:
-        outcomes = map(_run, work)
-    for outcome in outcomes:
+    found = outcomes(work, given.jobs, given.minutes * 60) if given.jobs > 1 else (run_history(*each) for each in work)
+    for outcome in found:
         totals.add(outcome)
         if outcome.finding is not None:
             print(outcome.text(), flush=True)
@@ -76,16 +72,13 @@ def main() -> int:
             print(f"{time.monotonic() - began:6.0f} s  {totals}", flush=True)
         if time.monotonic() - began > given.minutes * 60 or len(totals.findings) >= given.most:
             break
+    getattr(found, "close", lambda: None)()
     print(f"{time.monotonic() - began:6.0f} s  {totals}")
     if given.judge:
         print(totals.verdicts.text())
     for oracle, count in collections.Counter(totals.findings).most_common():
         print(f"  {count:4d}  {oracle}")
     return int(bool(totals.findings))
-
-
-def _run(work: tuple[int, int, bool, bool, bool, object, tuple[str, ...]]) -> Outcome:
-    return run_history(*work)
 
 
 def _replay(given: argparse.Namespace) -> int:

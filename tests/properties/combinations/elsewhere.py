@@ -16,6 +16,7 @@ def _connection() -> Connection:
     here, there = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(target=_serve, args=(there,), daemon=True)
     process.start()
+    there.close()  # so that the end of either is the end of the connection
     atexit.register(_stop, process, here)
     return here
 
@@ -37,7 +38,13 @@ def _stop(process: Any, connection: Connection) -> None:
 def _serve(connection: Connection) -> None:
     import lakebed
 
-    while (asked := connection.recv()) is not None:
+    while True:
+        try:
+            asked = connection.recv()
+        except EOFError:
+            return
+        if asked is None:
+            return
         url, data, row_kind = asked
         try:
             lakebed.connect(url).table("t").write(data, row_kind=row_kind)

@@ -11,5 +11,9 @@ class Finding(AssertionError):
         self.oracle = oracle
         self.detail = detail
 
+    def __reduce__(self) -> tuple[type[Finding], tuple[str, str]]:
+        """From one process to another."""
+        return Finding, (self.oracle, self.detail)
+
 
 __all__ = ["Finding"]

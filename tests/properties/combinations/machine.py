@@ -106,7 +106,11 @@ class Machine:
         """Whether everything is told now, so that changes can be replayed again from here on."""
         self.is_out_of_step = False
         """Whether the option `bucket` and the files differ, so that writes are refused until a rescale."""
-        self.create()
+        try:
+            self.create()
+        except BaseException:
+            self.close()
+            raise
 
     # --- the table ---
 
