@@ -16,12 +16,16 @@ from typing import Any
 from lakebed.checksums import sealed_json, unsealed
 from lakebed.errors import CorruptFile, FileMissing
 from lakebed.fileio.base import FileIO
+from lakebed.fileio.local import LocalFileIO
 from lakebed.metadata.branches import all_branches
 from lakebed.metadata.entries import READ_THREADS
 from lakebed.metadata.json_file import JsonFile
 from lakebed.metadata.operation import foreign_operation, readable_members
 from lakebed.metadata.paths import MAIN_BRANCH
 from lakebed.metadata.stores import MetadataStores
+
+_FEW = 200
+"""So many files of a local disk are read sooner than threads are started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +58,11 @@ class Operations:
 def look_at_operations(stores: MetadataStores) -> Operations:
     """Reads every snapshot, tag and changelog of all branches."""
     places = list(_places(stores))
-    with ThreadPoolExecutor(READ_THREADS) as pool:
-        found = list(pool.map(_look, places))
+    if isinstance(stores.fileio, LocalFileIO) and len(places) < _FEW:
+        found = [_look(place) for place in places]
+    else:
+        with ThreadPoolExecutor(READ_THREADS) as pool:
+            found = list(pool.map(_look, places))
     return Operations(
         [answer for answer in found if isinstance(answer, ForeignOperation)],
         [answer for answer in found if isinstance(answer, CorruptFile)],

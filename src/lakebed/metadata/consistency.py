@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from lakebed.errors import LakebedError
 from lakebed.metadata.entries import (
     base_metas,
     changelog_entries,
-    delta_entries,
     delta_metas,
     read_manifests,
 )
@@ -31,28 +32,49 @@ _SHOWN = 3
 def check_history(stores: MetadataStores, snapshots: Sequence[Snapshot]) -> list[str]:
     """One sentence for every contradiction in these snapshots, oldest first; none when all is well."""
     findings: list[str] = []
-    before: Snapshot | None = None
+    before: _Lists | None = None
     for snapshot in snapshots:
+        lists = _Lists(stores, snapshot)
         try:
-            found = [*_check_state(stores, snapshot, before), *_check_counts(stores, snapshot, before)]
+            found = [*_check_state(stores, lists, before), *_check_counts(stores, lists, before)]
         except LakebedError as error:
             found = [f"its metadata can not be read: {error.message}"]
         findings += [f"snapshot {snapshot.id}: {sentence}" for sentence in found]
-        before = snapshot
+        before = lists
     return findings
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """The manifest lists of a snapshot, each read once."""
+
+    stores: MetadataStores
+    snapshot: Snapshot
+
+    @cached_property
+    def base(self) -> list[ManifestMeta]:
+        return base_metas(self.stores, self.snapshot)
+
+    @cached_property
+    def delta(self) -> list[ManifestMeta]:
+        return delta_metas(self.stores, self.snapshot)
+
+    def follow(self, before: _Lists | None) -> bool:
+        """Whether the other ones are those of the snapshot right before this one."""
+        return before is not None and before.snapshot.id == self.snapshot.id - 1
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
-def _check_state(stores: MetadataStores, snapshot: Snapshot, before: Snapshot | None) -> Iterator[str]:
-    base, delta = base_metas(stores, snapshot), delta_metas(stores, snapshot)
-    if before is not None and before.id == snapshot.id - 1:
-        yield from _check_base(stores, base, before)
-        if snapshot.commit_user == before.commit_user and snapshot.time_millis < before.time_millis:
-            yield f"it is {before.time_millis - snapshot.time_millis} ms older than the snapshot before it"
-    changes = read_manifests(stores, delta)
-    entries = [*read_manifests(stores, base), *changes]
+def _check_state(stores: MetadataStores, lists: _Lists, before: _Lists | None) -> Iterator[str]:
+    snapshot = lists.snapshot
+    if before is not None and lists.follow(before):
+        yield from _check_base(stores, lists.base, before)
+        last = before.snapshot
+        if snapshot.commit_user == last.commit_user and snapshot.time_millis < last.time_millis:
+            yield f"it is {last.time_millis - snapshot.time_millis} ms older than the snapshot before it"
+    entries = [*read_manifests(stores, lists.base), *read_manifests(stores, lists.delta)]
     live, sentences = _replayed(entries)
     yield from sentences
     by_set = {entry.identity for entry in entries if entry.kind == EntryKind.ADD} - {
@@ -73,9 +95,9 @@ def _check_state(stores: MetadataStores, snapshot: Snapshot, before: Snapshot | 
         yield f"it counts {snapshot.total_record_count} records in all, its files hold {rows}"
 
 
-def _check_base(stores: MetadataStores, base: list[ManifestMeta], before: Snapshot) -> Iterator[str]:
+def _check_base(stores: MetadataStores, base: list[ManifestMeta], before: _Lists) -> Iterator[str]:
     """What a snapshot builds on is the state of the snapshot before it."""
-    earlier = [*base_metas(stores, before), *delta_metas(stores, before)]
+    earlier = [*before.base, *before.delta]
     if [meta.file_name for meta in base] == [meta.file_name for meta in earlier]:
         return
     built_on = _replayed(read_manifests(stores, base))[0]
@@ -83,9 +105,9 @@ def _check_base(stores: MetadataStores, base: list[ManifestMeta], before: Snapsh
     lost = [entry for identity, entry in was.items() if identity not in built_on]
     extra = [entry for identity, entry in built_on.items() if identity not in was]
     if lost:
-        yield f"its base lacks files of snapshot {before.id}: {_named(lost)} not there"
+        yield f"its base lacks files of snapshot {before.snapshot.id}: {_named(lost)} not there"
     if extra:
-        yield f"its base has files that snapshot {before.id} has not: {_named(extra)} there"
+        yield f"its base has files that snapshot {before.snapshot.id} has not: {_named(extra)} there"
 
 
 def _replayed(entries: Iterable[ManifestEntry]) -> tuple[dict[Hashable, ManifestEntry], list[str]]:
@@ -118,18 +140,20 @@ def _named(entries: Sequence[ManifestEntry]) -> str:
 # --- counts ----------------------------------------------------------------------------------------------------------
 
 
-def _check_counts(stores: MetadataStores, snapshot: Snapshot, before: Snapshot | None) -> Iterator[str]:
-    changes = delta_entries(stores, snapshot)
+def _check_counts(stores: MetadataStores, lists: _Lists, before: _Lists | None) -> Iterator[str]:
+    snapshot, changes = lists.snapshot, read_manifests(stores, lists.delta)
     rows = sum(-entry.file.row_count if entry.kind == EntryKind.DELETE else entry.file.row_count for entry in changes)
     if snapshot.delta_record_count != rows:
         yield f"it counts {snapshot.delta_record_count} records more than before, its changes come to {rows}"
     told = sum(entry.file.row_count for entry in changelog_entries(stores, snapshot))
     if snapshot.changelog_record_count is not None and snapshot.changelog_record_count != told:
         yield f"it counts {snapshot.changelog_record_count} records of changelog, the files hold {told}"
-    follows = before is not None and before.id == snapshot.id - 1
     # A state that came back is meant as it was, until its rows are folded.
-    if follows and snapshot.operation != ROLLBACK and before is not None and snapshot.schema_id < before.schema_id:
-        yield f"its schema {snapshot.schema_id} is older than schema {before.schema_id} of the snapshot before it"
+    if before is None or not lists.follow(before) or snapshot.operation == ROLLBACK:
+        return
+    if snapshot.schema_id < before.snapshot.schema_id:
+        older = before.snapshot.schema_id
+        yield f"its schema {snapshot.schema_id} is older than schema {older} of the snapshot before it"
 
 
 __all__ = ["check_history"]

@@ -179,9 +179,14 @@ class Compactor:
         # Buckets come first; what they leave of the machine goes to the sections of each.
         threads = parallelism(self.context.options)
         workers = min(len(picked), threads)
+
+        def work(item: PickedBucket) -> CommitMessage | None:
+            return compacted_bucket(maker, item, base, threads // workers)
+
+        if workers <= 1:
+            return [message for message in self._told(map(work, picked), len(picked)) if message is not None]
         with ThreadPoolExecutor(workers) as pool:
-            done = pool.map(lambda item: compacted_bucket(maker, item, base, threads // workers), picked)
-            return [message for message in self._told(done, len(picked)) if message is not None]
+            return [message for message in self._told(pool.map(work, picked), len(picked)) if message is not None]
 
     def _told(self, done: Iterable[CommitMessage | None], total: int) -> Iterator[CommitMessage | None]:
         tell = self.tell or (lambda count, total: None)

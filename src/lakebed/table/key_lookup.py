@@ -40,7 +40,7 @@ from lakebed.table.context import TableContext
 from lakebed.table.key_reader import KeyReader, ranked, spans_of
 from lakebed.table.live_buckets import LiveBuckets
 from lakebed.table.lookups import lookup_store
-from lakebed.table.read import parallelism
+from lakebed.table.read import threads_for
 from lakebed.table.routing import key_hashes, partitions_of
 from lakebed.table.splits import BucketFiles, Split, SplitRules, Vectors, append_splits, keyed_splits
 from lakebed.table.vectors import vectors_at
@@ -124,7 +124,8 @@ class KeyLookup:
             for columns, spans in [self._narrowed(keys, mine, files)]
             for split in self._splits(BucketFiles(partition, bucket, total, tuple(files)), spans, vectors)
         ]
-        threads = min(len(jobs), parallelism(self.context.options))
+        sizes = (file.size_bytes for _, split in jobs for file in split.files)
+        threads = min(len(jobs), threads_for(self.context, sizes))
         if threads <= 1:
             return [batch for job, split in jobs for batch in job.read(split)]
         with ThreadPoolExecutor(threads, thread_name_prefix="lakebed-lookup") as pool:

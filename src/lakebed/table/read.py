@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lakebed.datafiles.read_file import FileReader
 from lakebed.errors import InvalidArgument, Unsupported
+from lakebed.fileio.local import LocalFileIO
 from lakebed.formats.base import DEFAULT_ROW_GROUP_ROWS
 from lakebed.lsm.merge_levels import merge_levels
 from lakebed.lsm.merge_runs import came_one_after_the_other, read_runs
@@ -22,6 +23,7 @@ from lakebed.merge.base import ChoosingEngine
 from lakebed.merge.levels import with_level
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.deletion_vector import NO_POSITIONS, Positions
+from lakebed.metadata.entries import SMALL_BYTES
 from lakebed.options import (
     DATA_EVOLUTION_ENABLED,
     FILE_INDEX_READ_ENABLED,
@@ -110,7 +112,7 @@ class SplitReader:
     def read_all(self, splits: Sequence[Split]) -> list[pa.RecordBatch]:
         """Matching rows of splits, in their order, read by as many threads as the table's options allow."""
         pieces = [piece for split in splits for piece in _pieces(split)]
-        threads = parallelism(self.context.options)
+        threads = threads_for(self.context, (file.size_bytes for piece in pieces for file in piece.files))
         if min(threads, len(pieces)) <= 1:
             return [batch for piece in pieces for batch in self.read(piece)]
         # With enough pieces for all threads, reading the columns of one in parallel would only cost.
@@ -318,6 +320,13 @@ class SplitReader:
 def parallelism(options: Options) -> int:
     """How many threads work for one table at a time."""
     return options[LAKEBED_PARALLELISM] or os.cpu_count() or 1
+
+
+def threads_for(context: TableContext, sizes: Iterable[int]) -> int:
+    """How many threads read files of these sizes: of a few small ones on a local disk none beside the caller's."""
+    if isinstance(context.fileio, LocalFileIO) and sum(sizes) < SMALL_BYTES:
+        return 1
+    return parallelism(context.options)
 
 
 def _pieces(split: Split) -> list[Split]:

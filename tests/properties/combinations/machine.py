@@ -30,6 +30,7 @@ from lakebed.clock import RandomIds, SystemClock
 from lakebed.errors import CorruptFile, FileMissing, LakebedError
 from lakebed.fileio import open_fileio
 from lakebed.lake import Lake
+from lakebed.metadata.entries import live_files
 from lakebed.metadata.snapshot import CommitKind
 from lakebed.testing.conditions import Filter, comparison
 from lakebed.testing.faulty_io import MUTATIONS, FaultyFileIO, SimulatedCrash
@@ -100,8 +101,8 @@ class Machine:
         self.branches: dict[str, Line] = {}
         self.identifiers: dict[str, int] = {}
         self.stream: oracles.Stream | None = None
-        self.bucket_counts: set[str | None] = {configuration.options.get("bucket")}
-        """All that the option `bucket` was: an old state may have any of them."""
+        self.looked_at: object = None
+        """What was published when the oracles were asked last."""
         self.resyncs = False
         """Whether everything is told now, so that changes can be replayed again from here on."""
         self.is_out_of_step = False
@@ -155,6 +156,7 @@ class Machine:
         if step is None:
             return False
         self.done.append(operation)
+        self.unsettled = self.meaning.save()  # what is shown between the snapshots of one step, unless it says otherwise
         self._carry_out(step, operation.name, int(operation.arguments.get("handle", 0)))
         oracles.after_step(self)
         return True
@@ -413,7 +415,6 @@ class Machine:
         def real(table: lakebed.Table) -> None:
             if table.options.get("bucket") != str(count):
                 table.alter(lakebed.SetOption("bucket", str(count)))
-                self.bucket_counts.add(str(count))
                 self.is_out_of_step = True
                 meaning.options["bucket"] = str(count)
             table.rescale()
@@ -432,8 +433,14 @@ class Machine:
 
     def _restore(self, saved: Saved, *, told: bool) -> None:
         self.meaning.restore(saved, told=told)
-        # Files of another number of buckets are back: writes are refused until a rescale.
-        self.is_out_of_step = bool(saved.live) and len(self.bucket_counts | {self.meaning.options.get("bucket")}) > 1
+        self.is_out_of_step = self._has_other_buckets()
+
+    def _has_other_buckets(self) -> bool:
+        """Whether files of another number of buckets are there: writes beside them are refused until a rescale."""
+        wanted = int(self.meaning.options.get("bucket", "-1"))
+        context = self.open()._context
+        counts = {entry.total_buckets for entry in live_files(context.stores, context.stores.snapshots.latest())}
+        return wanted > 0 and not counts <= {wanted}
 
     def op_rollback_to(self, back: int) -> Step | None:
         """Later snapshots are gone."""
@@ -734,8 +741,7 @@ class Machine:
             meaning.set_option(key, value)
             self.stream = None
             if key == "bucket":
-                self.bucket_counts.add(value)
-                self.is_out_of_step = bool(meaning.live)
+                self.is_out_of_step = self._has_other_buckets()
 
         return Step(lambda table: table.alter(change), mean, may_refuse=True)
 

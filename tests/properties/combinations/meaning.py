@@ -7,7 +7,7 @@ now: where level 0 or waiting rows are hidden until a compaction, a key may stil
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 
 from tests.properties.admission import Admission, Objection
 from tests.properties.combinations.configuration import Configuration
@@ -16,10 +16,30 @@ from tests.properties.combinations.findings import Finding
 from lakebed.testing.model import Commit, ModelSchema, ModelTable, Record, Row, Value, order_of
 from lakebed.testing.model_arrow import tally
 from lakebed.testing.model_engines import Aggregation, FirstRow, PartialUpdate, model_engine
+from lakebed.testing.model_records import ModelEngine, ModelOrder
 
 Key = tuple[object, ...]
 Possible = Mapping[Key, tuple[Record | None, ...]]
 """What each key may look like, the newest last; None: not there."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What rows mean together: how those of one key are merged."""
+
+    engine: ModelEngine
+    order: ModelOrder
+    ignore_delete: bool
+    ignore_update_before: bool
+
+    @staticmethod
+    def of(model: ModelTable) -> Rules:
+        return Rules(model.engine, model.order, model.ignore_delete, model.ignore_update_before)
+
+    def agree(self, other: Rules) -> bool:
+        """Whether rows that are stored mean the same under both."""
+        same = self.engine == other.engine if is_dataclass(self.engine) else type(self.engine) is type(other.engine)
+        return same and replace(self, engine=other.engine) == other
 
 
 @dataclass(frozen=True)
@@ -31,11 +51,12 @@ class Saved:
     visible: Possible
     told: Possible
     told_rows: Mapping[Key, Mapping[int, Value]] | None
+    """The rows that the changelog up to here comes to, by column id."""
     schema_id: int = -1
     identifiers: Mapping[str, int] = field(default_factory=dict)
-    bucket: str | None = None
-    """The option `bucket` of then."""
-    """The rows that the changelog up to here comes to, by column id."""
+    rules: Rules | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    """How rows were merged, and the options of then."""
 
 
 @dataclass
@@ -129,13 +150,20 @@ class Meaning:
         self.model._next_number += 1
         return self.model._next_number - 1
 
-    def save(self, *, is_settled: bool = True) -> Saved:
+    def save(self) -> Saved:
         rows = None if self.told_rows is None else {key: dict(row) for key, row in self.told_rows.items()}
-        return Saved(self.model.schema, self.live, self.visible, self.told, rows, bucket=self.options.get("bucket"))
+        rules, options = Rules.of(self.model), dict(self.options)
+        return Saved(self.model.schema, self.live, self.visible, self.told, rows, rules=rules, options=options)
 
     def restore(self, saved: Saved, *, told: bool) -> None:
         """Makes an earlier state the current one; schemas stay. `told`: what was told then is what was told now."""
         self.set_live(saved.live)
+        now = Rules.of(self.model)
+        if saved.rules is not None and not saved.rules.agree(now):
+            # Rows mean what they meant: they are folded so before they meet others.
+            self.model.engine, self.model.order = saved.rules.engine, saved.rules.order
+            self.collapse()
+            self.model.engine, self.model.order = now.engine, now.order
         self.visible = saved.visible
         if told:
             self.told = saved.told
