@@ -17,6 +17,7 @@ from tests.faults.test_expiry import Interrupted, contents
 from tests.faults.upkeep_scenarios import SCENARIOS, Seen, UpkeepScenario, branched, expired, history, look, tagged
 from tests.unit.maintenance.expiring_tables import ROOT, Workshop, rows, shown
 
+from lakebed import SetOption
 from lakebed.errors import AlreadyExists, CommitConflict, InvalidArgument, LakebedError, NotFound
 from lakebed.fileio.base import FileIO
 from lakebed.fileio.memory import MemoryFileIO
@@ -106,7 +107,9 @@ def fail(name: str, mode: FaultMode, every: int = 1, turn: int = 0) -> None:
         assert {branch: (seen.state, set(seen.tags)) for branch, seen in now.items()} == {
             branch: (seen.state, set(seen.tags)) for branch, seen in expected.items()
         }
-        table = Workshop(disk).lake.table("t").with_options({"bucket": "2"} if name == "rescale" else {})
+        table = Workshop(disk).lake.table("t")
+        if name == "rescale":
+            table.alter(SetOption("bucket", "2"))
         table.write(rows((99, 99)))
         assert (99, 99) in shown(table)
         look(disk)

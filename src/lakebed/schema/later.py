@@ -9,12 +9,12 @@ applies counts. The reference page is made from them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
 from lakebed.errors import InvalidOption, InvalidSchema, LakebedError
-from lakebed.options import FIELD_SEQUENCE_GROUP, MERGE_ENGINE, SEQUENCE_FIELD, Options
+from lakebed.options import BUCKET, FIELD_SEQUENCE_GROUP, MERGE_ENGINE, SEQUENCE_FIELD, Options
 from lakebed.options.later import Later, changed_options
 from lakebed.schema import column_options as co
 from lakebed.schema.table_schema import TableSchema
@@ -252,9 +252,17 @@ def check_may_change(before: TableSchema, after: TableSchema) -> None:
 def handle_verdicts(schema: TableSchema, options: Mapping[str, str]) -> list[Verdict]:
     """The same for options that one handle has set on top of a table: what it does must fit what others do."""
     together = Options(schema.options).with_overrides(options).raw
-    # Rows that wait are brought to their buckets by whoever compacts, whatever a handle says.
-    allowed = (Later.FREE, Later.PLACING)
-    return [verdict for verdict in _of_options(schema.options, together, schema) if verdict.later not in allowed]
+    found = [_shared(verdict) for verdict in _of_options(schema.options, together, schema)]
+    return [verdict for verdict in found if verdict.later is not Later.FREE]
+
+
+def _shared(verdict: Verdict) -> Verdict:
+    """What all handles have to agree on, although a table may change it at any time."""
+    if verdict.key != BUCKET.key:
+        return verdict
+    reason = "all who write must agree on the number of buckets, by which rows are found again"
+    instead = "leave it out; ALTER TABLE changes it for all, and a rescale brings the rows to their new buckets"
+    return replace(verdict, later=Later.NEVER, reason=reason, instead=instead)
 
 
 def differences(before: TableSchema, after: TableSchema) -> Iterator[ColumnChange]:

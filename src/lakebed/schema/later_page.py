@@ -21,15 +21,15 @@ tables below. Of several lines the first that applies counts.
 |---|---|
 | free | at any time, also for one handle |
 | compaction first | all rows are folded under the old value before the new one counts; ALTER does it, and says so (1) |
-| waiting rows first | rows that wait for a bucket are brought there first; ALTER does it. Free for one handle |
+| waiting rows first | rows that wait for a bucket are brought there first; ALTER does it |
 | values must fit | stored values are read first. The change is refused if the new type can not hold one |
 | empty table | refused as soon as the table has a snapshot |
 | never | refused |
 
 (1) One row of each key is left, on the highest level, no delete and no mark. `write-only` tables are compacted, too.
 
-All else is refused for a single handle, since others read what it writes. Snapshots and tags from before a
-change are read under the options they were made with. If another engine has changed the table, or a rollback has
+All else, and `bucket`, is refused for a single handle, since others read what it writes. Snapshots and tags from before
+a change are read under the options they were made with. If another engine has changed the table, or a rollback has
 brought rows back from before a change, rows are read as they were meant, and folded so by the next write or compaction
 of lakebed; what only an empty table may change is refused then. A writer that began before such a change can not commit
 after it.

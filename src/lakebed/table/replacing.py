@@ -12,6 +12,7 @@ from dataclasses import replace
 from lakebed.errors import CommitConflict, InvalidArgument, InvalidOption
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import check_unchanged
+from lakebed.schema.later import under_names_of
 from lakebed.schema.store import SchemaStore
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.context import TableContext
@@ -72,9 +73,9 @@ def refuse_replaced(context: TableContext, snapshot: Snapshot) -> None:
     """Raises if the table was replaced by another one since: its rows can be read there, but not brought back."""
     old, new = context.schemas.get(snapshot.schema_id), context.schema
     try:
-        if old.primary_keys != new.primary_keys or _ids(old, old.primary_keys) != _ids(new, new.primary_keys):
+        if _ids(old, old.primary_keys) != _ids(new, new.primary_keys):
             raise InvalidOption("its rows had another primary key", hint="")
-        check_unchanged(old.options, new.options)
+        check_unchanged(under_names_of(old, new), new.options)
     except InvalidOption as error:
         raise InvalidArgument(
             f"table `{context.name}` was replaced after snapshot {snapshot.id}: {error.message}",

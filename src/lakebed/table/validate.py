@@ -138,7 +138,7 @@ def _check_sequence_numbers(schema: TableSchema, options: Options, table: str) -
 def check_fixed_options(schema: TableSchema, options: Options, table: str) -> None:
     """Raises if a handle has set an option otherwise than the table that decides what its rows mean."""
     for verdict in handle_verdicts(schema, options.raw):
-        hint = "leave it out, or create another table"
+        hint = verdict.instead if verdict.key == BUCKET.key else "leave it out, or create another table"
         if verdict.later is Later.COMPACTION:
             hint = f"leave it out, or change the table: ALTER TABLE does what is needed first ({verdict.later.value})"
         raise InvalidOption(

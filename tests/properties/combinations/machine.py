@@ -156,7 +156,9 @@ class Machine:
         if step is None:
             return False
         self.done.append(operation)
-        self.unsettled = self.meaning.save()  # what is shown between the snapshots of one step, unless it says otherwise
+        self.unsettled = (
+            self.meaning.save()
+        )  # what is shown between the snapshots of one step, unless it says otherwise
         self._carry_out(step, operation.name, int(operation.arguments.get("handle", 0)))
         oracles.after_step(self)
         return True

@@ -146,9 +146,7 @@ def note_snapshots(machine: Machine, table: lakebed.Table, shown: list[Row] | No
 
 def _check_past(machine: Machine, snapshot: int) -> None:
     """A retained snapshot reads as it did when it was new."""
-    found = from_arrow(
-        _asked("a read of a retained snapshot", lambda: machine.open().at(snapshot=snapshot).to_arrow())
-    )
+    found = from_arrow(_asked("a read of a retained snapshot", lambda: machine.open().at(snapshot=snapshot).to_arrow()))
     _same(found, machine.line.rows[snapshot], "a retained snapshot reads otherwise than when it was new")
 
 

@@ -274,7 +274,7 @@ def test_rescaling_keeps_counts_and_first_rows() -> None:
     first.write(rows((1, 7), (2, 7)))
     first.write(rows((1, 8), (3, 8)))
     first.rescale(1)
-    first.with_options({"bucket": "1", "write-only": "false"}).compact(full=True)
+    first.with_options({"write-only": "false"}).compact(full=True)
     assert shown(first) == [(1, 7), (2, 7), (3, 8)]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from tests.unit.maintenance.expiring_tables import TEN_O_CLOCK, Workshop, changed, ids, rows, shown, stores_of
 from tests.unit.maintenance.test_tags import history
 
+from lakebed import RenameColumn
 from lakebed.errors import CommitConflict, InvalidArgument, NotFound
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.entries import all_metas, read_manifests
@@ -183,6 +185,24 @@ def test_a_commit_does_not_bring_back_what_is_rolled_back() -> None:
     Workshop(io).lake.table("t").write(rows((50, 50)))
     assert ids(table) == [1, 2, 3]
     assert shown(table) == [*up_to(2), (50, 50)]
+
+
+@pytest.mark.parametrize("as_latest", [False, True])
+@pytest.mark.parametrize("key", [[], ["k"]])
+def test_a_state_comes_back_under_other_names_of_columns(key: list[str], as_latest: bool) -> None:
+    """A column that options name, such as the bucket key, may have been renamed since: it is the same column."""
+    options = {"bucket": "2"} if key else {"bucket": "2", "bucket-key": "v"}
+    table = Workshop().lake.create_table("t", {"k": "INT NOT NULL", "v": "INT"}, primary_key=key, options=options)
+    first = pa.table({"k": pa.array([1, 2], pa.int32()), "v": pa.array([10, 20], pa.int32())})
+    table.write(first)
+    table.alter(RenameColumn("v", "w"))
+    table.write(first.rename_columns(["k", "w"]).slice(0, 1).set_column(0, "k", pa.array([9], pa.int32())))
+    (table.rollback_to_as_latest if as_latest else table.rollback_to)(1)
+    back = {row["k"]: row["w"] for row in table.to_arrow().to_pylist()}
+    assert back == {1: 10, 2: 20}
+    table.write(first.rename_columns(["k", "w"]).set_column(0, "k", pa.array([3, 4], pa.int32())))
+    assert table.to_arrow().num_rows == 4
+    assert table.check() == []
 
 
 # --- as a new snapshot -----------------------------------------------------------------------------------------------

@@ -151,7 +151,8 @@ def test_removing_an_option_is_going_to_its_default() -> None:
 def test_options_of_one_handle() -> None:
     """A handle may repeat what the table has, in any spelling, and set what is free."""
     stored = table({"bucket": "2", "sequence.field": "v"})
-    assert handle_verdicts(stored, {"sequence.field": " v", "target-file-size": "1 mb", "bucket": "3"}) == []
+    assert handle_verdicts(stored, {"sequence.field": " v", "target-file-size": "1 mb"}) == []
+    assert [verdict.key for verdict in handle_verdicts(stored, {"bucket": "3"})] == ["bucket"]
     assert [verdict.key for verdict in handle_verdicts(stored, {"sequence.field": "s"})] == ["sequence.field"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -285,11 +286,13 @@ def test_waiting_files_are_placed_in_the_order_of_their_commits() -> None:
 
 
 def test_rows_that_wait_when_buckets_become_fixed_are_placed() -> None:
-    """Whatever the option says by now, compaction and rescale bring them to the buckets of their partition."""
+    """Whoever has changed the option, compaction and rescale bring them to the buckets of their partition."""
     table = create(WAITING)
     write(table, [(1, 1, "a"), (1, 2, "b")])
-    fixed = table.with_options({"bucket": "2"})
-    assert fixed.rescale(3) is not None
+    schema = table.schema
+    foreign = replace(schema, id=schema.id + 1, options={**schema.options, "bucket": "2"})
+    assert table._context.schemas.publish(foreign)
+    assert table.rescale(3) is not None
     assert shown(table) == [(1, 1, "a"), (1, 2, "b")]
     assert {bucket for _, bucket in buckets(table)} <= {0, 1, 2}
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from tests.unit.warehouse_under_test import Warehouse, ints
 
-from lakebed import Table
-from lakebed.errors import CommitConflict, InvalidArgument, InvalidData
+from lakebed import SetOption, Table
+from lakebed.errors import CommitConflict, InvalidArgument, InvalidData, InvalidOption
 
 ROWS = pa.table({"id": ints(1, 2), "v": ["a", "b"]})
 
@@ -205,8 +205,18 @@ def test_an_error_half_way_leaves_nothing(warehouse: Warehouse, key: list[str], 
 
 def test_writing_with_another_number_of_buckets(lasting: Warehouse, keyed: Table) -> None:
     """Rows hashed into another number of buckets than the files there are refused: they would not be found again."""
+    keyed.alter(SetOption("bucket", "7"))
     with lasting.refuses(CommitConflict, "default.keyed", "7 buckets", "overwrite"):
-        keyed.with_options({"bucket": "7"}).write(ROWS)
+        keyed.write(ROWS)
+
+
+def test_a_number_of_buckets_for_one_handle(lasting: Warehouse) -> None:
+    """A handle has no number of buckets of its own, also while nothing is stored: others would look elsewhere."""
+    table = lasting.table("counted", {"id": "INT NOT NULL"}, primary_key=["id"], options={"bucket": "1"})
+    for given in ("3", "-1", "-2"):
+        with lasting.refuses(InvalidOption, "default.counted", "`bucket`", f"`{given}`", "rescale"):
+            table.with_options({"bucket": given})
+    table.with_options({"bucket": "1"}).write(pa.table({"id": ints(1)}))
 
 
 def test_writing_to_the_past(lasting: Warehouse, keyed: Table) -> None:

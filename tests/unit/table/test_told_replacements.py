@@ -96,7 +96,7 @@ def test_other_buckets_change_nothing(producer: str) -> None:
     table = create({"bucket": "1", "changelog-producer": producer})
     table.write(batch((1, 1, 1), (1, 2, 2), (2, 1, 1)))
     before = table.changes(0).num_rows
-    table.with_options({"bucket": "2"}).rescale(2)
+    table.rescale(2)
     assert table.changes(0).num_rows == before
     agree(table)
 
