@@ -27,6 +27,7 @@ from lakebed.schema.system_columns import (
     ROW_ID,
     ROW_INDEX,
     TRACKED_SEQUENCE_NUMBER,
+    TRACKING_FIELDS,
     is_reserved,
     key_field,
 )
@@ -207,7 +208,7 @@ class FileReader:
         schema = self.schema_of(file.schema_id)
         fields = schema.fields
         if file.write_cols is not None:
-            of_name = {column.name: column for column in fields}
+            of_name = {column.name: column for column in (*fields, *TRACKING_FIELDS)}
             fields = tuple(of_name[name] for name in file.write_cols if name in of_name)
         if schema.primary_keys:
             is_thin = schema.options.get(DATA_FILE_THIN_MODE.key, "").lower() == "true"

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from lakebed.datafiles.rolling_writer import FileLayout, WriteRules
 from lakebed.fileio.base import FileIO
-from lakebed.formats import format_of_file
+from lakebed.formats import Written, format_of_file
 from lakebed.metadata.data_file import INDEX_SUFFIX, DataFile
 from lakebed.types.key_value import SEQUENCE_NUMBER
 
@@ -23,9 +23,10 @@ def restamp(
 ) -> DataFile:
     """A copy of the file at `new_path` whose sequence numbers are `shift` larger."""
     data_format = format_of_file(file.file_name)
+    written = Written(layout.physical, rules.settings.table_options, file.row_count)
     with (
         fileio.open_input(old_path) as source,
-        data_format.open_reader(source, old_path) as reader,
+        data_format.open_reader(source, old_path, written) as reader,
         fileio.open_output(new_path) as output,
     ):
         writer = data_format.open_writer(output.stream, layout.physical, rules.settings)

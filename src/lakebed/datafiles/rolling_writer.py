@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 ROWS_BETWEEN_SIZE_CHECKS = 65536
 LEAST_ROWS_BETWEEN_SIZE_CHECKS = 1024
 
-_COMPRESSION_NAMES = {"zstd": "zst", "gzip": "gz", "none": ""}
+_COMPRESSION_NAMES = {"zstd": "zst", "gzip": "gz", "bzip2": "bz2", "none": ""}
 """Compressions that file names call otherwise."""
 
 
@@ -81,8 +81,10 @@ class WriteRules:
 
     @property
     def extension(self) -> str:
-        """How names of files end: the format, after the compression if it is to be named."""
+        """How names of files end: the format, after the compression if it is to be named, or before if it must be."""
         compression = _COMPRESSION_NAMES.get(self.settings.compression, self.settings.compression)
+        if compression and self.format.tells_compression_by_name:
+            return f"{self.format.name}.{compression}"
         return f"{compression}.{self.format.name}" if self.names_compression and compression else self.format.name
 
 

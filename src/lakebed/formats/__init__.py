@@ -1,5 +1,5 @@
 """Data files in and out: Parquet (the default), ORC and Avro, Arrow on both sides, with statistics for manifests.
-CSV, JSON and text files of other engines are read, not written.
+CSV, JSON and text files, as Paimon has them, hold no statistics.
 
 A format is one class that fulfils `base.FileFormat` and one line in `FORMATS`.
 """
@@ -31,29 +31,31 @@ __all__ = [
     "FormatWriter",
     "WriteSettings",
     "Written",
+    "format_name",
     "format_of_file",
 ]
 
 FORMATS: dict[str, FileFormat] = {
-    file_format.name: file_format for file_format in (ParquetFormat(), OrcFormat(), AvroFormat())
+    file_format.name: file_format for file_format in (ParquetFormat(), OrcFormat(), AvroFormat(), CSV, JSON, TEXT)
 }
-
-_ONLY_READ: dict[str, FileFormat] = {file_format.name: file_format for file_format in (CSV, JSON, TEXT)}
 
 _OTHERS = frozenset({"txt", "blob", "lance"})
 """Extensions of data files that Paimon writes and this package does not read."""
 
 
-def format_of_file(file_name: str) -> FileFormat:
-    """The format of a data file, by the last extension of its name. Text formats append that of their codec."""
+def format_name(file_name: str) -> str:
+    """The last extension of a data file's name, but for that of a codec, which text formats append."""
     parts = file_name.lower().rsplit("/", 1)[-1].split(".")
     if len(parts) > 2 and parts[-1] in EXTENSIONS:
         parts.pop()
-    extension = parts[-1] if len(parts) > 1 else ""
+    return parts[-1] if len(parts) > 1 else ""
+
+
+def format_of_file(file_name: str) -> FileFormat:
+    """The format of a data file, by its name."""
+    extension = format_name(file_name)
     if extension in FORMATS:
         return FORMATS[extension]
-    if extension in _ONLY_READ:
-        return _ONLY_READ[extension]
     hint = "known are parquet, orc, avro, csv, json and text; let the engine that wrote it rewrite the table"
     if extension not in _OTHERS:
         hint = did_you_mean(extension, FORMATS)

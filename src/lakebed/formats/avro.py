@@ -44,6 +44,8 @@ class AvroFormat:
     """The format `avro`."""
 
     name = "avro"
+    default_compression = "zstd"
+    tells_compression_by_name = False
 
     def check(self, fields: Sequence[DataField]) -> None:
         """Refuses types and names that Avro has no room for."""

@@ -1,4 +1,4 @@
-"""What a data file format offers: the contract that Parquet, ORC and Avro fulfil.
+"""What a data file format offers: the contract that Parquet, ORC, Avro and the formats of text fulfil.
 
 Callers hand over Arrow data and a list of columns and get Arrow data back; everything that is particular to a format
 stays behind these names. Nothing here knows tables, paths or file systems: streams come in from outside and are closed
@@ -7,7 +7,7 @@ outside.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
@@ -55,6 +55,8 @@ class WriteSettings:
     row_group_rows: int = DEFAULT_ROW_GROUP_ROWS
     row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES
     stats_columns: frozenset[str] | None = None
+    table_options: Mapping[str, str] = field(default_factory=dict)
+    """How files of text are spelled stands among the options of their table."""
 
 
 class FormatWriter(Protocol):
@@ -113,6 +115,14 @@ class FileFormat(Protocol):
     @property
     def name(self) -> str:
         """The word for it in table options, and its file extension."""
+
+    @property
+    def default_compression(self) -> str:
+        """The compression of files where nobody asks for one."""
+
+    @property
+    def tells_compression_by_name(self) -> bool:
+        """Whether files are compressed as a whole, which readers know by the end of their names."""
 
     def check(self, fields: Sequence[DataField]) -> None:
         """Raises InvalidSchema, naming the column, when a column can not be stored in this format."""

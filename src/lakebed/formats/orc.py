@@ -61,6 +61,8 @@ class OrcFormat:
     """The format `orc`."""
 
     name = "orc"
+    default_compression = "zstd"
+    tells_compression_by_name = False
 
     def check(self, fields: Sequence[DataField]) -> None:
         """Refuses types that ORC has no room for, and those that can not be written right."""

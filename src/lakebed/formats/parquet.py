@@ -54,6 +54,8 @@ class ParquetFormat:
     """The format `parquet`."""
 
     name = "parquet"
+    default_compression = "zstd"
+    tells_compression_by_name = False
 
     def check(self, fields: Sequence[DataField]) -> None:
         """Parquet stores every type."""

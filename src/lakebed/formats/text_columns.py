@@ -39,12 +39,13 @@ _ZONE = "is written as the wall clock of the writer's time zone, and the file do
 def check_spelled(fields: Sequence[DataField], path: str, *, nested: bool) -> None:
     """Raises Unsupported for a column whose texts do not tell its values."""
     for field in fields:
-        reason = _unreadable(field.type, nested=nested)
+        reason = unspelled(field.type, nested=nested)
         if reason:
             raise Unsupported(f"column `{field.name}` of data file `{path}` {reason}", hint=_NO_TEXT)
 
 
-def _unreadable(data_type: DataType, *, nested: bool) -> str:
+def unspelled(data_type: DataType, *, nested: bool) -> str:
+    """Why texts do not tell the values of a type; empty if they do."""
     match data_type:
         case AtomicType(root=TypeRoot.TIMESTAMP_LTZ):
             return f"of type {data_type} {_ZONE}"
@@ -55,13 +56,13 @@ def _unreadable(data_type: DataType, *, nested: bool) -> str:
         case _ if not nested:
             return f"of type {data_type} has no text form"
         case ArrayType(element):
-            return _unreadable(element, nested=True)
+            return unspelled(element, nested=True)
         case MapType(key, value):
             if not isinstance(key, AtomicType) or key.root in BINARIES:
                 return f"of type {data_type} has keys without a text form"
-            return _unreadable(key, nested=True) or _unreadable(value, nested=True)
+            return unspelled(key, nested=True) or unspelled(value, nested=True)
         case RowType(members):
-            return next(filter(None, (_unreadable(member.type, nested=True) for member in members)), "")
+            return next(filter(None, (unspelled(member.type, nested=True) for member in members)), "")
     raise InvalidSchema(f"{data_type} is no type of a column", hint="declare another type")
 
 

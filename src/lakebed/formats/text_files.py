@@ -1,6 +1,6 @@
-"""CSV, JSON and text data files, as Paimon writes them: they are read here, not written.
+"""CSV, JSON and text data files, as Paimon reads and writes them (writing: `text_writer`).
 
-None of them holds statistics or checksums, and CSV does not even name its columns. All values are texts
+None of them holds statistics, and CSV does not even name its columns. All values are texts
 (`text_columns`); a file whose texts make no sense is refused, with the text in the message. JSON is taken apart by
 Python's own parser, a block of lines at a time; its values arrive as dictionaries of texts, which Arrow takes whole.
 """
@@ -11,21 +11,22 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from operator import methodcaller
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from lakebed.errors import InvalidData, Unsupported
-from lakebed.formats.base import FormatWriter, WriteSettings
+from lakebed.errors import InvalidData, InvalidSchema, Unsupported
+from lakebed.formats.base import WriteSettings
 from lakebed.formats.conform import as_corrupt, corrupt, to_read
-from lakebed.formats.text_columns import check_spelled, parsed, texts_of
+from lakebed.formats.text_columns import check_spelled, parsed, texts_of, unspelled
 from lakebed.formats.text_settings import TextSettings, Written, text_settings
 from lakebed.formats.text_stream import LONGEST_ROW_BYTES, content_stream, whole_lines
+from lakebed.formats.text_writer import Lines, TextWriter, csv_lines, json_lines, plain_lines
 from lakebed.types.logical import (
     STRINGS,
     ArrayType,
@@ -37,6 +38,7 @@ from lakebed.types.logical import (
     is_root,
 )
 
+_CsvOptions = tuple[csv.ReadOptions, csv.ParseOptions, csv.ConvertOptions]
 _Texts = Callable[[pa.NativeFile, str, Sequence[DataField], Written, TextSettings], Iterator[list[pa.Array]]]
 """Columns of texts, block by block, of the wanted fields of a file."""
 
@@ -47,24 +49,37 @@ class TextFormat:
 
     name: str
     texts: _Texts
+    lines: Lines
     holds_nested: bool
+    default_compression = "none"
+
+    @property
+    def tells_compression_by_name(self) -> bool:
+        """Paimon does not do so for plain text, which therefore has none."""
+        return self.name != "text"
 
     def check(self, fields: Sequence[DataField]) -> None:
-        """Nothing is written in this format."""
-        self._refuse()
+        """Refuses types without texts; plain text holds one column of them."""
+        if self.name == "text" and (len(fields) != 1 or not is_root(fields[0].type, STRINGS)):
+            raise InvalidSchema(
+                f"text files hold one column of type STRING, not {', '.join(f'`{field.name}`' for field in fields)}",
+                hint="set `file.format` to another format",
+            )
+        for field in fields:
+            if reason := unspelled(field.type, nested=self.holds_nested):
+                raise InvalidSchema(
+                    f"column `{field.name}` {reason}, so {self.name} files can not hold it",
+                    hint="declare another type, or set `file.format` to parquet, orc or avro",
+                )
 
     def guards(self, compression: str) -> bool:
-        """No checksums."""
-        return False
+        """Checksums belong to compressions."""
+        return compression not in ("none", "uncompressed")
 
-    def open_writer(self, stream: pa.NativeFile, fields: Sequence[DataField], settings: WriteSettings) -> FormatWriter:
-        """Nothing is written in this format."""
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        raise Unsupported(
-            f"{self.name} data files are read, not written", hint="set `file.format` to parquet, orc or avro"
-        )
+    def open_writer(self, stream: pa.NativeFile, fields: Sequence[DataField], settings: WriteSettings) -> TextWriter:
+        """Starts a file."""
+        self.check(fields)
+        return TextWriter(self.name, self.lines, stream, fields, settings)
 
     def open_reader(self, source: pa.NativeFile, path: str, written: Written | None = None) -> TextReader:
         """Opens a file, of which `written` tells the columns."""
@@ -80,7 +95,7 @@ class TextReader:
 
     def __init__(self, text_format: TextFormat, source: pa.NativeFile, path: str, written: Written) -> None:
         self._format, self._source, self._path, self._written = text_format, source, path, written
-        self._settings = text_settings(text_format.name, written.options, path)
+        self._settings = text_settings(text_format.name, written.options, f"data file `{path}`")
 
     @property
     def column_names(self) -> list[str]:
@@ -154,34 +169,59 @@ def _csv_texts(
 ) -> Iterator[list[pa.Array]]:
     names = [field.name for field in written.fields]
     wanted = [field.name for field in fields]
-    reader = csv.open_csv(
-        stream,
-        read_options=csv.ReadOptions(
-            use_threads=False, block_size=LONGEST_ROW_BYTES, column_names=names, skip_rows=int(settings.has_header)
-        ),
-        parse_options=csv.ParseOptions(
+    skipped = int(settings.has_header and settings.has_usual_lines)
+    options = (
+        csv.ReadOptions(use_threads=False, block_size=LONGEST_ROW_BYTES, column_names=names, skip_rows=skipped),
+        csv.ParseOptions(
             delimiter=settings.delimiter,
             quote_char=settings.quote,
             escape_char=settings.escape,
             newlines_in_values=True,
             ignore_empty_lines=False,
         ),
-        convert_options=csv.ConvertOptions(
+        csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()), include_columns=wanted, strings_can_be_null=False
         ),
     )
+    usual = settings.has_usual_lines
+    batches = csv.open_csv(stream, *options) if usual else _csv_blocks(stream, path, settings, options)
     null = pa.scalar(None, pa.string())
-    for batch in reader:
+    for batch in batches:
         yield [pc.if_else(pc.equal(column, settings.null_text), null, column) for column in batch.columns]
+
+
+def _csv_blocks(
+    stream: pa.NativeFile, path: str, settings: TextSettings, options: _CsvOptions
+) -> Iterator[pa.RecordBatch]:
+    """Rows of lines that end with something else than usual, in which line feeds are nothing special.
+
+    pyarrow knows the usual ends only: while it reads a block, its line feeds go by characters that the block has not.
+    """
+    begins = settings.has_header
+    for lines in whole_lines(stream, path, settings):
+        text = lines.decode()
+        if begins:
+            _, _, text = text.partition(settings.line_end)
+            begins = False
+            if not text:
+                continue
+        feed, back, end = islice((char for char in map(chr, range(0xE000, 0xF900)) if char not in text), 3)
+        text = text.replace(settings.line_end, end).replace("\n", feed).replace("\r", back).replace(end, "\n")
+        block = csv.read_csv(pa.BufferReader(text.encode()), *options)
+        for batch in block.to_batches():
+            columns = [pc.replace_substring(column, feed, "\n") for column in batch.columns]
+            columns = [pc.replace_substring(column, back, "\r") for column in columns]
+            yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
 
 def _json_texts(
     stream: pa.NativeFile, path: str, fields: Sequence[DataField], written: Written, settings: TextSettings
 ) -> Iterator[list[pa.Array]]:
     types = pa.struct([(field.name, texts_of(field.type)) for field in fields])
-    for lines in whole_lines(stream, path):
+    line_end = b"\n" if settings.has_usual_lines else settings.line_end.encode()
+    for lines in whole_lines(stream, path, settings):
         # A line end inside a value is spelled \n: what is left are the ends of rows.
-        content = b"[" + lines.rstrip(b"\r\n").replace(b"\n", b",") + b"]"
+        content = b"[" + lines.rstrip(b"\n").replace(line_end, b",") + b"]"
         rows = json.loads(content, parse_int=str, parse_float=str, parse_constant=_no_constant)
         _check_shape(rows, RowType(tuple(fields)))
         block = pa.array(rows, types)
@@ -220,11 +260,11 @@ def _plain_texts(
             f"data file `{path}` has {len(written.fields)} columns, and text files have one of text",
             hint="read the table with the engine that wrote it",
         )
-    for lines in whole_lines(stream, path):
-        content = lines.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        yield [pc.split_pattern(pa.array([content.decode()], pa.large_string()), "\n").values.cast(pa.string())]
+    line_end = "\n" if settings.has_usual_lines else settings.line_end
+    for lines in whole_lines(stream, path, settings):
+        yield [pc.split_pattern(pa.array([lines.decode()], pa.large_string()), line_end).values.cast(pa.string())]
 
 
-CSV = TextFormat("csv", _csv_texts, holds_nested=False)
-JSON = TextFormat("json", _json_texts, holds_nested=True)
-TEXT = TextFormat("text", _plain_texts, holds_nested=False)
+CSV = TextFormat("csv", _csv_texts, csv_lines, holds_nested=False)
+JSON = TextFormat("json", _json_texts, json_lines, holds_nested=True)
+TEXT = TextFormat("text", _plain_texts, plain_lines, holds_nested=False)

@@ -129,7 +129,7 @@ CHANGELOG_FILE_FORMAT = Option[str | None](
     Kind.CHOICE,
     None,
     "Format of changelog files; without it, that of data files.",
-    choices=("parquet", "orc", "avro"),
+    choices=("parquet", "orc", "avro", "csv", "json", "text"),
     honoured=True,
 )
 CHANGELOG_FILE_COMPRESSION = Option[str | None](

@@ -24,6 +24,7 @@ _NATIVE: Final = "lakebed has one way to do it; leave the option out"
 _CACHE: Final = "lakebed keeps no cache of blocks; leave the option out"
 _JAVA: Final = "Java classes can not be called here; do the work after the write, and set the option to nothing"
 _OTHER_FORMAT: Final = "lakebed writes no files of that format; leave the option out"
+_OTHER_SETTING: Final = "Paimon knows no such setting; leave the option out"
 _TUNING: Final = (_FLINK, _SPARK, _JOIN, _PYTHON, _NATIVE, _CACHE)
 """Reasons of options that can change no result."""
 
@@ -153,9 +154,9 @@ ELSEWHERE: Final[tuple[Option[object], ...]] = (
         READS | WRITES,
     ),
     _family("mosaic.<setting>", "Settings of Mosaic files.", _OTHER_FORMAT),
-    _family("csv.<setting>", "Settings of CSV files.", _OTHER_FORMAT),
-    _family("json.<setting>", "Settings of JSON files.", _OTHER_FORMAT),
-    _family("text.<setting>", "Settings of text files.", _OTHER_FORMAT),
+    _family("csv.<setting>", "Other settings of CSV files.", _OTHER_SETTING),
+    _family("json.<setting>", "Other settings of JSON files.", _OTHER_SETTING),
+    _family("text.<setting>", "Other settings of text files.", _OTHER_SETTING),
     _plain("manifest.sidecar.enabled", Kind.BOOLEAN, None, "Skip manifests by files beside them.", _PYTHON),
     _family("local-cache.<setting>", "A local cache of blocks of files.", _CACHE),
     _plain("scan.native-plan.enabled", Kind.BOOLEAN, False, "Let pypaimon's native part plan reads.", _NATIVE),

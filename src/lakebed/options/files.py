@@ -17,10 +17,9 @@ FILE_FORMAT = Option(
     "file.format",
     Kind.CHOICE,
     "parquet",
-    "Format of new data files.",
+    "Format of new data files. `csv`, `json` and `text` (one column of text) hold no statistics, are slow to read, and "
+    "refuse values that they have no text for.",
     choices=("parquet", "orc", "avro", "csv", "json", "text"),
-    honoured_choices=("parquet", "orc", "avro"),
-    instead="csv, json and text files of other engines are read; set `file.format` to parquet, orc or avro to write",
     honoured=True,
     scope=ON_WRITE,
     affects=WRITES,
@@ -39,8 +38,10 @@ FILE_COMPRESSION = Option(
     "file.compression",
     Kind.CHOICE,
     "zstd",
-    "Compression of data files; not every format knows every one.",
-    choices=("zstd", "lz4", "snappy", "gzip", "brotli", "zlib", "deflate", "uncompressed", "none"),
+    "Compression of data files; not every format knows every one. Where nothing is said, `csv`, `json` and `text` "
+    "files have none.",
+    choices=("zstd", "lz4", "snappy", "gzip", "brotli", "zlib", "deflate", "bzip2", "uncompressed", "none"),
+    paimon="differs: files of text are not compressed unless it is set",
     honoured=True,
     scope=ON_WRITE,
 )
@@ -398,6 +399,106 @@ ORC_TIMESTAMP_LTZ_LEGACY_TYPE = Option(
     "Store zoned timestamps in ORC files as plain ones.",
     instead="use Parquet for tables with zoned timestamps",
     affects=READS_AND_WRITES,
+)
+CSV_FIELD_DELIMITER = Option(
+    "csv.field-delimiter",
+    Kind.TEXT,
+    ",",
+    "Character between the values of a line of a CSV file.",
+    immutable=True,
+    honoured=True,
+)
+CSV_LINE_DELIMITER = Option(
+    "csv.line-delimiter",
+    Kind.TEXT,
+    "\n",
+    "What ends a line of a CSV file. With the usual line ends, values can not have any in them.",
+    immutable=True,
+    honoured=True,
+)
+CSV_QUOTE_CHARACTER = Option(
+    "csv.quote-character",
+    Kind.TEXT,
+    '"',
+    "Character around values of CSV files that need it.",
+    immutable=True,
+    honoured=True,
+)
+CSV_ESCAPE_CHARACTER = Option(
+    "csv.escape-character",
+    Kind.TEXT,
+    "\\",
+    "Character in front of a quote inside of a quoted value of a CSV file.",
+    immutable=True,
+    honoured=True,
+)
+CSV_INCLUDE_HEADER = Option(
+    "csv.include-header",
+    Kind.BOOLEAN,
+    False,
+    "Begin CSV files with a line of the columns' names.",
+    immutable=True,
+    honoured=True,
+)
+CSV_NULL_LITERAL = Option(
+    "csv.null-literal",
+    Kind.TEXT,
+    "",
+    "Text that stands for null in CSV files. No value may be spelled so: by default, texts can not be empty.",
+    immutable=True,
+    honoured=True,
+    paimon="differs: a value that would be read as null is refused",
+)
+CSV_MODE = Option(
+    "csv.mode",
+    Kind.CHOICE,
+    "permissive",
+    "What readers of CSV files do with texts that are no values. Here they are always an error.",
+    choices=("permissive", "failfast", "dropmalformed"),
+    honoured_choices=("permissive", "failfast"),
+    instead="a text that is no value is damage, which is never left out",
+    honoured=True,
+    affects=READS_AND_WRITES,
+)
+JSON_LINE_DELIMITER = Option(
+    "json.line-delimiter",
+    Kind.TEXT,
+    "\n",
+    "What ends a line of a JSON file.",
+    immutable=True,
+    honoured=True,
+)
+JSON_IGNORE_PARSE_ERRORS = Option(
+    "json.ignore-parse-errors",
+    Kind.BOOLEAN,
+    False,
+    "Read null for texts of JSON files that are no values.",
+    instead="a text that is no value is damage, which is never left out",
+)
+JSON_MAP_NULL_KEY_MODE = Option(
+    "json.map-null-key-mode",
+    Kind.CHOICE,
+    "fail",
+    "What becomes of keys of maps that are null.",
+    choices=("fail", "drop", "literal"),
+    instead="maps have no such keys here; leave the option out",
+    tuning=True,
+)
+JSON_MAP_NULL_KEY_LITERAL = Option(
+    "json.map-null-key-literal",
+    Kind.TEXT,
+    "null",
+    "Text of such keys.",
+    instead="maps have no such keys here; leave the option out",
+    tuning=True,
+)
+TEXT_LINE_DELIMITER = Option(
+    "text.line-delimiter",
+    Kind.TEXT,
+    "\n",
+    "What ends a line of a text file. No value may have it in it.",
+    immutable=True,
+    honoured=True,
 )
 FILE_READER_ASYNC_THRESHOLD = Option(
     "file-reader-async-threshold",

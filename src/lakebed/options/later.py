@@ -65,7 +65,7 @@ class OptionChange:
         if text is not None:
             return f"`{text}`"
         default = self.option.default
-        return "no value" if default in (None, ()) else f"`{self.option.text(default)}`"
+        return "no value" if default in (None, (), "") else f"`{self.option.text(default)}`".replace("\n", "\\n")
 
     def engine_in(self, *names: str) -> bool:
         """Whether the table has one of these merge engines."""
@@ -208,7 +208,7 @@ _FREE: Final[Mapping[str, tuple[Option[object], ...]]] = {
     _THIS_READ: (
         *(option for option in vars(rd).values() if isinstance(option, Option) and option.honoured),
         *(option for option in vars(st).values() if isinstance(option, Option) and option.honoured),
-        *(mg.FIELD_DEFAULT_VALUE, fi.FILE_INDEX_READ_ENABLED, ky.POSTPONE_MERGE_ON_READ),
+        *(mg.FIELD_DEFAULT_VALUE, fi.CSV_MODE, fi.FILE_INDEX_READ_ENABLED, ky.POSTPONE_MERGE_ON_READ),
         *(tr.DELETION_VECTORS_MERGE_ON_READ,),
     ),
     _FROM_NOW_ON: (
@@ -421,6 +421,13 @@ _JUDGED: Final[Mapping[Option[object], tuple[Case, ...]]] = {
         ),
         *_empty(_PATHS),
     ),
+    **{
+        option: _empty("files of text do not say how they are spelled, and other engines read all of them by it")
+        for option in (
+            *(fi.CSV_FIELD_DELIMITER, fi.CSV_LINE_DELIMITER, fi.CSV_QUOTE_CHARACTER, fi.CSV_ESCAPE_CHARACTER),
+            *(fi.CSV_INCLUDE_HEADER, fi.CSV_NULL_LITERAL, fi.JSON_LINE_DELIMITER, fi.TEXT_LINE_DELIMITER),
+        )
+    },
     fi.MANIFEST_FORMAT: _empty("manifests do not say in which format they are"),
     # Deletion vectors and tracking
     tr.DELETION_VECTORS_ENABLED: (

@@ -47,7 +47,9 @@ def _default(option: Option[object]) -> str:
         return "-"
     if option.default == LONG_MAX:
         return "unlimited"
-    return f"`{option.text(option.default)}`"
+    if option.default == "":
+        return "empty"
+    return f"`{option.text(option.default)}`".replace("\n", "\\n")
 
 
 def _meaning(option: Option[object]) -> str:

@@ -15,8 +15,11 @@ from lakebed.options import (
     CHANGELOG_FILE_FORMAT,
     FILE_COMPRESSION,
     FILE_FORMAT,
+    Option,
     Options,
 )
+from lakebed.table.file_choices import FileChoice, changelog_choice, data_choice
+from lakebed.table.level_rules import LevelRules
 
 _USER_FRAME = 4
 """Warnings point at whoever created the table, through the lake and its catalog."""
@@ -24,18 +27,16 @@ _USER_FRAME = 4
 
 def unguarded(options: Options) -> list[str]:
     """The choices of a table that leave files without checksums, in words."""
-    data = (FILE_FORMAT.key, options[FILE_FORMAT], FILE_COMPRESSION.key, options[FILE_COMPRESSION])
-    changelog = (
-        CHANGELOG_FILE_FORMAT.key,
-        options[CHANGELOG_FILE_FORMAT] or options[FILE_FORMAT],
-        CHANGELOG_FILE_COMPRESSION.key,
-        options[CHANGELOG_FILE_COMPRESSION] or options[FILE_COMPRESSION],
-    )
-    chosen = [data] if changelog[1::2] == data[1::2] else [data, changelog]
+    if not {options[FILE_FORMAT], options[CHANGELOG_FILE_FORMAT] or options[FILE_FORMAT]} <= FORMATS.keys():
+        return []
+    data, changelog = data_choice(options, LevelRules()), changelog_choice(options, LevelRules())
+    chosen: list[tuple[Option[object], Option[object], FileChoice]] = [(FILE_FORMAT, FILE_COMPRESSION, data)]
+    if changelog != data:
+        chosen.append((CHANGELOG_FILE_FORMAT, CHANGELOG_FILE_COMPRESSION, changelog))
     return [
-        f"`{format_key}` = `{name}` with `{compression_key}` = `{compression}`"
-        for format_key, name, compression_key, compression in chosen
-        if name in FORMATS and not FORMATS[name].guards(str(compression))
+        f"`{format_option.key}` = `{choice.format.name}` with `{compression_option.key}` = `{choice.compression}`"
+        for format_option, compression_option, choice in chosen
+        if not choice.format.guards(choice.compression)
     ]
 
 
@@ -46,7 +47,7 @@ def warn_of_unguarded(table: str, options: Options, before: Options | None = Non
         if choice not in known:
             warnings.warn(
                 f"table `{table}`: {choice} leaves no place for checksums, so damage of such files can give wrong rows;"
-                " use zstd, snappy or deflate",
+                " use a compression that has them, such as zstd or deflate, or another format",
                 stacklevel=_USER_FRAME if before is None else _USER_FRAME - 1,
             )
 

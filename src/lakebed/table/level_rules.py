@@ -63,9 +63,14 @@ def check_level_rules(schema: TableSchema, options: Options, table: str) -> None
         parse_stats_mode(mode)
 
 
+def levels_named(options: Options) -> list[int]:
+    """Levels of which a format or a compression is said."""
+    return sorted({*_by_level(options, FILE_FORMAT_PER_LEVEL), *_by_level(options, FILE_COMPRESSION_PER_LEVEL)})
+
+
 def _by_level(options: Options, option: Option[Names]) -> dict[int, str]:
     pairs = (item.partition(":") for item in options[option])
     return {int(level): value.strip().lower() for level, _, value in pairs}
 
 
-__all__ = ["LevelRules", "check_level_rules"]
+__all__ = ["LevelRules", "check_level_rules", "levels_named"]

@@ -19,7 +19,6 @@ from lakebed.options import (
     BRANCH,
     COMMIT_USER_PREFIX,
     CONTINUOUS_DISCOVERY_INTERVAL,
-    FILE_FORMAT,
     PARTITION,
     POSTPONE_MERGE_ON_READ,
     PRIMARY_KEY,
@@ -695,8 +694,7 @@ class Table(TableUpkeep):
 
         A change of what stored rows mean is refused, or the table is compacted first: `docs/reference/changes.md`.
         """
-        sets_format = any(isinstance(change, SetOption) and change.key == FILE_FORMAT.key for change in changes)
-        context = self._writable(sets_format=sets_format)
+        context = self._writable()
         changes = tuple(kept for change in changes_argument(changes) if (kept := _canonical(change)) is not None)
         known = {*context.schema.options, *(change.key for change in changes if isinstance(change, SetOption))}
         for change in changes:
@@ -776,13 +774,10 @@ class Table(TableUpkeep):
                 hint="open the table without at(...) to write to it",
             )
 
-    def _writable(self, *, sets_format: bool = False) -> TableContext:
+    def _writable(self) -> TableContext:
         self._refuse_pinned()
         context = self._current()
-        options = dict(context.options.raw)
-        if sets_format and options.get(FILE_FORMAT.key) in FILE_FORMAT.choices:
-            del options[FILE_FORMAT.key]  # files of a format that is only read may be followed by others
-        _refuse(context, unhonoured_for_write(options), "write")
+        _refuse(context, unhonoured_for_write(context.options.raw), "write")
         if context.options[TAG_AUTOMATIC_CREATION] != "none":
             refuse_callbacks(context)
         return context

@@ -11,9 +11,8 @@ from lakebed.datafiles.rolling_writer import WriteRules
 from lakebed.errors import CommitConflict
 from lakebed.formats import FORMATS
 from lakebed.formats.base import DEFAULT_ROW_GROUP_BYTES, WriteSettings
+from lakebed.formats.text_settings import TEXT_FORMATS
 from lakebed.options import (
-    CHANGELOG_FILE_COMPRESSION,
-    CHANGELOG_FILE_FORMAT,
     CHANGELOG_FILE_STATS_MODE,
     COMMIT_MAX_RETRIES,
     COMMIT_MAX_RETRY_WAIT,
@@ -21,9 +20,7 @@ from lakebed.options import (
     COMMIT_TIMEOUT,
     FIELD_STATS_MODE,
     FILE_BLOCK_SIZE,
-    FILE_COMPRESSION,
     FILE_COMPRESSION_ZSTD_LEVEL,
-    FILE_FORMAT,
     FILE_INDEX_IN_MANIFEST_THRESHOLD,
     FILE_SUFFIX_INCLUDE_COMPRESSION,
     MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE,
@@ -39,6 +36,7 @@ from lakebed.options import (
 from lakebed.schema.later import judged
 from lakebed.schema.store import SchemaStore
 from lakebed.table.context import TableContext
+from lakebed.table.file_choices import changelog_choice, check_text_files, data_choice
 from lakebed.table.index_rules import index_specs
 from lakebed.table.level_rules import LevelRules
 from lakebed.table.postponed import waiting_format
@@ -53,14 +51,18 @@ def write_rules(context: TableContext, level: int = 0) -> WriteRules:
     options = context.options
     of_level = LevelRules.of(options, level) if context.has_key else LevelRules()
     default_size = KEYED_TARGET_SIZE_BYTES if context.has_key else APPEND_TARGET_SIZE_BYTES
+    choice = data_choice(options, of_level)
+    if choice.format.name in TEXT_FORMATS:
+        check_text_files(context.schema, options, context.name)  # the table may be somebody else's
     table_mode = of_level.stats_mode or options[METADATA_STATS_MODE]
     settings = WriteSettings(
-        compression=of_level.compression or options[FILE_COMPRESSION],
+        compression=choice.compression,
         zstd_level=options[FILE_COMPRESSION_ZSTD_LEVEL],
         row_group_bytes=options[FILE_BLOCK_SIZE] or DEFAULT_ROW_GROUP_BYTES,
+        table_options=options.raw,
     )
     return WriteRules(
-        FORMATS[of_level.format or options[FILE_FORMAT]],
+        choice.format,
         settings,
         options[TARGET_FILE_SIZE] or default_size,
         options[TARGET_FILE_ROW_NUM],
@@ -75,12 +77,12 @@ def write_rules(context: TableContext, level: int = 0) -> WriteRules:
 def changelog_write_rules(context: TableContext, level: int = 0) -> WriteRules:
     """The same for changelog files: as data files of that level, where nothing else is said."""
     options, rules = context.options, write_rules(context, level)
-    mode, own_format = options[CHANGELOG_FILE_STATS_MODE], options[CHANGELOG_FILE_FORMAT]
-    compression = options[CHANGELOG_FILE_COMPRESSION]
+    mode = options[CHANGELOG_FILE_STATS_MODE]
+    choice = changelog_choice(options, LevelRules.of(options, level) if context.has_key else LevelRules())
     return replace(
         rules,
-        format=FORMATS[own_format] if own_format else rules.format,
-        settings=replace(rules.settings, compression=compression) if compression else rules.settings,
+        format=choice.format,
+        settings=replace(rules.settings, compression=choice.compression),
         stats_mode_of=rules.stats_mode_of if mode is None else lambda _: mode,
         indexes=(),
     )
@@ -116,7 +118,10 @@ def waiting_rules(context: TableContext) -> WriteRules:
     """The same for rows that wait for their bucket: nobody looks for single rows among them."""
     rules = write_rules(context)
     file_format = FORMATS[waiting_format(context, rules.format.name)]
-    return replace(rules, format=file_format, stats_mode_of=lambda _: "none", indexes=())
+    settings = rules.settings
+    if rules.format.name in TEXT_FORMATS and file_format is not rules.format:
+        settings = replace(settings, compression=file_format.default_compression)  # the other one is for whole files
+    return replace(rules, format=file_format, settings=settings, stats_mode_of=lambda _: "none", indexes=())
 
 
 def committer_for(context: TableContext) -> Committer:

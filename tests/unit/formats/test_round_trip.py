@@ -14,7 +14,7 @@ from lakebed.types import logical as lt
 from lakebed.types.logical import ArrayType, DataField
 
 CASES = [pytest.param(name, *case, id=f"{name}-{label}") for name in SAMPLES for label, case in SAMPLES[name].items()]
-EVERY_FORMAT = pytest.mark.parametrize("name", list(FORMATS))
+EVERY_FORMAT = pytest.mark.parametrize("name", list(SAMPLES))
 
 
 @pytest.mark.parametrize(("name", "data_type", "values"), CASES)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from lakebed.errors import InvalidData
+from lakebed.formats import format_name
 from lakebed.metadata.data_file import DataFile, FileSource
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.schema.evolution import map_fields
@@ -41,7 +42,7 @@ BUCKET = each("bucket", "INT NOT NULL", lambda entry: entry.bucket)
 FILE_PATH = Column[TableState, ManifestEntry](
     "file_path", "STRING NOT NULL", lambda state, entries: [file_path(state.context, entry) for entry in entries]
 )
-FILE_FORMAT = each("file_format", "STRING NOT NULL", lambda entry: entry.file.file_name.rpartition(".")[2])
+FILE_FORMAT = each("file_format", "STRING NOT NULL", lambda entry: format_name(entry.file.file_name))
 SCHEMA_ID = each("schema_id", "BIGINT NOT NULL", lambda entry: entry.file.schema_id)
 LEVEL = each("level", "INT NOT NULL", lambda entry: entry.file.level)
 RECORD_COUNT = each("record_count", "BIGINT NOT NULL", lambda entry: entry.file.row_count)
