@@ -23,7 +23,7 @@ def restamp(
 ) -> DataFile:
     """A copy of the file at `new_path` whose sequence numbers are `shift` larger."""
     data_format = format_of_file(file.file_name)
-    written = Written(layout.physical, rules.settings.table_options, file.row_count)
+    written = Written(layout.physical, rules.settings.table_options)
     with (
         fileio.open_input(old_path) as source,
         data_format.open_reader(source, old_path, written) as reader,

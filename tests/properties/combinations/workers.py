@@ -27,7 +27,7 @@ PATIENCE = 600.0
 HISTORIES = 200
 """After so many a process makes place for a new one: what leaks is forgotten."""
 
-Work = tuple[int, int, bool, bool, bool]
+Work = tuple[Any, ...]
 """The arguments of `run_history`."""
 
 
