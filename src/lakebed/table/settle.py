@@ -14,11 +14,13 @@ from lakebed.commit.committer import CommitIdentity
 from lakebed.errors import CommitConflict
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.options import COMPACTION_FORCE_UP_LEVEL_0, Options
+from lakebed.options import COMPACTION_FORCE_UP_LEVEL_0, WRITE_ONLY, Options
 from lakebed.table.compact import Compactor, Keep, RunPlans
 from lakebed.table.context import TableContext, num_levels
 from lakebed.table.pieces import RunPieces
 from lakebed.table.postpone_compact import WaitingRows
+from lakebed.table.producers import FULL_COMPACTION, producer
+from lakebed.table.stream_splits import lowest_level_told
 
 _log = logging.getLogger(__name__)
 _MOST_ROUNDS = 20
@@ -54,6 +56,17 @@ def settled(
             hint="run the statement again when fewer jobs write to the table; nothing was changed",
         ),
     )
+
+
+def lift_untold(context: TableContext, identity: CommitIdentity) -> None:
+    """Compacts what waits for it to be shown, or told to who follows the table, as a writer does after a commit."""
+    if not context.has_key or context.options[WRITE_ONLY]:
+        return
+    lowest = max(lowest_level_told(context), context.lowest_visible_level)
+    live = live_files(context.stores, context.stores.snapshots.latest())
+    if any(entry.bucket >= 0 and entry.file.level < lowest for entry in live):
+        is_full = producer(context.options) == FULL_COMPACTION
+        Compactor(_lifting(context), is_full).run_quietly(identity)
 
 
 def is_settled(

@@ -53,6 +53,7 @@ from lakebed.table.reassign_ids import ReassignedIds, reassign_ids
 from lakebed.table.rescale import rescale
 from lakebed.table.rolling_back import Revived, revive, roll_back_table, target_snapshot
 from lakebed.table.scan import FileSieve
+from lakebed.table.settle import lift_untold
 from lakebed.table.spark_jobs import jobs_of
 from lakebed.table.tagging import (
     Duration,
@@ -181,12 +182,15 @@ class TableUpkeep(ABC):
     ) -> Revived:
         """Commits a new snapshot that has the rows of an earlier one; nothing is deleted.
 
-        Rows from before a change of what rows mean are folded as they were meant, as ALTER TABLE does it.
+        It shows what the earlier one shows. Rows that were not compacted there, and are shown or told to those who
+        follow the table after a compaction only, get one at once, as after any write (unless `write-only`). Rows from
+        before a change of what rows mean are folded as they were meant, as ALTER TABLE does it.
         """
         context = self._writable()
         target = target_snapshot(context, snapshot, tag, timestamp, watermark)
-        revived = revive(context, target, _new_identity(context))
-        self._folded()
+        identity = _new_identity(context)
+        revived = revive(context, target, identity)
+        lift_untold(self._folded(), identity)
         return revived
 
     # --- cleaning ------------------------------------------------------------------------------------------------

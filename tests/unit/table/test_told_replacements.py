@@ -214,3 +214,50 @@ def test_nobody_waits_while_states_are_compared(
     assert seen == [0]
     agree(table)
     assert table.check() == []
+
+
+REVIVED: dict[str, dict[str, str]] = {
+    "lookup": {"changelog-producer": "lookup"},
+    "full-compaction": {"changelog-producer": "full-compaction"},
+    "vectors": {"deletion-vectors.enabled": "true"},
+    "vectors, lookup": {"deletion-vectors.enabled": "true", "changelog-producer": "lookup"},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "engine"),
+    [("lookup", "first-row")]
+    + [(kind, engine) for kind in REVIVED for engine in ("deduplicate", "partial-update", "aggregation")],
+)
+def test_rows_that_were_not_compacted_come_back_told(kind: str, engine: str) -> None:
+    """An old state shows what it showed; what it had not compacted is shown and told at once, as after its write."""
+    summed = {"fields.v.aggregate-function": "sum"} if engine == "aggregation" else {}
+    table = create({"bucket": "1", "merge-engine": engine, **summed, **REVIVED[kind]})
+    table.write(batch((1, 1, 1), (2, 1, 1)))
+    table.write(batch((1, 1, 5), (1, 2, 2)))
+    after = shown(table)
+    written = [snapshot.id for snapshot in table.snapshots() if snapshot.commit_kind == "APPEND"][-1]
+    table.write(batch((1, 1, 7), (1, 3, 3)), overwrite=True)
+    done = table.rollback_to_as_latest(written)
+    assert shown(table.at(snapshot=done.current)) == shown(table.at(snapshot=written))
+    assert shown(table) == after
+    if "changelog-producer" in REVIVED[kind]:
+        agree(table)
+    assert table.check(deep=True) == []
+    table.write(batch((1, 2, 8)))
+    if "changelog-producer" in REVIVED[kind]:
+        agree(table)
+
+
+def test_a_revived_state_is_compacted_by_those_who_compact() -> None:
+    """With `write-only`, what was not compacted in an old state waits for whoever compacts the table."""
+    table = create({"bucket": "1", "changelog-producer": "lookup", "write-only": "true"})
+    table.write(batch((1, 1, 1)))
+    table.write(batch((1, 1, 2)))
+    done = table.rollback_to_as_latest(1)
+    latest = table.latest_snapshot()
+    assert latest is not None
+    assert latest.id == done.current
+    table.with_options({"write-only": "false"}).compact()
+    agree(table)
+    assert shown(table) == [(1, 1, 1)]
