@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from lakebed.commit.committer import Changes, CommitIdentity
@@ -13,11 +14,13 @@ from lakebed.maintenance.tags import find_snapshot
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.operation import ROLLBACK
+from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.table.arguments import snapshot_argument, tag_argument
 from lakebed.table.branching import forget_writes
 from lakebed.table.context import TableContext
 from lakebed.table.fold_first import check_may_return
+from lakebed.table.postpone_compact import WaitingRows
 from lakebed.table.replacing import refuse_replaced
 from lakebed.table.time_travel import snapshot_at_time, snapshot_of_tag, snapshot_of_watermark, to_millis
 from lakebed.table.told_replacements import commit_telling
@@ -86,6 +89,22 @@ def _state(context: TableContext, target: Snapshot) -> list[ManifestEntry]:
         ) from error
 
 
+class _OutOfOrder(Exception):
+    """Files that wait now would come before older ones that come back: all of them have to come back together."""
+
+
+def _is_out_of_order(now: Collection[Hashable], then: Sequence[ManifestEntry]) -> bool:
+    """Whether a file waits, and waited after one of its partition that does not wait now. Rows are placed in the order
+    of the manifests, and what is added comes after what is there."""
+    returning = set()
+    for entry in then:
+        if entry.bucket == POSTPONE_BUCKET and entry.identity not in now:
+            returning.add(entry.partition)
+        elif entry.bucket == POSTPONE_BUCKET and entry.partition in returning:
+            return True
+    return False
+
+
 def revive(context: TableContext, target: Snapshot, identity: CommitIdentity) -> Revived:
     """Commits the target's state on top of the latest snapshot. Nothing is deleted."""
     stores, previous = context.stores, 0
@@ -99,6 +118,8 @@ def revive(context: TableContext, target: Snapshot, identity: CommitIdentity) ->
         then = {entry.identity: entry for entry in _state(context, target)}
         gone = [replace(entry, kind=EntryKind.DELETE) for key, entry in now.items() if key not in then]
         back = [entry for key, entry in then.items() if key not in now]
+        if _is_out_of_order(now.keys(), list(then.values())):
+            raise _OutOfOrder
         index = stores.index_manifests.read(target.index_manifest) if target.index_manifest else ()
         # Rows of files that stayed may have got other ids since: files that come back have columns of the old ones.
         same = [then.get(key, entry) for key, entry in now.items()]
@@ -106,8 +127,12 @@ def revive(context: TableContext, target: Snapshot, identity: CommitIdentity) ->
         # No manifest may say of a file that it was deleted earlier: readers would not see it come back.
         return Changes([*gone, *back], index_entries=index, rewrites_manifests=True, restated=restated)
 
-    committed = commit_telling(context, identity, prepare, operation=ROLLBACK, meant_in=target)
-    assert committed is not None
+    committed = None
+    while committed is None:
+        try:
+            committed = commit_telling(context, identity, prepare, operation=ROLLBACK, meant_in=target)
+        except _OutOfOrder:
+            WaitingRows(context).place(CommitIdentity(context.ids.new_id()))
     if not is_kept(stores, target) and not any(tag.snapshot == target for tag in stores.tags.list()):
         roll_back_table(context, stores.snapshots.get(previous))
         raise CommitConflict(

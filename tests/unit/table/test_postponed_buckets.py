@@ -408,3 +408,21 @@ def test_first_rows_can_not_be_shown_before_they_are_placed() -> None:
     write(table, [(1, 1, "a")])
     with pytest.raises(Unsupported, match="merge-on-read"):
         table.to_arrow()
+
+
+def test_waiting_rows_come_back_in_their_order() -> None:
+    """Rows that were placed come back before the ones that came while they were, and have waited ever since."""
+    table = create(WAITING)
+    write(table, [(1, 1, "older"), (2, 1, "other")])
+    first = table.latest_snapshot()
+    write(table, [(1, 1, "newer")])
+    second = table.latest_snapshot()
+    assert second is not None
+    context, identity = table.plan_write()
+    WaitingRows(context)._place(identity, first)  # as if the second write had come meanwhile
+    assert shown(table) == [(1, 1, "older"), (2, 1, "other")]
+    table.rollback_to_as_latest(second.id)
+    assert shown(table) == []
+    table.compact(full=True)
+    assert shown(table) == [(1, 1, "newer"), (2, 1, "other")]
+    assert table.check(deep=True) == []
