@@ -2,6 +2,10 @@
 
 Texts that are null or blank are left out; blank is what consists of the whitespace Java knows. With `distinct`, texts
 are lists of parts: the first one stays as it is, and of each later one come only the parts that are not there yet.
+What is blank, and that nothing but blank texts give null, are rules of Paimon 2.0; in 1.4 only the empty text is left
+out, and the first of such texts stays. A lone text is no merge and stays as it came, unless a compaction that looks up
+older rows lifts it from level 0: it folds every new row, there and here. Rows above level 0 were told as they are, so
+here they stay until a new row of their key comes; Paimon folds those too that it happens to rewrite, and tells nobody.
 Where a delimiter begins as it ends (`||`), a part that ends like the delimiter begins can not be told apart once it is
 joined; that is a property of the format, not of this module.
 """
