@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
 
@@ -127,17 +127,8 @@ class Lake:
         `schema` is a pyarrow schema, or a mapping from column names to types: `{"id": "BIGINT NOT NULL", ...}`.
         Options are Paimon's, by their own names; an option that is not honoured is refused by name.
         """
-        if comment is not None and not isinstance(comment, str):
-            raise InvalidArgument(f"comment is {comment!r}", hint="pass text")
-        return self._catalog.create_table(
-            self._parse(name),
-            _to_fields(schema),
-            primary_key=names_argument(primary_key, "primary_key"),
-            partition_by=names_argument(partition_by, "partition_by"),
-            options=options_argument(options),
-            comment=comment,
-            if_not_exists=if_not_exists,
-        )
+        definition = _definition(schema, primary_key, partition_by, options, comment)
+        return self._catalog.create_table(self._parse(name), **definition, if_not_exists=if_not_exists)
 
     def replace_table(
         self,
@@ -153,14 +144,8 @@ class Lake:
 
         Old snapshots can still be read. False, and nothing is changed, if the table would be partitioned otherwise.
         """
-        return self._catalog.replace_table(
-            self._parse(name),
-            _to_fields(schema),
-            primary_key=names_argument(primary_key, "primary_key"),
-            partition_by=names_argument(partition_by, "partition_by"),
-            options=options_argument(options),
-            comment=comment,
-        )
+        definition = _definition(schema, primary_key, partition_by, options, comment)
+        return self._catalog.replace_table(self._parse(name), **definition)
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
         """Removes a table with all its files."""
@@ -172,6 +157,35 @@ class Lake:
 
     def _parse(self, name: str) -> TableName:
         return parse_table_name(name, self._database)
+
+
+class _Definition(TypedDict):
+    """What a table is to be, as a catalog takes it."""
+
+    fields: tuple[DataField, ...]
+    primary_key: Sequence[str]
+    partition_by: Sequence[str]
+    options: Mapping[str, object]
+    comment: str | None
+
+
+def _definition(
+    schema: SchemaLike,
+    primary_key: Sequence[str],
+    partition_by: Sequence[str],
+    options: Mapping[str, object] | None,
+    comment: str | None,
+) -> _Definition:
+    """The arguments of `create_table` and `replace_table`, checked."""
+    if comment is not None and not isinstance(comment, str):
+        raise InvalidArgument(f"comment is {comment!r}", hint="pass text")
+    return {
+        "fields": _to_fields(schema),
+        "primary_key": names_argument(primary_key, "primary_key"),
+        "partition_by": names_argument(partition_by, "partition_by"),
+        "options": options_argument(options),
+        "comment": comment,
+    }
 
 
 def _to_fields(schema: SchemaLike) -> tuple[DataField, ...]:

@@ -210,8 +210,8 @@ CLASSICS = [
     Mutant(
         "the index of deleted rows is not rolled back",
         "table/rolling_back.py",
-        "return Changes([*gone, *back], index_entries=index, rewrites_manifests=True)",
-        "return Changes([*gone, *back], rewrites_manifests=True)",
+        "return Changes([*gone, *back], index_entries=index, rewrites_manifests=True, restated=restated)",
+        "return Changes([*gone, *back], rewrites_manifests=True, restated=restated)",
         "marks after an old state",
     ),
     Mutant(

@@ -212,7 +212,7 @@ def test_names_that_would_leave_the_warehouse(disk: Warehouse, name: str, tmp_pa
         (COLUMNS, {"options": {1: "a"}}, InvalidOption, ["1 is no text"]),
         (COLUMNS, {"options": ["bucket"]}, InvalidArgument, ["['bucket']", "dict"]),
         (COLUMNS, {"options": {"target-file-size": "-1"}}, InvalidOption, ["`target-file-size`", "`-1`"]),
-        (COLUMNS, {"options": {"file.format": "csv"}}, InvalidOption, ["`file.format`", "`csv`"]),
+        (COLUMNS, {"options": {"file.format": "xml"}}, InvalidOption, ["`file.format`", "`xml`"]),
         (COLUMNS, {"options": {"file.compression": "zip"}}, InvalidOption, ["`file.compression`", "`zip`"]),
         (COLUMNS, {"options": {"file.compression.zstd-level": "99"}}, InvalidOption, ["zstd-level", "99"]),
         (COLUMNS, {"options": {"metadata.stats-mode": "truncate(x)"}}, InvalidOption, ["`metadata.stats-mode`"]),
@@ -327,3 +327,15 @@ def test_options_that_are_known_but_not_honoured(lasting: Warehouse) -> None:
         with lasting.refuses(InvalidOption, f"`{option.key}`"):
             lasting.lake.create_table("bad", COLUMNS, options={option.key: "true"})
         assert option.instead, option.key
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [({"comment": 5}, "comment is 5"), ({"primary_key": "id"}, "primary_key is 'id'"), ({"options": ["a"]}, "dict")],
+)
+def test_a_new_definition_is_checked_like_a_first_one(warehouse: Warehouse, more: dict[str, Any], text: str) -> None:
+    """What is no definition for a new table is none for one that is replaced, and the old table stays."""
+    warehouse.table("t", COLUMNS)
+    with warehouse.refuses(InvalidArgument, text):
+        warehouse.lake.replace_table("t", COLUMNS, **more)
+    assert warehouse.lake.table("t").schema.field_names == tuple(COLUMNS)
