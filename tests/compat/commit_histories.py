@@ -407,6 +407,33 @@ def column_files(warehouse: Path) -> Iterator[Step]:
     yield Step("compaction")
 
 
+def marked_columns(warehouse: Path) -> Iterator[Step]:
+    """Columns of rows in files of their own, and rows that are marked as deleted; ids of rows are seen too."""
+    options = {"row-tracking.enabled": "true", "data-evolution.enabled": "true", "write-only": "true"} | VECTORS
+    table, view = _plain(warehouse, options, ["part"]), "t$row_tracking"
+    ours.write(table, _rows(range(9), "first"))
+    table.delete_where(pc.field("id").isin([0, 4]))
+    yield Step("delete", view)
+    _replace(table, pc.field("id") <= 3, "UPDATE", places=False)
+    yield Step("update beside a deleted row", view)
+    table.delete_where(pc.field("v") == "changed UPDATE")
+    yield Step("delete by a changed column", view)
+    ours.write(table, _rows(range(9, 15), "second"))
+    table.delete_where(pc.field("id") == 12)
+    yield Step("append, and delete of a new row", view)
+    table.reassign_row_ids()
+    yield Step("other ids", view)
+    _replace(table, pc.field("id") >= 7, "MERGE", places=False)
+    yield Step("update by other ids", view)
+    table.compact(full=True)
+    yield Step("compaction", view)
+    table.delete_where(pc.field("id") == 5)
+    table.with_options({"data-evolution.compaction.rewrite-row-ids": "true"}).compact(full=True)
+    yield Step("compaction without deleted rows", view)
+    table.rollback_to_as_latest(snapshot=3)
+    yield Step("an old state with its old ids", view)
+
+
 WIDE = {"deletion-vectors.bitmap64": "true"}
 VECTORS = {"deletion-vectors.enabled": "true"}
 
@@ -444,4 +471,5 @@ HISTORIES: dict[str, History] = {
     "tracked rows": _tracked({}),
     "tracked rows with vectors": _tracked(VECTORS),
     "column files": column_files,
+    "column files with vectors": marked_columns,
 }

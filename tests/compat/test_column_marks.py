@@ -83,3 +83,17 @@ def test_their_rows_go_on(java2_judge: JavaJudge, tmp_path: Path) -> None:
     assert sorted(row["k"] for row in java2_judge.read(tmp_path, "db", "t")) == [0, 2, 3, 4, 100]
     shown = history.table.to_arrow(columns=["k", "_ROW_ID"]).sort_by("k")
     assert shown["_ROW_ID"].to_pylist() == [0, 2, 3, 4, 5]
+
+
+def test_their_compaction_keeps_our_marks(java2_judge: JavaJudge, tmp_path: Path) -> None:
+    """A judge joins our files and moves our marks; rows and ids stay, and can be changed and deleted here again."""
+    history = History(str(tmp_path), partitioned=True)
+    history.run(
+        [("append", 12), ("update", {1, 5}), ("delete", {2, 6}), ("append", 12), ("update", {3}), ("delete", {0})]
+    )
+    files = len(history.table.scan().files)
+    java2_judge.compact(tmp_path, "db", "t")
+    assert len(history.table.scan().files) < files
+    history.run([("reopen", None), ("update", {1, 3}), ("delete", {1}), ("compact", True)])
+    _judged(history, java2_judge, tmp_path)
+    history.check_all()

@@ -34,6 +34,8 @@ NOT_FOR_OTHER_WRITERS = {
     "cross partition": "its writers need an index of all keys, which the engine keeps for jobs of Flink only",
     "postponed buckets": "rows of others wait in buckets of their own, unseen until a compaction",
 }
+# What the older release refuses to open, and why.
+FOR_THE_NEWER_RELEASE = {"column files with vectors": "1.4 knows no marks where columns have files of their own"}
 
 
 def _calls() -> Iterator[tuple[str, ast.Call]]:
@@ -145,6 +147,8 @@ def _here(warehouse: Path, step: Step) -> list[Row]:
 @pytest.mark.parametrize("name", HISTORIES)
 def test_judges_read_after_every_commit(name: str, judges: list[JavaJudge], tmp_path: Path) -> None:
     """Both releases read what is seen here after each step, in the end every snapshot and tag, and then go on."""
+    if name in FOR_THE_NEWER_RELEASE:
+        judges = judges[1:]
     for step in HISTORIES[name](tmp_path):
         here = _here(tmp_path, step)
         for judge in judges:

@@ -39,6 +39,7 @@ def do(name: str, /, **arguments: Any) -> Operation:
 
 
 MARKS = {"deletion_vectors__enabled": "true"}
+COLUMN_FILES = {"row_tracking__enabled": "true", "data_evolution__enabled": "true"}
 SUM = {"merge_engine": "aggregation", "fields__v0__aggregate_function": "sum"}
 FULL = do("compact", full=True)
 
@@ -118,6 +119,25 @@ HISTORIES: dict[str, History] = {
             write((1, 1), (2, 2), (3, 3)),
             do("delete_where", column="k", sign="==", value=1),
             do("rollback_to_as_latest", back=1),
+        ],
+    ),
+    "marks in files with columns": (
+        table(key=False, write_only="true", **COLUMN_FILES, **MARKS),
+        [
+            write((1, 1), (2, 2), (3, 3)),
+            write((4, 4), (5, 5)),
+            do("update_where", column="k", sign="==", value=2, name="v0", new=7),
+            do("delete_where", column="k", sign="==", value=5),
+            FULL,
+        ],
+    ),
+    "the last row of files with columns": (
+        table(key=False, write_only="true", **COLUMN_FILES, **MARKS),
+        [
+            write((1, 1), (2, 2)),
+            do("update_where", column="k", sign="==", value=2, name="v0", new=7),
+            do("delete_where", column="k", sign="==", value=1),
+            do("delete_where", column="k", sign="==", value=2),
         ],
     ),
     "a tag outlives its snapshot": (

@@ -327,6 +327,27 @@ CLASSICS = [
         "marks of files that are gone",
     ),
     Mutant(
+        "marks are lost when files with columns are joined",
+        "table/append_compact.py",
+        "        for file in message.compact_after if vectors else ():\n",
+        "        for file in ():\n",
+        "marks in files with columns",
+    ),
+    Mutant(
+        "marks are joined without their places",
+        "table/column_files.py",
+        " + (first_row_id(anchor) - first))",
+        ")",
+        "marks in files with columns",
+    ),
+    Mutant(
+        "a row that is deleted stays in its newer columns",
+        "table/row_changes.py",
+        "emptied += self._same_rows(entry, live)",
+        "emptied.append(entry)",
+        "the last row of files with columns",
+    ),
+    Mutant(
         "record counts leave deletes out",
         "commit/committer.py",
         "return entry.file.row_count if entry.kind == EntryKind.ADD else -entry.file.row_count",

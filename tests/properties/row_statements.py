@@ -11,10 +11,12 @@ import pyarrow as pa
 from lakebed import Table
 from lakebed.commit.message import CommitMessage
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.options import DATA_EVOLUTION_ENABLED
 from lakebed.schema.system_columns import PLACE_FIELDS, TRACKED_SEQUENCE_NUMBER, TRACKING_FIELDS
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.context import TableContext
 from lakebed.table.read import SplitReader
+from lakebed.table.replace_rows import ReplaceRows
 from lakebed.table.row_changes import Deleted, RowChanges
 from lakebed.table.scan import plan_scan
 from lakebed.table.write_files import FileMaker
@@ -29,10 +31,14 @@ class Update:
     def __init__(self, table: Table, condition: object, change: Change) -> None:
         self._context: TableContext = table._writable()
         self._base = self._context.stores.snapshots.latest()
+        self._replacing: list[pa.Table] = []
         self._deleted, self._messages = self._run(condition, change)
 
     def commit(self) -> Snapshot | None:
         """Makes it visible."""
+        if self._context.options[DATA_EVOLUTION_ENABLED]:
+            replacing = pa.concat_tables(self._replacing) if self._replacing else None
+            return ReplaceRows(self._context, self._base, "UPDATE").commit(self._deleted, replacing)
         return RowChanges(self._context, self._base, "UPDATE").commit(self._deleted, self._messages)
 
     def _run(self, condition: object, change: Change) -> tuple[Deleted, list[CommitMessage]]:
@@ -56,7 +62,10 @@ class Update:
             if context.tracks_rows:
                 place = rows.schema.get_field_index(TRACKED_SEQUENCE_NUMBER.name)
                 rows = rows.set_column(place, rows.schema.field(place), pa.nulls(rows.num_rows, pa.int64()))
-            maker.write(rows, maker.abort)
+            if context.options[DATA_EVOLUTION_ENABLED]:
+                self._replacing.append(rows)
+            else:
+                maker.write(rows, maker.abort)
         return {path: np.concatenate(parts) for path, parts in deleted.items()}, maker.finish()
 
 

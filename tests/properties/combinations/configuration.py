@@ -135,6 +135,8 @@ def _append(draft: _Draft) -> Configuration:
         draft.options |= {"bucket": draft.random.choice(["1", "2"]), "bucket-key": "k"}
     else:
         draft.maybe(0.4, "row-tracking.enabled")
+        if "row-tracking.enabled" in draft.options:
+            draft.maybe(0.5, "data-evolution.enabled")
     draft.maybe(0.5, "deletion-vectors.enabled")
     if "deletion-vectors.enabled" in draft.options:
         draft.maybe(0.3, "deletion-vectors.bitmap64")

@@ -793,7 +793,15 @@ class Machine:
         def mean() -> None:
             self.meaning.remove(lambda record: condition.holds(schema.row(record)) is True)
 
-        return Step(lambda table: table.delete_where(condition.expression), mean, can_crash=True)
+        options = self.meaning.options
+        marks = options.get("deletion-vectors.enabled") == "true"
+        may_refuse = not marks and options.get("data-evolution.enabled") == "true"  # where rows can only be marked
+        return Step(
+            lambda table: table.delete_where(condition.expression),
+            mean,
+            may_refuse=may_refuse,
+            can_crash=not may_refuse,
+        )
 
     def op_update_where(self, column: str, sign: str, value: Value, name: str, new: Value) -> Step | None:
         """Rows without a key that match get a new value."""
