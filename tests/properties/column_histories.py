@@ -252,9 +252,25 @@ class History:
         for number, (columns, rows) in self.states.items():
             if number in kept:
                 self._same(self.table.at(snapshot=number).to_arrow(), columns, rows)
+        for before, after in itertools.pairwise(number for number in sorted(self.states) if number in kept):
+            self._check_difference(before, after)
+            self._check_difference(after, before)
         for name, (columns, rows) in self.tags.items():
             self._same(self.table.at(tag=name).to_arrow(), columns, rows)
         assert self.table.check(deep=True) == []
+
+    def _check_difference(self, before: int, after: int) -> None:
+        """What `diff` tells makes one state the other."""
+        if self.states[before][0] != self.columns or self.states[after][0] != self.columns:
+            return  # a difference is told in the columns of now
+        told = self.table.diff(before, after).to_pylist()
+        rows = {k: dict(row) for k, row in self.states[before][1].items()}
+        for row in [row for row in told if row["rowkind"] in ("-D", "-U")]:
+            assert rows.pop(row["k"]) == {name: row[name] for name in self.columns}
+        for row in [row for row in told if row["rowkind"] in ("+I", "+U")]:
+            assert row["k"] not in rows
+            rows[row["k"]] = {name: row[name] for name in self.columns}
+        assert rows == self.states[after][1]
 
     @staticmethod
     def _same(shown: pa.Table, columns: list[str], rows: Mapping[int, Mapping[str, Any]]) -> None:

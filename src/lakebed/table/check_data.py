@@ -65,7 +65,7 @@ def _stored_rows(context: TableContext, entry: ManifestEntry) -> pa.Table:
         fields = held_fields(entry.file, fields, context.schemas.get)
     reader = SplitReader(context, (*system, *fields), None)
     split = Split(entry.partition, entry.bucket, (Section((SortedRun((entry.file,)),)),))
-    batches = list(reader.read_stored(split))
+    batches = list(reader.read_file(split, entry.file))
     return pa.Table.from_batches(batches) if batches else reader.schema.empty_table()
 
 

@@ -260,6 +260,7 @@ __all__ = [
     "RowRange",
     "check_ranges",
     "files_by_range",
+    "first_row_id",
     "joined_file",
     "moved_marks",
     "range_guard",

@@ -2,7 +2,8 @@
 
 Only key ranges in which the two have different files are read, both sides merged and compared window by window, so
 that memory grows neither with the table nor with the difference. What happened in between does not matter: a key that
-came and went, or that was written again as it was, is no difference.
+came and went, or that was written again as it was, is no difference. Where columns have files of their own, rows are
+told apart by their ids instead.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from functools import cached_property
 from itertools import chain
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lakebed.changelog.events import EventRules, change_events
@@ -27,14 +29,17 @@ from lakebed.metadata.deletion_vector import NO_POSITIONS
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.schema.system_columns import ROW_INDEX
+from lakebed.options import DATA_EVOLUTION_ENABLED
+from lakebed.schema.system_columns import ROW_ID, ROW_INDEX
 from lakebed.table.bucket_modes import BucketMode, bucket_mode
+from lakebed.table.column_files import first_row_id
 from lakebed.table.context import TableContext
 from lakebed.table.event_sources import MergedRows, lowest_level_counts, of_kind
 from lakebed.table.read import SplitReader
 from lakebed.table.scan import FileSieve
 from lakebed.table.shown_defaults import with_defaults
 from lakebed.table.splits import Split, Vectors
+from lakebed.table.stitching import stitched_sections
 from lakebed.table.vectors import vectors_at
 from lakebed.types import key_value
 from lakebed.types.key_value import KIND_FIELD, VALUE_KIND
@@ -121,7 +126,7 @@ class StateDiff:
                 yield from self.events_of(parts)
         else:
             for part in self._differences:
-                yield from self._unkeyed(part)
+                yield from self._by_ids(part) if self.context.options[DATA_EVOLUTION_ENABLED] else self._unkeyed(part)
 
     @property
     def _vectors(self) -> tuple[Vectors, Vectors]:
@@ -135,6 +140,8 @@ class StateDiff:
             old, new = (side.get((partition, bucket), {}) for side in sides)
             if self.context.has_key:
                 found += self._changed_ranges(partition, bucket, old, new)
+            elif self.context.options[DATA_EVOLUTION_ENABLED]:
+                found += self._changed_rows(partition, bucket, old, new)
             else:
                 gone = tuple(file for name, file in old.items() if name not in new)
                 came = tuple(file for name, file in new.items() if name not in old)
@@ -216,7 +223,13 @@ class StateDiff:
         groups = MergeOrder(key).group(rows.select(list(key)))
         group_of = np.empty(rows.num_rows, dtype=np.int64)
         group_of[groups.order] = np.repeat(np.arange(len(groups)), groups.ends - groups.starts)
-        row_of = np.full((2, len(groups)), -1, dtype=np.int64)
+        return self._events(rows, is_new, group_of)
+
+    def _events(
+        self, rows: pa.RecordBatch, is_new: npt.NDArray[np.bool_], group_of: npt.NDArray[np.int64]
+    ) -> pa.RecordBatch:
+        """Events of rows, of which those of a group are one row, before and after."""
+        row_of = np.full((2, int(group_of.max()) + 1), -1, dtype=np.int64)
         row_of[is_new.astype(np.int64), group_of] = np.arange(rows.num_rows)
         old, new = row_of
         before = rows.take(pa.array(np.where(old >= 0, old, new)))
@@ -225,6 +238,50 @@ class StateDiff:
         after = after.set_column(after.schema.get_field_index(VALUE_KIND), KIND_FIELD, pa.array(kinds))
         events = change_events(of_kind(before, RowKind.INSERT), after, self.rules, known=old >= 0)
         return events if self.tells_pairs else _without_old_rows(events)
+
+    # --- by ids --------------------------------------------------------------------------------------------------
+
+    def _changed_rows(
+        self, partition: bytes, bucket: int, old: dict[str, DataFile], new: dict[str, DataFile]
+    ) -> Iterator[Difference]:
+        """Ranges of row ids, those that overlap taken together, of which the two sides do not say the same."""
+        pieces = [
+            (first_row_id(section.files[0]), side, section)
+            for side, files in enumerate((old, new))
+            for section in stitched_sections(list(files.values()), self.context.name)
+        ]
+        together: list[tuple[list[DataFile], list[DataFile]]] = []
+        end = -1
+        for first, side, section in sorted(pieces, key=lambda piece: piece[:2]):
+            if first >= end:
+                together.append(([], []))
+            together[-1][side].extend(section.files)
+            end = max(end, first + section.files[0].row_count)
+        for before, after in together:
+            names = {file.file_name for file in (*before, *after)}
+            is_same = {(file.file_name, file.first_row_id) for file in before} == {
+                (file.file_name, file.first_row_id) for file in after
+            }
+            if not is_same or any(map(self._is_masked_anew, names)):
+                yield Difference(partition, bucket, tuple(before), tuple(after))
+
+    def _by_ids(self, part: Difference) -> Iterator[pa.RecordBatch]:
+        """Where columns have files of their own, rows with the same id are the same row."""
+        reader = SplitReader(self.context, (*self.context.schema.fields, ROW_ID))
+        sides = []
+        for side, files in enumerate((part.before, part.after)):
+            sections = tuple(stitched_sections(files, self.context.name))
+            batches = reader.read(Split(part.partition, part.bucket, sections, self._vectors[side]))
+            sides.append(pa.Table.from_batches(batches, schema=reader.schema))
+        both = pa.concat_tables(sides).combine_chunks()
+        if not both.num_rows:
+            return
+        _, group_of = np.unique(np.asarray(both.column(ROW_ID.name)), return_inverse=True)
+        is_new = np.arange(both.num_rows) >= sides[_OLD].num_rows
+        rows = of_kind(both.drop_columns([ROW_ID.name]).to_batches()[0], RowKind.INSERT)
+        events = self._events(rows, is_new, group_of)
+        if events.num_rows:
+            yield events
 
     # --- without -------------------------------------------------------------------------------------------------
 
@@ -244,15 +301,17 @@ class StateDiff:
             yield of_kind(with_defaults(batch, self.context.shown_defaults), kind)
 
     def _newly_masked(self, part: Difference) -> Iterator[pa.RecordBatch]:
-        """Rows that a deletion vector has taken in between."""
+        """Rows that a deletion vector has taken in between, and those that it has given back."""
         old, new = self._vectors
         reader = SplitReader(self.context, (*self.context.schema.fields, ROW_INDEX))
         for file in part.masked:
-            gone = self.context.vector_store.read(new[file.file_name]) if file.file_name in new else NO_POSITIONS
-            for batch in reader.read_stored(Split(part.partition, part.bucket, (_alone(file),), old)):
-                is_gone = np.isin(np.asarray(batch.column(ROW_INDEX.name)), gone, assume_unique=True)
-                rows = batch.drop_columns([ROW_INDEX.name]).filter(pa.array(is_gone))
-                yield of_kind(with_defaults(rows, self.context.shown_defaults), RowKind.DELETE)
+            for shown, hidden, kind in ((old, new, RowKind.DELETE), (new, old, RowKind.INSERT)):
+                name = file.file_name
+                marks = self.context.vector_store.read(hidden[name]) if name in hidden else NO_POSITIONS
+                for batch in reader.read_stored(Split(part.partition, part.bucket, (_alone(file),), shown)):
+                    is_marked = np.isin(np.asarray(batch.column(ROW_INDEX.name)), marks, assume_unique=True)
+                    rows = batch.drop_columns([ROW_INDEX.name]).filter(pa.array(is_marked))
+                    yield of_kind(with_defaults(rows, self.context.shown_defaults), kind)
 
 
 def _alone(file: DataFile) -> Section:

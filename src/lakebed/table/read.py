@@ -127,9 +127,13 @@ class SplitReader:
                 yield from self._stitched(split, section)
                 continue
             if self.context.options[DATA_EVOLUTION_ENABLED]:
-                refuse_parts_of_rows(section.files, self.fields, self.context.schemas.get, self.context.name)
+                refuse_parts_of_rows(section.files, self.context.name)
             for file in section.files:
                 yield from self._file(split, file, self.fields, None)
+
+    def read_file(self, split: Split, file: DataFile) -> Iterator[pa.RecordBatch]:
+        """What one file of a split holds, whether or not that is all of its rows' columns."""
+        yield from self._file(split, file, self.fields, None)
 
     @cached_property
     def _stored(self) -> Predicate | None:

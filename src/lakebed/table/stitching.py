@@ -14,7 +14,7 @@ from lakebed.errors import Unsupported
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.metadata.data_file import DataFile
 from lakebed.schema.evolution import map_fields
-from lakebed.schema.system_columns import PLACE_FIELDS, ROW_ID, TRACKED_SEQUENCE_NUMBER, TRACKING_FIELDS
+from lakebed.schema.system_columns import PLACE_FIELDS, ROW_ID, TRACKED_SEQUENCE_NUMBER
 from lakebed.schema.table_schema import TableSchema
 from lakebed.types.logical import DataField
 
@@ -68,13 +68,10 @@ def held_fields(
     return tuple(field for field in fields if _holds(file, field, schema_of))
 
 
-def refuse_parts_of_rows(
-    files: Sequence[DataFile], fields: Sequence[DataField], schema_of: Callable[[int], TableSchema], table: str
-) -> None:
-    """Raises if a file read alone would show rows without some of these columns."""
-    asked = [field for field in fields if field not in (*PLACE_FIELDS, *TRACKING_FIELDS)]
+def refuse_parts_of_rows(files: Sequence[DataFile], table: str) -> None:
+    """Raises if a file read alone would show rows without some of their columns."""
     for file in files:
-        if file.write_cols is not None and len(held_fields(file, asked, schema_of)) < len(asked):
+        if file.write_cols is not None:
             raise Unsupported(
                 f"table `{table}`: file {file.file_name} holds only some columns of its rows: no change can be read",
                 hint="read states of the table, for example with t.at(...), and compare them",

@@ -191,6 +191,20 @@ def test_a_deleted_row_is_gone_from_all_columns(marked: lakebed.Table) -> None:
     assert marked.check(deep=True) == []
 
 
+def test_a_difference_has_the_columns_of_its_time(marked: lakebed.Table) -> None:
+    """Rows are told apart by their ids: deleted ones with the columns they had last, changed ones as pairs."""
+    marked.delete_where(pc.field("k") == 2)
+    kinds = ["rowkind", *COLUMNS]
+    assert marked.diff(3, 4).select(kinds).to_pylist() == [{"rowkind": "-D", "k": 2, "b": 22, "c": "y"}]
+    assert marked.diff(4, 3).select(kinds).to_pylist() == [{"rowkind": "+I", "k": 2, "b": 22, "c": "y"}]
+    assert [tuple(row.values()) for row in marked.diff(2, 3).select(kinds).to_pylist()] == [
+        ("-U", 2, 20, "y"),
+        ("+U", 2, 22, "y"),
+    ]
+    marked.compact(full=True)
+    assert marked.diff(4, 5).num_rows == 0
+
+
 def test_columns_change_beside_deleted_rows(marked: lakebed.Table) -> None:
     """New columns have a place for deleted rows too, and these stay hidden."""
     marked.delete_where(pc.field("k") == 2)

@@ -241,3 +241,15 @@ def test_an_interrupt_after_the_commit(table: lakebed.Table, monkeypatch: pytest
     with pytest.raises(KeyboardInterrupt):
         ReplaceRows(context, base, "UPDATE").commit(deleted, None, _rows(10, 11))
     assert _ids(table) == [0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]
+
+
+def test_a_difference_tells_rows_whose_marks_are_taken_back(warehouse: Warehouse) -> None:
+    """An old state that came back has fewer marks: its rows are told as new, not passed over."""
+    table = warehouse.table("t", COLUMNS, _rows(0, 1, 2), options=MARKING)
+    table.delete_where(pc.field("id") == 1)
+    table.rollback_to_as_latest(snapshot=1)
+    told = table.diff(2, 3).select(["rowkind", "id"]).to_pylist()
+    assert told == [{"rowkind": "+I", "id": 1}]
+    table.delete_where(pc.field("id") == 2)
+    told = table.diff(2, 4).select(["rowkind", "id"]).to_pylist()
+    assert sorted((row["rowkind"], row["id"]) for row in told) == [("+I", 1), ("-D", 2)]
