@@ -17,7 +17,6 @@ from lakebed.merge.folding import Folded, FoldingEngine, value_columns
 from lakebed.merge.segments import Segments
 from lakebed.options import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
-    FIELD_AGGREGATE_FUNCTION,
     IGNORE_DELETE,
     SEQUENCE_FIELD,
 )
@@ -96,13 +95,6 @@ class Aggregation(FoldingEngine):
     @classmethod
     def check(cls, setup: MergeSetup, table: str) -> None:
         """Every function must exist and fit its column."""
-        ordering = set(setup.options[SEQUENCE_FIELD] or ())
-        for name in ordering:
-            if setup.options.field(FIELD_AGGREGATE_FUNCTION, name) is not None:
-                raise InvalidOption(
-                    f"table `{table}`: column `{name}` of `sequence.field` has an aggregate function",
-                    hint="a column that orders rows holds the newest value: leave its function out",
-                )
         engine = cls(setup)
         functions = engine.aggregates
         if setup.options[AGGREGATION_REMOVE_RECORD_ON_DELETE]:

@@ -234,6 +234,12 @@ def _check_sequence_field(schema: TableSchema, options: Options, table: str) -> 
                 f"table `{table}`: `sequence.field` column `{name}` is {schema.field(name).type}, which has no order",
                 hint="choose a number, time or text column",
             )
+        if options.field(FIELD_AGGREGATE_FUNCTION, name) is not None:
+            # Whatever the merge engine: Paimon does not open the table.
+            raise InvalidOption(
+                f"table `{table}`: column `{name}` of `sequence.field` has an aggregate function",
+                hint="a column that orders rows holds the newest value: leave its function out",
+            )
     if len(set(names)) != len(names):
         raise InvalidOption(f"table `{table}`: `sequence.field` names a column twice", hint="name each column once")
     if names and bucket_mode(schema, options) is BucketMode.CROSS_PARTITION:

@@ -209,3 +209,14 @@ def test_new_columns_have_no_default_for_old_rows() -> None:
     table.alter(lakebed.AddColumn("b", "INT"), lakebed.UpdateColumnDefault("b", "7"))
     write(table, [2, 2, N])
     assert shown(table) == [[1, 1, N], [2, 2, 7]]
+
+
+@pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation"])
+def test_a_column_that_orders_rows_has_no_function(engine: str) -> None:
+    """Paimon opens no table with a function for a column of `sequence.field`, idle or not: refused at CREATE, ALTER."""
+    function = {"fields.s.aggregate-function": "last_non_null_value"}
+    with pytest.raises(InvalidOption, match=r"`s` of `sequence.field` has an aggregate function"):
+        create("k s v", {"merge-engine": engine, "sequence.field": "s", **function})
+    table = create("k s v", {"merge-engine": engine, **function})
+    with pytest.raises(InvalidOption, match=r"`s` of `sequence.field` has an aggregate function"):
+        table.alter(lakebed.SetOption("sequence.field", "s"))
