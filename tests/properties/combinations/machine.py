@@ -734,6 +734,8 @@ class Machine:
         meaning = self.meaning
         if meaning.options.get(key) == value or self.branches:
             return None
+        if key == "deletion-vectors.merge-on-read" and meaning.options.get(key) == "true" and meaning.has_key:
+            return None  # which rows hide from then on, files say: those that are not compacted
         change = lakebed.RemoveOption(key) if value is None else lakebed.SetOption(key, value)
         self._drop_writers()
 
