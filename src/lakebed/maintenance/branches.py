@@ -6,6 +6,7 @@ at once. Only metadata is copied or deleted: data files and manifests belong to 
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from lakebed.clock import IdSource
@@ -21,6 +22,9 @@ from lakebed.errors import (
 from lakebed.fileio.base import FileIO
 from lakebed.maintenance.rollback import forget_changelogs
 from lakebed.metadata.branches import branch_names
+from lakebed.metadata.entries import all_metas, base_metas, read_manifests
+from lakebed.metadata.manifest import live_entries
+from lakebed.metadata.manifest_list import ManifestMeta
 from lakebed.metadata.paths import MAIN_BRANCH, TablePaths
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.stores import MetadataStores
@@ -118,6 +122,7 @@ def fast_forward(main: MetadataStores, name: str) -> None:
     taken = _Taken.of(other)
     check_exists(main.fileio, main.paths, name)  # else what was read may be what a deletion has left
     first, last = taken.snapshots[0], taken.snapshots[-1]
+    _check_past(main, taken)
     _check_schemas(main, taken)
     with main.fileio.advisory_lock(main.paths.snapshot_directory):
         replaced = [number for number in main.snapshots.ids() if number >= first.id]
@@ -170,6 +175,27 @@ def _put(stores: MetadataStores, snapshot: Snapshot, is_taken: bool) -> None:
             f"{stores.paths.branch_root} was committed to while it was being fast-forwarded",
             hint="fast-forward again: it goes on where it was interrupted",
         )
+
+
+def _check_past(main: MetadataStores, taken: _Taken) -> None:
+    """The snapshot before the branch's first one must be what that one was made from: streams read on from there."""
+    first = taken.snapshots[0]
+    before = main.snapshots.find(first.id - 1)
+    if before is None or main.snapshots.find(first.id) == first:
+        return
+    base, state = base_metas(main, first), all_metas(main, before)
+    if base == state or _files(main, base) == _files(main, state):
+        return
+    raise CommitConflict(
+        f"{main.paths.branch_root} went another way before snapshot {first.id}, with which branch `{taken.branch}` "
+        f"begins: its snapshot {before.id} is not what that one was made from",
+        hint=f"roll back to a snapshot before {before.id} first, which takes away what was written since; "
+        "or copy the branch's rows with an overwrite",
+    )
+
+
+def _files(stores: MetadataStores, metas: list[ManifestMeta]) -> set[Hashable]:
+    return {entry.identity for entry in live_entries(read_manifests(stores, metas))}
 
 
 def _check_schemas(main: MetadataStores, taken: _Taken) -> None:

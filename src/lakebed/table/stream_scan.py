@@ -189,16 +189,29 @@ class StreamScan:
         return self.context.clock.now_ms() >= waiting_since_ms + limits.max_delay_ms
 
     def _check_lineage(self, position: StreamPosition) -> None:
-        """Raises if the snapshot that was read last is not part of the table any more, but another of its id is."""
+        """Raises if the snapshot that was read last was taken away: another one has its id, or older ones are left."""
         seen = position.seen
-        found = None if seen is None else self._history.changes(seen.id)
-        if seen is not None and found is not None and SeenSnapshot.of(found) != seen:
+        if seen is None:
+            return
+        found = self._history.changes(seen.id)
+        if found is None and self._has_older(seen.id):
+            raise NotFound(
+                f"table `{self.context.name}`: the stream has read a snapshot {seen.id} that is gone, while older ones "
+                "are there",
+                hint="the table was rolled back, and what was read may not be true any more; " + self._anew(),
+            )
+        if found is not None and SeenSnapshot.of(found) != seen:
             raise NotFound(
                 f"table `{self.context.name}`: the stream has read a snapshot {seen.id} that is gone; the one that is "
                 "there now is another",
                 hint="the table was rolled back or created anew, and what was read may not be true any more; "
                 + self._anew(),
             )
+
+    def _has_older(self, snapshot_id: int) -> bool:
+        """Whether an older snapshot is there: they expire oldest first."""
+        earliest = self._history.earliest_id()
+        return earliest is not None and earliest < snapshot_id and self._history.changes(earliest) is not None
 
     def _snapshot_at(self, position: StreamPosition) -> Snapshot | None:
         # The latest id first: what is not beyond it and not there has expired, however fast commits come.

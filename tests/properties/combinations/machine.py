@@ -101,6 +101,8 @@ class Machine:
         self.branches: dict[str, Line] = {}
         self.identifiers: dict[str, int] = {}
         self.stream: oracles.Stream | None = None
+        self.has_diverged = False
+        """Whether the table was rolled back to before the branch, which then is no longer where it would go on."""
         self.looked_at: object = None
         """What was published when the oracles were asked last."""
         self.resyncs = False
@@ -460,6 +462,7 @@ class Machine:
                 self._forget_tag(tag)
             self.stream = None
             self.identifiers = dict(self.line.saved[target].identifiers)
+            self.has_diverged |= any(target < min(branch.saved) for branch in self.branches.values())
 
         return Step(lambda table: table.rollback_to(target), mean)
 
@@ -529,6 +532,7 @@ class Machine:
             meaning.rebuild()
             meaning.restore(saved, told=True)
             self.branches["b"] = Line(meaning, {self.tags[tag]: saved}, {self.tags[tag]: rows})
+            self.has_diverged = False
 
         def real(table: lakebed.Table) -> None:
             table.create_branch("b", tag)
@@ -602,7 +606,7 @@ class Machine:
             table.fast_forward("b")
             table.delete_branch("b")
 
-        return Step(real, mean)
+        return Step(real, mean, may_refuse=self.has_diverged)
 
     def op_expire(self, keep: int) -> Step:
         """Old snapshots go."""

@@ -429,6 +429,7 @@ class Meaning:
                 "rowkind.field",
                 "bucket-key",
                 "partial-update.remove-record-on-sequence-group",
+                "file-index.bloom-filter.columns",
             ):
                 text = follow(text)
             found[key] = text

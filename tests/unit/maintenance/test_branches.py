@@ -166,6 +166,27 @@ def test_fast_forward_twice_returns_to_the_branch() -> None:
     assert ids(table) == [1, 2]
 
 
+def test_a_table_that_went_another_way_before_the_branch() -> None:
+    """Its last snapshot is not what the branch's first one was made from, and streams would miss rows: refused."""
+    table, branch = branched(Workshop(), 4, 4)
+    branch.write(rows((20, 20)))
+    table.rollback_to(2)
+    table.write(rows((9, 9)))
+    stream = table.follow(options={"scan.mode": "latest"})
+    assert list(stream) == []
+    with pytest.raises(CommitConflict, match=r"before snapshot 4, with which branch `b` begins.*snapshot 3") as refused:
+        table.fast_forward("b")
+    assert "before 3" in str(refused.value.hint)
+    assert ids(table) == [1, 2, 3]
+    assert shown(table) == [*up_to(2), (9, 9)]
+    table.rollback_to(2)
+    table.fast_forward("b")
+    assert shown(table) == shown(branch) == [*up_to(4), (20, 20)]
+    assert table.check() == []
+    with pytest.raises(NotFound, match="snapshot 3 that is gone, while older ones are there"):
+        list(table.follow(position=stream.position))
+
+
 def test_a_longer_branch() -> None:
     """The branch has more snapshots than the table."""
     table, branch = branched(Workshop(), 3, 1)
