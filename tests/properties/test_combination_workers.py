@@ -27,7 +27,7 @@ def _work(*seeds: int) -> list[tuple[int, int, bool, bool, bool]]:
 
 def test_every_history_has_an_outcome() -> None:
     """A process that dies and one that hangs are findings of their histories; findings of others arrive whole."""
-    found = {o.seed: o.finding for o in outcomes(_work(0, 1, 2, 3, 4), 2, 120, run=_history, patience=10)}
+    found = {o.seed: o.finding for o in outcomes(_work(0, 1, 2, 3, 4), 2, 600, run=_history, patience=5)}
     said = {seed: None if finding is None else finding.oracle for seed, finding in found.items()}
     assert said == {0: None, 1: "the process dies", 2: "the history hangs", 3: "rows", 4: None}
     assert found[3] is not None
@@ -36,7 +36,7 @@ def test_every_history_has_an_outcome() -> None:
 
 
 def test_the_time_that_was_given_is_kept() -> None:
-    """A run ends when its time is over, whatever its processes do."""
+    """A run ends when its time is over, whatever its processes do; those under way have no outcome."""
     began = time.monotonic()
-    assert [o.seed for o in outcomes(_work(0, 2, 2), 2, 8, run=_history)] == [0]
-    assert time.monotonic() - began < 30
+    assert [outcome.seed for outcome in outcomes(_work(2, 2, 0), 2, 3, run=_history)] == []
+    assert time.monotonic() - began < 60

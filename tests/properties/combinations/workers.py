@@ -38,10 +38,18 @@ class _Worker:
     work: Work
     since: float
     done: int = 0
+    has_started: bool = False
 
     def give(self, work: Work) -> None:
         self.work, self.since = work, time.monotonic()
         self.connection.send(work)
+
+    def receive(self) -> Outcome | None:
+        """What it says: first that it has started, then what became of its histories."""
+        said: Outcome | None = self.connection.recv()
+        if said is None:
+            self.has_started, self.since = True, time.monotonic()
+        return said
 
     def end(self) -> None:
         """Its own children end as they lose their connection."""
@@ -98,11 +106,11 @@ def _answer(worker: _Worker, is_ready: bool, patience: float) -> Outcome | None:
     seed = worker.work[0]
     if is_ready:
         try:
-            return worker.connection.recv()
+            return worker.receive()
         except (EOFError, OSError):
             worker.end()
             return _failed(seed, "the process dies", f"exit code {worker.process.exitcode}")
-    if time.monotonic() - worker.since > patience:
+    if time.monotonic() - worker.since > (patience if worker.has_started else PATIENCE):
         worker.end()
         return _failed(seed, "the history hangs", f"no answer after {patience:.0f} s")
     return None
@@ -115,6 +123,7 @@ def _failed(seed: int, oracle: str, detail: str) -> Outcome:
 def _serve(connection: Connection, run: Any) -> None:
     logging.disable(logging.WARNING)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that a history takes its files away
+    connection.send(None)
     while True:
         try:
             work = connection.recv()
