@@ -212,7 +212,7 @@ def test_names_that_would_leave_the_warehouse(disk: Warehouse, name: str, tmp_pa
         (COLUMNS, {"options": {1: "a"}}, InvalidOption, ["1 is no text"]),
         (COLUMNS, {"options": ["bucket"]}, InvalidArgument, ["['bucket']", "dict"]),
         (COLUMNS, {"options": {"target-file-size": "-1"}}, InvalidOption, ["`target-file-size`", "`-1`"]),
-        (COLUMNS, {"options": {"file.format": "xml"}}, InvalidOption, ["`file.format`", "`xml`"]),
+        (COLUMNS, {"options": {"file.format": "lance"}}, InvalidOption, ["`file.format`", "`lance`"]),
         (COLUMNS, {"options": {"file.compression": "zip"}}, InvalidOption, ["`file.compression`", "`zip`"]),
         (COLUMNS, {"options": {"file.compression.zstd-level": "99"}}, InvalidOption, ["zstd-level", "99"]),
         (COLUMNS, {"options": {"metadata.stats-mode": "truncate(x)"}}, InvalidOption, ["`metadata.stats-mode`"]),

@@ -305,7 +305,7 @@ def nested(lasting: Warehouse) -> Table:
         (SetOption("sequence.field", "zz"), InvalidOption, ["`sequence.field`", "`zz`"]),
         (SetOption("sequence.field", "r"), InvalidOption, ["`sequence.field`", "`r`", "no order"]),
         (SetOption("bucket-key", "id"), InvalidOption, ["`bucket-key`"]),
-        (SetOption("file.format", "csv"), InvalidOption, ["`file.format`", "`csv`"]),
+        (SetOption("file.format", "lance"), InvalidOption, ["`file.format`", "`lance`"]),
         (RemoveOption("bucket"), InvalidOption, ["`bucket`"]),
         ("drop the table", InvalidArgument, ["'drop the table'", "no schema change"]),
         (None, InvalidArgument, ["None"]),
