@@ -265,6 +265,7 @@ def test_folding_changes(seed: int) -> None:
     try_change(rng, engine, rng.choice(FOLDED[engine]))
 
 
+@pytest.mark.filterwarnings("ignore:.*(has no effect|has no meaning any more)")
 @settings(max_examples=25)
 @given(st.integers(0, 2**32))
 def test_free_changes(seed: int) -> None:
@@ -282,6 +283,7 @@ def test_every_folding_change(engine: str, change: SchemaChange) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.filterwarnings("ignore:.*(has no effect|has no meaning any more)")
 @pytest.mark.parametrize("change", FREE, ids=str)
 def test_every_free_change(change: SchemaChange) -> None:
     """The same for every option that changes freely."""

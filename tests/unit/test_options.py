@@ -404,7 +404,7 @@ def test_options_that_are_not_honoured_are_refused(key: str, value: str) -> None
     [
         ("sink.parallelism", "4"),
         ("lookup.cache-rows", "5"),
-        ("clustering.columns", "a,b"),
+        ("clustering.incremental", "true"),
         ("local-cache.max-size", "1 gb"),
         ("read.native.enabled", "true"),
         ("write.use-v2-write", "true"),

@@ -7,7 +7,7 @@ from typing import Final
 from lakebed.options.option import ON_WRITE, READS_AND_WRITES, Kind, Names, Option
 
 _LATER: Final = "all partitions are compacted; let those that are due expire first"
-_SORTING: Final = "rows are not reordered on write; sort them, or run `t.compact(order_by=...)`"
+_SORTING: Final = "rows are sorted while they are written (`clustering.columns`), or by `t.compact(order_by=...)`"
 
 WRITE_ONLY = Option(
     "write-only",
@@ -166,20 +166,22 @@ CLUSTERING_COLUMNS = Option[Names](
     "clustering.columns",
     Kind.LIST,
     (),
-    "Columns by which the rows of a table without a key are kept together.",
+    "Columns that rows of a batch write are sorted by before they are cut into files, in tables with neither a key nor "
+    "buckets: filters on them skip files.",
     aliases=("sink.clustering.by-columns",),
-    instead=_SORTING,
-    tuning=True,
+    honoured=True,
+    scope=ON_WRITE,
 )
 CLUSTERING_STRATEGY = Option(
     "clustering.strategy",
     Kind.CHOICE,
     "auto",
-    "How several clustering columns make one order.",
+    "How several clustering columns make one order: one after the other, or along a curve on which rows that are close "
+    "in all of them lie together. `auto`: `order` for one column, `zorder` for up to four, `hilbert` for more.",
     choices=("auto", "order", "zorder", "hilbert"),
     aliases=("sink.clustering.strategy",),
-    instead=_SORTING,
-    tuning=True,
+    honoured=True,
+    scope=ON_WRITE,
 )
 CLUSTERING_INCREMENTAL = Option(
     "clustering.incremental",

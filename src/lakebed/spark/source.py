@@ -180,6 +180,7 @@ class _TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
                 job,
                 numbers_apart=mode is BucketMode.FIXED,
                 commit_user=user,
+                clusters=True,
             )
         else:
             self._task = self._staged.task(row_kind, self._overwrite)

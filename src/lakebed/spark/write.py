@@ -20,6 +20,7 @@ from lakebed.fileio.base import FileIO
 from lakebed.fileio.memory import MemoryFileIO
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import WRITE_MERGE_SCHEMA
+from lakebed.spark.clustered import in_stretches
 from lakebed.spark.compact import spark_plans
 from lakebed.spark.distribute import distributed
 from lakebed.spark.known_keys import learn
@@ -29,6 +30,7 @@ from lakebed.spark.tasks import answer_batch, answer_of, made_by, run_pieces
 from lakebed.spark.types import empty_rows, to_precision
 from lakebed.table.bucket_modes import BucketMode, WritePart, bucket_mode
 from lakebed.table.bucket_state import BucketStates
+from lakebed.table.clustering import clustering_of
 from lakebed.table.conform import Conformer
 from lakebed.table.context import TableContext
 from lakebed.table.kept_keys import KeptPlace
@@ -116,6 +118,9 @@ class WriteJob:
     ) -> list[CommitMessage]:
         """Has the rows written by tasks; nothing is visible yet."""
         base = states.snapshot if states is not None and self.overwrite is None else None
+        clustering = None if self.identity.is_replayable else clustering_of(self.context)
+        if clustering is not None and set(clustering.columns) <= set(frame.columns):
+            frame = in_stretches(self.context, frame, clustering, parallelism(spark))
         placed = distributed(self.context, frame, parallelism(spark), base=base, shares_keys=True)
         task = WriteTask(
             self.context,
@@ -126,6 +131,7 @@ class WriteJob:
             placed.parts,
             commit_user=self.identity.user,
             is_taught=placed.is_taught,
+            clusters=clustering is not None,
         )
         return run_tasks(task, placed.frame)
 
@@ -231,6 +237,8 @@ class WriteTask:
     """Whether the table's keys come with the rows."""
     kept_keys: KeptPlace | None = None
     """Where keys are kept on the disks of workers, if others like this one will follow."""
+    clusters: bool = False
+    """Whether rows are sorted as the table says before they are cut into files."""
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
         """Makes the files of these rows, and says what it made, or what is wrong with the rows."""
@@ -268,6 +276,7 @@ class WriteTask:
             commit_user=self.commit_user,
             is_taught=self.is_taught,
             kept_keys=self.kept_keys,
+            clusters=self.clusters,
         )
 
 

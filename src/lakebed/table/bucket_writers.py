@@ -1,7 +1,8 @@
 """The files that one commit adds: rows of many buckets in, data files out.
 
-Rows without a key go to files as they come. Rows with a key are buffered until the memory that all buckets share is
-used up; then the largest buffer goes to local disk, or becomes files at once where that is not wanted.
+Rows without a key go to files as they come, or sorted at the end. Rows with a key are buffered until the memory that
+all buckets share is used up; then the largest buffer goes to local disk, or becomes files at once where that is not
+wanted.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from lakebed.options import (
     WRITE_BUFFER_SPILLABLE,
     Options,
 )
+from lakebed.table.clustering import ClusteredRows, Clustering
 from lakebed.table.compact import removes_records
 from lakebed.table.context import TableContext
 from lakebed.table.postponed import UNNUMBERED
@@ -64,7 +66,8 @@ class BucketFiles:
 class BucketWriters:
     """All buckets of one commit. `new_writer` opens a writer of files; `first_number` says where numbers start.
 
-    `new_changelog_writer` opens one for the rows as they came, for tables that keep them.
+    `new_changelog_writer` opens one for the rows as they came, for tables that keep them. With `clustering` all rows
+    are held back and sorted at the end.
     """
 
     def __init__(
@@ -73,8 +76,10 @@ class BucketWriters:
         new_writer: Callable[[Bucket], RollingWriter],
         first_number: Callable[[Bucket], int],
         new_changelog_writer: Callable[[Bucket], RollingWriter],
+        clustering: Clustering | None = None,
     ) -> None:
         self._context = context
+        self._clustered = ClusteredRows(clustering, context.options) if clustering is not None else None
         self._new_writer = new_writer
         self._first_number = first_number
         self._new_changelog_writer = new_changelog_writer
@@ -91,6 +96,9 @@ class BucketWriters:
     def take(self, routed: RoutedRows) -> None:
         """Adds rows of one bucket."""
         bucket = (routed.partition, routed.bucket)
+        if self._clustered is not None:
+            self._clustered.add(bucket, routed.rows)
+            return
         if not self._context.has_key:
             self._writer(bucket).write(routed.rows)
             return
@@ -113,6 +121,10 @@ class BucketWriters:
         """Writes everything to files, and returns those of each bucket that has any."""
         for bucket in self._buffers:
             self._flush(bucket)
+        for bucket, batches in self._clustered.take() if self._clustered is not None else ():
+            for batch in batches:
+                self._writer(bucket).write(batch)
+            self._close_writer(bucket)
         for bucket in list(self._writers):
             self._close_writer(bucket)
         self._let_go()
@@ -130,6 +142,8 @@ class BucketWriters:
 
     def _let_go(self) -> None:
         self._buffers = {}
+        if self._clustered is not None:
+            self._clustered.close()
         if self._spill is not None:
             self._spill.close()
 

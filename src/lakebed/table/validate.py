@@ -65,6 +65,7 @@ from lakebed.options.later import Later
 from lakebed.schema.later import handle_verdicts
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.bucket_modes import BucketMode, assigner_rules, bucket_mode
+from lakebed.table.clustering import check_clustering
 from lakebed.table.context import merge_setup
 from lakebed.table.file_choices import check_text_files
 from lakebed.table.index_rules import check_index_options
@@ -110,6 +111,7 @@ def validate_table(schema: TableSchema, options: Options, table: str) -> None:
     for name in {options[FILE_FORMAT], options[CHANGELOG_FILE_FORMAT] or options[FILE_FORMAT]}:
         FORMATS[name].check(schema.fields)
     check_text_files(schema, options, table)
+    check_clustering(schema, options, table)
     parse_stats_mode(str(options[METADATA_STATS_MODE]))
     for mode in options.fields_with(FIELD_STATS_MODE).values():
         parse_stats_mode(str(mode))

@@ -72,6 +72,7 @@ class TableWriter:
             states=self._commit.states,
             fileio=fileio,
             commit_user=identity.user,
+            clusters=not identity.is_replayable,  # what is committed again and again is wanted soon
         )
         self._is_open = True
         self._has_rows = False

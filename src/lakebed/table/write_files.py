@@ -33,6 +33,7 @@ from lakebed.schema.system_columns import TRACKING_FIELDS
 from lakebed.table.bucket_modes import BucketMode, WritePart, bucket_mode
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.bucket_writers import Bucket, BucketWriters
+from lakebed.table.clustering import clustering_of
 from lakebed.table.conform import Conformer, to_batches
 from lakebed.table.context import TableContext
 from lakebed.table.cross_partition import CrossPartition
@@ -74,6 +75,7 @@ class FileMaker:
         bucket_counts: Mapping[bytes, int] | None = None,
         is_taught: bool = False,
         kept_keys: KeptPlace | None = None,
+        clusters: bool = False,
     ) -> None:
         self._context = context
         self._part = part
@@ -102,7 +104,10 @@ class FileMaker:
         self._waiting_prefix = waiting_file_prefix(context, commit_user or context.ids.new_id())
         self._changelog_rules = changelog_write_rules(context)
         self._layout = file_layout(context, carries_ids=carries_ids)
-        self._buckets = BucketWriters(context, self._new_writer, self._next_sequence_number, self._new_changelog_writer)
+        clustering = clustering_of(context) if clusters and not carries_ids else None
+        self._buckets = BucketWriters(
+            context, self._new_writer, self._next_sequence_number, self._new_changelog_writer, clustering
+        )
         self._counter = itertools.count()
         data, changelog = prefixes or (context.new_data_file_prefix(), context.new_changelog_file_prefix())
         if self._crossing is not None and part is not None:

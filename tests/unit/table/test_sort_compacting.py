@@ -11,6 +11,7 @@ from tests.unit.warehouse_under_test import Warehouse
 import lakebed
 from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.metadata.snapshot import CommitKind, Snapshot
+from lakebed.table import row_order
 from lakebed.table import sort_compact as module
 from lakebed.table.sort_compact import STRATEGIES, sort_compact
 
@@ -41,7 +42,7 @@ def _tally(table: lakebed.Table) -> list[tuple[object, ...]]:
 def stretches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that are sorted at once, and rows that are too many for that."""
     if request.param:
-        monkeypatch.setattr(module, "_SHARE", 256 << 20 >> 14)
+        monkeypatch.setattr(row_order, "_SHARE", 256 << 20 >> 14)
 
 
 @pytest.mark.usefixtures("stretches")
