@@ -111,6 +111,7 @@ class ClusteredRows:
         self._budget_bytes = options[WRITE_BUFFER_SIZE]
         self._rows: dict[Bucket, list[pa.RecordBatch]] = {}
         self._bytes: dict[Bucket, int] = {}
+        self._held_bytes = 0
         self._counts: dict[Bucket, int] = {}
         self._paths: dict[Bucket, list[str]] = {}
         self._directory: tempfile.TemporaryDirectory[str] | None = None
@@ -121,7 +122,8 @@ class ClusteredRows:
         self._rows.setdefault(bucket, []).append(rows)
         self._bytes[bucket] = self._bytes.get(bucket, 0) + rows.nbytes
         self._counts[bucket] = self._counts.get(bucket, 0) + rows.num_rows
-        while sum(self._bytes.values()) > self._budget_bytes:
+        self._held_bytes += rows.nbytes
+        while self._held_bytes > self._budget_bytes:
             self._put_away(max(self._bytes, key=lambda key: self._bytes[key]))
 
     def _put_away(self, bucket: Bucket) -> None:
@@ -134,7 +136,7 @@ class ClusteredRows:
             for batch in rows:
                 writer.write_batch(batch)
         self._paths.setdefault(bucket, []).append(path)
-        del self._bytes[bucket]
+        self._held_bytes -= self._bytes.pop(bucket)
 
     def take(self) -> Iterator[tuple[Bucket, Iterator[pa.RecordBatch]]]:
         """The rows of each partition, in their order. They are gone afterwards."""
