@@ -286,9 +286,12 @@ class Machine:
                 writer.write(data)
 
         def mean() -> None:
+            model = self.meaning.model
+            given = zip(rows, kinds or ["+I"] * len(rows), strict=True)
+            if replay or all(model.accept(model.schema, row, kind) is None for row, kind in given):
+                return  # of rows that are ignored no commit is left to be known again
             self.identifiers[user] = number
-            if not replay:
-                self._wrote(rows, kinds)
+            self._wrote(rows, kinds)
 
         return Step(real, mean, can_crash=not replay, settles=True)
 
