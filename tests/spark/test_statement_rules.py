@@ -296,3 +296,15 @@ def test_a_value_that_does_not_fit_leaves_no_snapshot(lake: lakebed.Lake) -> Non
     with pytest.raises(LakebedError, match="`v`"):
         lake.sql("UPDATE t SET v = NULLIF(k, 1)")
     assert table.latest_snapshot() == before
+
+
+def test_merge_counts_new_rows_and_sets_old_ones(lake: lakebed.Lake, way: str) -> None:
+    """A row that MERGE inserts is counted as one of INSERT is; one that it updates holds the number it is given."""
+    counting = "'fields.g.sequence-group' = 'n', 'fields.n.aggregate-function' = 'count'"
+    create(lake, "k INT, g INT, n BIGINT", f"{PARTIAL}, {counting}")
+    lake.sql("INSERT INTO t VALUES (1, 1, 70), (2, 1, 70)")
+    lake.sql(
+        "MERGE INTO t USING (SELECT * FROM VALUES (1, 9), (3, 9), (4, NULL) AS s(k, n)) AS s ON t.k = s.k "
+        "WHEN MATCHED THEN UPDATE SET n = s.n WHEN NOT MATCHED THEN INSERT (k, g, n) VALUES (s.k, 1, s.n)"
+    )
+    assert rows(lake) == [(1, 1, 9), (2, 1, 1), (3, 1, 1), (4, 1, 0)]

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lakebed.errors import InvalidData
 from lakebed.fileio.scratch import ScratchFileIO
-from lakebed.options import ROWKIND_FIELD, SNAPSHOT_IGNORE_EMPTY_COMMIT
+from lakebed.options import LAKEBED_COUNT_FIELDS, ROWKIND_FIELD, SNAPSHOT_IGNORE_EMPTY_COMMIT
 from lakebed.schema.system_columns import FILE_PATH, ROW_ID, ROW_INDEX, TRACKED_SEQUENCE_NUMBER
 from lakebed.spark.failures import spark_errors
 from lakebed.spark.late_workers import until_workers_come
@@ -62,12 +62,29 @@ class ChangedRows:
 
     def write(self, frame: DataFrame, *, is_small: bool) -> None:
         """Commits the changes."""
+        if self.rewrites:
+            frame = self._with_counts(frame)
         if is_small:
             self._write_here(frame)
         elif self.table.primary_key:
             self._write_keyed(frame)
         else:
             self._write_placed(frame)
+
+    def _with_counts(self, frame: DataFrame) -> DataFrame:
+        """Rows are stored as they are, which new versions should be; a new row has values that its table counts."""
+        counting = set(self.table.context_to_write().options[LAKEBED_COUNT_FIELDS])
+        if not counting:
+            return frame
+
+        def counted(name: str) -> str:
+            column, kind = quoted(name), frame.schema[name].dataType.simpleString()
+            if name not in counting:
+                return column
+            return f"CASE WHEN {KIND} = '+I' THEN CAST({column} IS NOT NULL AS {kind}) ELSE {column} END AS {column}"
+
+        with spark_errors():
+            return frame.selectExpr(*map(counted, frame.columns))
 
     def is_needed(self, frame: DataFrame, is_small: bool) -> bool:
         """Whether there are changes, found out without any. Raises what `write` would raise of rows that do not fit.

@@ -327,7 +327,9 @@ class Meaning:
         if spec is None and not (self.partition_name and dynamic):
             spec = {}
         if spec is None:
-            values = {row[self.partition_name] for row in rows if self.partition_name}
+            # A row that is dropped on its way replaces nothing.
+            kept = [row for row in rows if self.model.accept(self.model.schema, row, "+I") is not None]
+            values = {row[self.partition_name] for row in kept if self.partition_name}
         else:
             values = set(spec.values())
 
