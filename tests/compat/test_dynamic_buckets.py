@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lakebed
-from lakebed.commit.written_files import WrittenFiles
+from lakebed.commit.attempt import Attempt
 from lakebed.table.bucket_modes import WritePart
 from lakebed.table.routing import key_hashes
 from lakebed.table.write_commit import WriteCommit
@@ -93,8 +93,9 @@ def test_judges_find_keys_that_many_assigners_placed(
 def write_in_parts(table: lakebed.Table, rows: list[Row], parts: int) -> None:
     """One commit whose rows are dealt out to several writers, as a job on Spark does it."""
     context, identity = table.plan_write()
-    fileio, written = WrittenFiles.watch(context.fileio)
-    commit = WriteCommit(context, overwrite=None, identity=identity, fileio=fileio, written=written)
+    attempt = Attempt(context.fileio)
+    fileio = attempt.fileio
+    commit = WriteCommit(context, overwrite=None, identity=identity, attempt=attempt)
     data = arrow_table(rows, table.arrow_schema).combine_chunks().to_batches()[0]
     shares = np.abs(key_hashes(context, data).astype(np.int64)) % parts
     messages = []

@@ -12,6 +12,7 @@ LAYERS = {
     "units": 0,
     "checksums": 0,
     "clock": 0,
+    "cleanup": 0,
     "options": 0,
     "types": 1,
     "fileio": 1,

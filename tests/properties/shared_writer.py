@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 import lakebed
+from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.table.bucket_modes import WritePart
 from lakebed.table.bucket_state import BucketStates
@@ -47,16 +47,16 @@ class SharedWriter:
     def commit(self) -> Snapshot | None:
         """The snapshot, or None if there was nothing to commit."""
         context, identity = self.table.plan_write()
-        fileio, written = WrittenFiles.watch_together(context.fileio)
-        commit = WriteCommit(context, overwrite=None, identity=identity, fileio=fileio, written=written)
+        attempt = Attempt(context.fileio)
+        commit = WriteCommit(context, overwrite=None, identity=identity, attempt=attempt)
         states = commit.states().without_runs()
         messages: list[CommitMessage] = []
         for number in range(self.parts):
             part = WritePart(number, self.parts)
             if self.is_repeated:
-                maker = self._fed(context, fileio, part, states)
+                maker = self._fed(context, attempt.fileio, part, states)
                 maker.abort()
-            messages += self._fed(context, fileio, part, states).finish()
+            messages += self._fed(context, attempt.fileio, part, states).finish()
         snapshot = commit.run(messages)
         if snapshot is not None:
             commit.follow_up(messages)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from lakebed.cdc.envelope import Chunk, chunks_from_arrow, chunks_to_arrow, decode_rows
 from lakebed.cdc.payload_marks import lacks_values, latest_ms
 from lakebed.cdc.payload_place import place_of
+from lakebed.cleanup import on_failure
 from lakebed.fileio import open_fileio
 from lakebed.fileio.base import FileIO, OutputFile
 from lakebed.fileio.sync_later import SyncLater
@@ -36,14 +37,14 @@ class PayloadFile:
 
     def through(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Envelope rows with their large payloads in the file, which is complete when the last row is out."""
-        try:
+        with on_failure(self._abort):
             for batch in batches:
                 yield chunks_to_arrow([self.placed(chunk) for chunk in chunks_from_arrow(batch)])
-        except BaseException:
-            if self._output is not None:
-                self._output.abort()
-            raise
         self.close()
+
+    def _abort(self) -> None:
+        if self._output is not None:
+            self._output.abort()
 
     def placed(self, chunk: Chunk) -> Chunk:
         """The chunk with its counts; its payload goes into the file if it is large."""

@@ -32,6 +32,7 @@ from lakebed.cdc.table_commit import TableCommit, is_committed
 from lakebed.cdc.table_evolution import EvolvedTable, evolve
 from lakebed.cdc.table_rows import assembled
 from lakebed.cdc.target_tables import target_table
+from lakebed.cleanup import on_failure
 from lakebed.clock import SystemClock
 from lakebed.errors import InvalidArgument, InvalidData, InvalidSchema, LakebedError
 from lakebed.options import LAKEBED_CDC_COLUMNS
@@ -160,7 +161,12 @@ class Pipeline:
             for target, mine in self._by_target(chunks).items()
             if (part := self._planned(batch, target, mine, user, identifier, properties)) is not None
         ]
-        try:
+
+        def abort() -> None:
+            for part in parts:
+                part.commit.abort()
+
+        with on_failure(abort):
             written = [part for part in parts if any(chunk.kind != "schema" for chunk in part.chunks)]
             size_bytes = sum(sizes[chunk.ordinal] for part in written for chunk in part.chunks)
             self._on_step("write")
@@ -170,10 +176,6 @@ class Pipeline:
                 counts = self._write_in_tasks(batch, written, user)
             self._follow_ups.wait()
             self._commit(batch.spark, written, counts, position)
-        except BaseException:
-            for part in parts:
-                part.commit.abort()
-            raise
 
     def _by_target(self, chunks: Sequence[Chunk]) -> dict[Target, list[Chunk]]:
         """Chunks of each table of the lake, in their order."""

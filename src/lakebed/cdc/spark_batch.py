@@ -255,7 +255,7 @@ class BatchJob:
 
     def _answer(self, table: TableTask, share: int, blocks: Iterator[Block]) -> dict[str, object]:
         def work(context: TableContext, fileio: FileIO) -> list[CommitMessage]:
-            maker = FileMaker(
+            with FileMaker(
                 context,
                 row_kind=ROW_KIND,
                 overwrite=None,
@@ -263,14 +263,10 @@ class BatchJob:
                 fileio=fileio,
                 part=WritePart(share, table.parts) if table.parts else None,
                 commit_user=table.user,
-            )
-            try:
+            ) as maker:
                 for rows in _rows(table, context, blocks):
                     maker.write(rows, lambda: None)
                 return maker.finish()
-            except BaseException:
-                maker.abort()
-                raise
 
         return answer_of(table.context, table.job, work)
 

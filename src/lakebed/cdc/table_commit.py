@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lakebed.cdc.table_rows import ROW_KIND
+from lakebed.cleanup import on_failure
+from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.spark.compact import spark_plans
 from lakebed.spark.leftovers import message_paths, remove_leftovers
@@ -32,10 +33,8 @@ class TableCommit:
         self.context, identity = table.plan_write(user, identifier)
         self.job = self.context.ids.new_id()
         self.user = user
-        self._fileio, self._written = WrittenFiles.watch_together(self.context.fileio)
-        self._commit = WriteCommit(
-            self.context, overwrite=None, identity=identity, fileio=self._fileio, written=self._written
-        )
+        self._attempt = Attempt(self.context.fileio)
+        self._commit = WriteCommit(self.context, overwrite=None, identity=identity, attempt=self._attempt)
         self._commit.properties = dict(properties)
         self._maker: FileMaker | None = None
         self._messages: list[CommitMessage] = []
@@ -55,7 +54,7 @@ class TableCommit:
                 row_kind=ROW_KIND,
                 overwrite=None,
                 states=self._commit.states,
-                fileio=self._fileio,
+                fileio=self._attempt.fileio,
                 commit_user=self.user,
             )
         self._maker.write(rows, lambda: None)
@@ -63,18 +62,17 @@ class TableCommit:
     def take(self, messages: list[CommitMessage]) -> None:
         """Adds what tasks have made under the name of `job`."""
         self._messages += messages
+        if not self._is_from_tasks:
+            self._attempt.when_given_up(lambda: remove_leftovers(self.context, self.job))
         self._is_from_tasks = True
-        self._written.note(message_paths(self.context, messages))
+        self._attempt.note(message_paths(self.context, messages))
 
     def run(self) -> Snapshot | None:
         """Commits; None if there was nothing, or if the batch is in the table already."""
-        try:
+        with on_failure(self.abort):
             if self._maker is not None:
                 self._messages += self._maker.finish()
             snapshot = self._commit.run(self._messages)
-        except BaseException:
-            self.abort()
-            raise
         if snapshot is not None:
             if self._maker is not None:
                 self._maker.remember(snapshot)
@@ -102,17 +100,13 @@ class TableCommit:
         """Gives everything up, unless it may be visible already."""
         if self._maker is not None:
             self._maker.abort()
-        if not self._commit.may_be_visible:
-            self._written.take_back()
-            if self._is_from_tasks:
-                remove_leftovers(self.context, self.job)
+        self._attempt.give_up()
 
 
 def is_committed(table: Table, user: str, identifier: int) -> bool:
     """Whether the table has this batch, or a later one of the same sync. What it makes due is made up for."""
     context, identity = table.plan_write(user, identifier)
-    fileio, written = WrittenFiles.watch_together(context.fileio)
-    commit = WriteCommit(context, overwrite=None, identity=identity, fileio=fileio, written=written)
+    commit = WriteCommit(context, overwrite=None, identity=identity, attempt=Attempt(context.fileio))
     if not commit.is_committed():
         return False
     commit.catch_up()

@@ -17,12 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakebed.clock import Clock
+from lakebed.commit.attempt import Attempt, Visibility
 from lakebed.commit.lineage import is_in_line
 from lakebed.commit.manifest_merge import ManifestMergeRules, adds_again, merge_manifests
 from lakebed.commit.replay import LAST_IDENTIFIER_PREFIX, CommitIdentity, is_replay, last_identifiers
 from lakebed.commit.row_ids import RowIdRules, number_rows
 from lakebed.commit.sequence_state import MAX_SEQUENCE_NUMBER, next_kept_number
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.errors import CommitConflict, CorruptFile, FileMissing, LakebedError, NotFound, OutcomeUnknown
 from lakebed.metadata.entries import all_metas
 from lakebed.metadata.index_manifest import IndexEntry
@@ -31,7 +31,7 @@ from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.metadata.stores import MetadataStores
 from lakebed.types.logical import DataType
 
-__all__ = ["Changes", "CommitIdentity", "CommitRules", "Committer", "Prepare", "Progress"]
+__all__ = ["Changes", "CommitIdentity", "CommitRules", "Committer", "Prepare"]
 
 _log = logging.getLogger(__name__)
 
@@ -74,14 +74,6 @@ class CommitRules:
     """Whether every snapshot says what the highest sequence number is."""
 
 
-@dataclass(slots=True)
-class Progress:
-    """How far a commit got, for whoever has to clean up after one that failed or was interrupted."""
-
-    may_be_visible: bool = False
-    """From just before publication until it is known to have failed: nothing of the commit may be deleted."""
-
-
 @dataclass(frozen=True, slots=True)
 class Committer:
     """Commits to one table."""
@@ -105,7 +97,7 @@ class Committer:
         schema_id: Callable[[], int],
         prepare: Prepare,
         *,
-        progress: Progress | None = None,
+        attempt: Attempt | None = None,
         watermark: int | None = None,
         operation: str | None = None,
         properties: Mapping[str, str] | None = None,
@@ -113,11 +105,11 @@ class Committer:
         """Publishes one snapshot; None when `prepare` found nothing to do.
 
         An error other than `OutcomeUnknown` means that nothing was published. After any exception, also one that is
-        not an error, `progress` tells whether the files of the commit may be deleted.
+        not an error, `attempt` knows whether its files may be deleted. They are made durable before they are named.
         """
-        progress = progress or Progress()
+        attempt = attempt or Attempt(self.stores.fileio)
         started_ms = self.clock.now_ms()
-        for attempt in range(self.rules.max_retries + 1):
+        for turn in range(self.rules.max_retries + 1):
             with self.stores.fileio.advisory_lock(self.stores.paths.snapshot_directory):
                 latest = self._latest()
                 try:
@@ -125,7 +117,7 @@ class Committer:
                     if changes is None:
                         return None
                     stamp = _Stamp(kind, identity, schema_id(), watermark, operation, dict(properties or {}))
-                    snapshot = self._attempt(latest, changes, stamp, progress)
+                    snapshot = self._published(latest, changes, stamp, attempt)
                 except FileMissing:
                     if not self._is_outdated(latest):
                         raise
@@ -135,9 +127,9 @@ class Committer:
                 return snapshot
             if self.rules.timeout_ms is not None and self.clock.now_ms() - started_ms > self.rules.timeout_ms:
                 break
-            self.sleep(self._wait_seconds(attempt))
+            self.sleep(self._wait_seconds(turn))
         raise CommitConflict(
-            f"table `{self.table}`: other writers were faster {attempt + 1} times in a row",
+            f"table `{self.table}`: other writers were faster {turn + 1} times in a row",
             hint="commit again, or raise `commit.max-retries` and `commit.max-retry-wait`; nothing was changed",
         )
 
@@ -157,30 +149,27 @@ class Committer:
     def _is_outdated(self, latest: Snapshot | None) -> bool:
         return self.stores.snapshots.latest_id() != (latest.id if latest else None)
 
-    def _wait_seconds(self, attempt: int) -> float:
-        wait_ms = min(self.rules.min_retry_wait_ms * 2**attempt, self.rules.max_retry_wait_ms)
+    def _wait_seconds(self, turn: int) -> float:
+        wait_ms = min(self.rules.min_retry_wait_ms * 2**turn, self.rules.max_retry_wait_ms)
         return float(wait_ms / 1000 * (1 + random.random() / 5))
 
-    def _attempt(self, latest: Snapshot | None, changes: Changes, stamp: _Stamp, progress: Progress) -> Snapshot | None:
+    def _published(self, latest: Snapshot | None, changes: Changes, stamp: _Stamp, attempt: Attempt) -> Snapshot | None:
         """The published snapshot, or None when the id was taken by somebody else."""
-        fileio, written = WrittenFiles.watch_together(self.stores.fileio)
-        given = self.stores
-        stores = MetadataStores.open(fileio, given.paths, given.compression, given.manifest_cache)
-        try:
+        given, visibility = self.stores, attempt.visibility
+        with Attempt(given.fileio, visibility) as metadata:
+            stores = MetadataStores.open(metadata.fileio, given.paths, given.compression, given.manifest_cache)
             snapshot = self._build(stores, latest, changes, stamp)
-            written.make_durable()
-            progress.may_be_visible = True
-            progress.may_be_visible = self._publish(snapshot, progress) and self._is_in_line(latest, snapshot, changes)
-        except BaseException:
-            if not progress.may_be_visible:
-                written.take_back()
-            raise
-        if progress.may_be_visible:
-            return snapshot
-        written.take_back()
-        return None
+            # INVARIANT: a snapshot names only what survives a power failure, or the table would be unreadable after it.
+            attempt.make_durable()
+            metadata.make_durable()
+            visibility.is_possible = True
+            visibility.is_possible = self._publish(snapshot, visibility) and self._is_in_line(latest, snapshot, changes)
+            if visibility.is_possible:
+                return snapshot
+            metadata.give_up()
+            return None
 
-    def _publish(self, snapshot: Snapshot, progress: Progress) -> bool:
+    def _publish(self, snapshot: Snapshot, visibility: Visibility) -> bool:
         """Whether the snapshot is there now; the file decides, whatever the store says."""
         try:
             # A store may repeat a request whose answer got lost, and find the name taken by ourselves.
@@ -188,7 +177,7 @@ class Committer:
         except LakebedError as error:
             found = self._read_back(snapshot)
             if found is None:
-                progress.may_be_visible = isinstance(error, OutcomeUnknown)
+                visibility.is_possible = isinstance(error, OutcomeUnknown)
                 raise
             return found
 

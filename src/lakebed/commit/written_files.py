@@ -1,15 +1,14 @@
-"""Remembers which files were written: a failing commit takes them back, another makes them durable at once."""
+"""Remembers which files were written, for `commit/attempt`: they are taken back, or made durable at once."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 from collections.abc import Callable, Container, Iterable, Iterator
-from typing import Any, cast
+from typing import Any
 
 from lakebed.errors import AlreadyExists, StorageError
 from lakebed.fileio.base import FileIO, OutputFile
-from lakebed.fileio.sync_later import SyncLater
 from lakebed.metadata.data_file import INDEX_SUFFIX
 
 _log = logging.getLogger(__name__)
@@ -22,18 +21,6 @@ class WrittenFiles:
         self._inner = inner
         self._sync = sync
         self._paths: list[str] = []
-
-    @staticmethod
-    def watch(inner: FileIO) -> tuple[FileIO, WrittenFiles]:
-        """The FileIO to hand on, and the watcher behind it."""
-        watcher = WrittenFiles(inner)
-        return cast(FileIO, watcher), watcher
-
-    @staticmethod
-    def watch_together(inner: FileIO) -> tuple[FileIO, WrittenFiles]:
-        """As `watch`, for files that are durable only after `make_durable`: no commit may name them before."""
-        watcher = WrittenFiles(*SyncLater.of(inner))
-        return cast(FileIO, watcher), watcher
 
     def make_durable(self) -> None:
         """Waits until all files so far would survive a power failure."""

@@ -9,10 +9,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
+from lakebed.cleanup import on_failure
 from lakebed.clock import Clock
 from lakebed.datafiles.index.build import FileIndexBuilder, IndexSpec
 from lakebed.datafiles.statistics import key_statistics, value_statistics
@@ -119,22 +122,25 @@ class RollingWriter:
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Appends rows (key-value shape for a key), rolling to a new file when one is full."""
-        try:
+        with on_failure(self.abort):
             step = self._rows_between_size_checks(rows)
             for offset in range(0, rows.num_rows, step):
                 self._write_slice(rows.slice(offset, step))
-        except BaseException:
-            self.abort()
-            raise
 
     def close(self) -> list[DataFile]:
         """Finishes the open file and returns all files, which are durable now."""
-        try:
+        with on_failure(self.abort):
             self._roll()
-        except BaseException:
-            self.abort()
-            raise
         return self._files
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.abort()
 
     def abort(self) -> None:
         """Removes every file of this writer. What can not be removed is an orphan, and no reason to fail once more."""
@@ -260,11 +266,8 @@ class _OpenFile:
         self._rules = rules
         self._output = output
         self.index = FileIndexBuilder(rules.indexes)
-        try:
+        with on_failure(self.discard):
             self._writer: FormatWriter = rules.format.open_writer(output.stream, layout.physical, rules.settings)
-        except BaseException:
-            self.discard()
-            raise
 
     def write(self, rows: pa.RecordBatch, schema: pa.Schema) -> None:
         key = [rows.column(column.name) for column in self._layout.key]

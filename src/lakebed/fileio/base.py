@@ -22,6 +22,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 
+from lakebed.cleanup import on_failure
 from lakebed.errors import InvalidArgument
 
 __all__ = ["FileIO", "FileStatus", "OutputFile"]
@@ -195,11 +196,8 @@ class OutputFile(ABC):
         if not self._is_open:
             return
         self._is_open = False
-        try:
+        with on_failure(self._discard):
             self._complete()
-        except BaseException:
-            self._discard()
-            raise
 
     def abort(self) -> None:
         """Give the file up and remove it. Does nothing after `close`."""

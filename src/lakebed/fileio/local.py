@@ -28,6 +28,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lakebed.cleanup import on_failure
 from lakebed.errors import AlreadyExists, FileMissing, OutcomeUnknown, Unsupported
 from lakebed.fileio.base import FileIO, FileStatus, OutputFile
 from lakebed.fileio.posix import (
@@ -38,6 +39,7 @@ from lakebed.fileio.posix import (
     sync_directory,
     temporary_path,
     translated,
+    unlink_quietly,
     write_new_file,
 )
 
@@ -83,11 +85,8 @@ class LocalFileIO:
         temporary = temporary_path(path)
         with translated("overwrite", path):
             write_new_file(temporary, data)
-            try:
+            with on_failure(lambda: unlink_quietly(temporary)):
                 os.replace(temporary, path)
-            except BaseException:
-                _unlink_quietly(temporary)
-                raise
             sync_directory(os.path.dirname(path))
 
     def create_exclusive(self, path: str, data: bytes) -> bool:
@@ -100,7 +99,7 @@ class LocalFileIO:
             if not _give_name(temporary, path, data):
                 return False
         finally:
-            _unlink_quietly(temporary)
+            unlink_quietly(temporary)
         try:
             sync_directory(os.path.dirname(path))
         except OSError as error:
@@ -239,7 +238,7 @@ class LocalOutputFile(OutputFile):
     def _discard(self) -> None:
         with contextlib.suppress(OSError):  # closing flushes what is left, which fails again on a full disk
             self._file.close()
-        _unlink_quietly(self.path)
+        unlink_quietly(self.path)
 
 
 def list_names(fileio: FileIO, path: str) -> list[str]:
@@ -351,9 +350,3 @@ def _no_file(path: str) -> FileMissing:
         f"can not read {path}: there is no such file",
         hint="check the path; if the file was there before, read the table again: it may have expired",
     )
-
-
-def _unlink_quietly(path: str) -> None:
-    """Remove a file of our own, best effort: a leftover is an orphan, and the caller has something more to say."""
-    with contextlib.suppress(OSError):
-        os.unlink(path)

@@ -13,6 +13,7 @@ import os
 import uuid
 from collections.abc import Iterator
 
+from lakebed.cleanup import on_failure
 from lakebed.errors import FileMissing, InvalidArgument, StorageError
 
 __all__ = [
@@ -116,16 +117,17 @@ def write_new_file(path: str, data: bytes, *, sync: bool = True) -> None:
     except FileNotFoundError:
         make_durable_directory(os.path.dirname(path))
         file = open(path, "xb")  # noqa: SIM115
-    try:
-        with file:
-            file.write(data)
-            file.flush()
-            if sync:
-                os.fsync(file.fileno())
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-        raise
+    with on_failure(lambda: unlink_quietly(path)), file:
+        file.write(data)
+        file.flush()
+        if sync:
+            os.fsync(file.fileno())
+
+
+def unlink_quietly(path: str) -> None:
+    """Remove a file that nobody knows of. If that fails, it is an orphan, and no reason to fail once more."""
+    with contextlib.suppress(OSError):
+        os.unlink(path)
 
 
 def sync_file(path: str) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lakebed.cleanup import on_failure
 from lakebed.fileio.temporary import TemporaryFiles
 from lakebed.lsm.merge_runs import merge_runs
 from lakebed.merge.base import MergeEngine, MergeOrder
@@ -64,13 +65,9 @@ class Spill:
     def write(self, run: Run) -> SpilledRun:
         """Writes a run that is not empty. A disk that fails leaves nothing behind."""
         path = self._files.new_path("arrows")
-        try:
-            with self._files.using("write", path):
-                _write_stream(path, run, pa.ipc.IpcWriteOptions(compression=self._rules.codec()))
-                size_bytes = os.path.getsize(path)
-        except BaseException:
-            self._files.remove(path)
-            raise
+        with on_failure(lambda: self._files.remove(path)), self._files.using("write", path):
+            _write_stream(path, run, pa.ipc.IpcWriteOptions(compression=self._rules.codec()))
+            size_bytes = os.path.getsize(path)
         self.used_bytes += size_bytes
         return SpilledRun(path, size_bytes)
 

@@ -11,9 +11,8 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
-from lakebed.commit.committer import Progress
+from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.deletion_vector import Positions, decode_vector, encode_vector
 from lakebed.metadata.snapshot import Snapshot
@@ -116,11 +115,10 @@ class ReplaceJob:
         """`replacing` are new versions of old rows, with their ids where rows have ids; `added` are new rows."""
         context = self.context
         job = context.ids.new_id()
-        _, written = WrittenFiles.watch(context.fileio)
-        progress = Progress()
         changes = RowChanges(context, self.base, self.operation, run_pieces=run_pieces(lambda: spark))
         deleted: dict[str, Any] = dict(old.positions)
-        try:
+        with Attempt(context.fileio) as attempt:
+            attempt.when_given_up(lambda: remove_leftovers(context, job))
             if context.options[DATA_EVOLUTION_ENABLED]:
                 if old.gone:
                     refuse_deletes(context)
@@ -132,13 +130,8 @@ class ReplaceJob:
                 carries_ids = context.tracks_rows
                 messages = self._files(replacing, job, carries_ids=carries_ids) if old.has_updates else []
             messages += self._files(added, job, carries_ids=False)
-            written.note(message_paths(context, messages))
-            snapshot = changes.commit(deleted, messages, progress=progress)
-        except BaseException:
-            if not progress.may_be_visible:
-                written.take_back()
-                remove_leftovers(context, job)
-            raise
+            attempt.note(message_paths(context, messages))
+            snapshot = changes.commit(deleted, messages, attempt=attempt)
         remove_leftovers(context, job, messages)
         return snapshot
 

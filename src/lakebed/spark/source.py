@@ -23,8 +23,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.errors import InvalidArgument, NotFound, Unsupported
 from lakebed.options import READ_CHANGE_FEED, Options
 from lakebed.spark.leftovers import message_paths, remove_leftovers
@@ -190,14 +190,13 @@ class _TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         context = self._context
-        fileio, written = WrittenFiles.watch(context.fileio)
+        attempt = Attempt(context.fileio)
         replaced = None if self._overwrite is None else Overwrite.parse(context, self._overwrite)
         commit = WriteCommit(
             context,
             overwrite=replaced,
             identity=self._identity,
-            fileio=fileio,
-            written=written,
+            attempt=attempt,
             states=self._task.states,
         )
         answers = [made.answer for made in messages if isinstance(made, _Made)]
@@ -206,10 +205,10 @@ class _TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
             made = made_by(answers)
             if self._staged is None:
                 return made
-            written.note(message_paths(context, made))  # they go with the commit, whatever becomes of it
-            return self._staged.placed(made, replaced, commit.states, fileio)
+            attempt.note(message_paths(context, made))  # they go with the commit, whatever becomes of it
+            return self._staged.placed(made, replaced, commit.states, attempt.fileio)
 
-        commit_job(context, commit, written, self._task.job, make)
+        commit_job(context, commit, attempt, self._task.job, make)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         remove_leftovers(self._context, self._task.job)

@@ -49,20 +49,16 @@ class StagedWrite:
         fileio: FileIO,
     ) -> list[CommitMessage]:
         """The rows that tasks have written down, in files of their buckets."""
-        maker = FileMaker(self.context, row_kind=None, overwrite=overwrite, states=states, fileio=fileio)
         reader = SplitReader(self.context, (VALUE_KIND, *self.context.schema.fields))
         files: dict[bytes, list[DataFile]] = defaultdict(list)
         for message in staged:
             files[message.partition] += message.new_files
-        try:
+        with FileMaker(self.context, row_kind=None, overwrite=overwrite, states=states, fileio=fileio) as maker:
             for partition, found in files.items():
                 sections = tuple(Section((SortedRun((file,)),)) for file in in_writing_order(found))
                 for batch in reader.read_stored(Split(partition, POSTPONE_BUCKET, sections)):
                     maker.write_stored(batch.drop_columns([VALUE_KIND.name]), batch.column(VALUE_KIND.name))
             return maker.finish()
-        except BaseException:
-            maker.abort()
-            raise
 
 
 __all__ = ["StagedWrite"]

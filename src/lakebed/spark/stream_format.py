@@ -18,8 +18,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.errors import InvalidArgument, LakebedError, Unsupported
 from lakebed.spark.event_time import EventTime, SeenRows
 from lakebed.spark.leftovers import message_paths, remove_leftovers
@@ -88,7 +88,7 @@ class StreamTableWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         if not made:
             return
         context, identity = self._table.plan_write(made[0].query_id, batchId + 1)
-        fileio, written = WrittenFiles.watch_together(context.fileio)
+        attempt = Attempt(context.fileio)
         try:
             files = made_by(message.answer for message in made)
         except LakebedError:
@@ -98,18 +98,17 @@ class StreamTableWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
             context,
             overwrite=None if self._overwrite is None else Overwrite.parse(context, self._overwrite),
             identity=identity,
-            fileio=fileio,
-            written=written,
+            attempt=attempt,
             watermark=max((m.watermark_ms for m in made if m.watermark_ms is not None), default=None),
             states=_states_before(context, self._states, files),
         )
         if commit.is_committed():
-            written.note(message_paths(context, files))
-            written.take_back()
+            attempt.note(message_paths(context, files))
+            attempt.give_up()
             remove_leftovers(context, made[0].job)
             commit.catch_up()
         else:
-            commit_job(context, commit, written, made[0].job, lambda: files)
+            commit_job(context, commit, attempt, made[0].job, lambda: files)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Removes what the tasks of a batch have made that came to nothing."""

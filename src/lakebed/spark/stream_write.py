@@ -15,13 +15,14 @@ import json
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from lakebed.clock import RandomIds
+from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.spark.compact import spark_plans
@@ -144,28 +145,23 @@ class BatchWriter:
         context, identity = self._table.plan_write(query_id, batch_id + 1)
         check_place(context)
         check_columns(context, self._row_kind, self._incoming)
-        fileio, written = WrittenFiles.watch_together(context.fileio)
+        attempt = Attempt(context.fileio)
         replaced = None if self._overwrite is None else Overwrite.parse(context, self._overwrite)
-        commit = WriteCommit(context, overwrite=replaced, identity=identity, fileio=fileio, written=written)
+        commit = WriteCommit(context, overwrite=replaced, identity=identity, attempt=attempt)
         if commit.is_committed():
             self._follow_ups.wait()
             commit.catch_up()
             return None
-        batch = _Batch(context, commit, self._row_kind, self._overwrite, identity.user, fileio)
+        batch = _Batch(context, commit, self._row_kind, self._overwrite, identity.user, attempt.fileio)
         job = context.ids.new_id()
-        try:
+        attempt.when_given_up(lambda: remove_leftovers(context, job))
+        with attempt, batch:
             answers = self._answers(batch, frame, job)
-            written.note(message_paths(context, answers.messages))
+            attempt.note(message_paths(context, answers.messages))
             messages = answers.messages + batch.written_here(answers)
             self._follow_ups.wait()
             commit.watermark = answers.watermark_ms
             snapshot = commit.run(messages)
-        except BaseException:
-            batch.abort()
-            if not commit.may_be_visible:
-                written.take_back()
-                remove_leftovers(context, job)
-            raise
         self._is_large = answers.size_bytes > (_GATHERED_BYTES if batch.is_crossing else _LARGE_BYTES)
         if snapshot is not None:
             batch.remember(snapshot)
@@ -325,6 +321,15 @@ class _Batch:
         """To be called once the batch is committed."""
         if self._maker is not None:
             self._maker.remember(snapshot)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.abort()
 
     def abort(self) -> None:
         """Gives up what is not finished."""

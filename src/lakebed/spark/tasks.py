@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 
 from lakebed import errors
+from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.errors import LakebedError
 from lakebed.fileio.base import FileIO
 from lakebed.fileio.memory import MemoryFileIO
@@ -40,17 +40,13 @@ def answer_of(
 ) -> dict[str, object]:
     """Runs work in a task; what it made, as JSON. Of work that fails nothing is left."""
     prepare_worker()
-    fileio, written = WrittenFiles.watch_together(context.fileio)
     try:
-        messages = work(_named(context, job), fileio)
-        written.make_durable()
-        return {"messages": [message.to_json() for message in messages]}
+        with Attempt(context.fileio) as attempt:
+            messages = work(_named(context, job), attempt.fileio)
+            attempt.make_durable()
+            return {"messages": [message.to_json() for message in messages]}
     except LakebedError as error:
-        written.take_back()
         return {"error": {"class": type(error).__name__, "message": error.message, "hint": error.hint}}
-    except BaseException:
-        written.take_back()
-        raise
 
 
 def answer_batch(answer: dict[str, object]) -> pa.RecordBatch:
@@ -97,11 +93,9 @@ def made_from(
 
 def job_result(context: TableContext, job: str, make: Callable[[], list[CommitMessage]]) -> list[CommitMessage]:
     """What the tasks of a job have made, without whatever else they have left."""
-    try:
+    with Attempt(context.fileio) as attempt:
+        attempt.when_given_up(lambda: remove_leftovers(context, job))
         messages = make()
-    except BaseException:
-        remove_leftovers(context, job)
-        raise
     remove_leftovers(context, job, messages)
     return messages
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.errors import Unsupported
 from lakebed.fileio.base import FileIO
 from lakebed.fileio.memory import MemoryFileIO
@@ -91,14 +91,13 @@ class WriteJob:
         context = self.context
         check_place(context)
         check_columns(context, self.row_kind, empty_rows(frame.schema))
-        fileio, written = WrittenFiles.watch(context.fileio)
+        attempt = Attempt(context.fileio)
         replaced = None if self.overwrite is None else Overwrite.parse(context, self.overwrite)
         commit = WriteCommit(
             context,
             overwrite=replaced,
             identity=self.identity,
-            fileio=fileio,
-            written=written,
+            attempt=attempt,
             read=self.read,
             run_pieces=run_pieces(lambda: spark),
         )
@@ -111,7 +110,7 @@ class WriteJob:
         def make() -> list[CommitMessage]:
             return self.make_files(spark, frame, commit.states() if needs_states else None, job)
 
-        return commit_job(context, commit, written, job, make, spark)
+        return commit_job(context, commit, attempt, job, make, spark)
 
     def make_files(
         self, spark: SparkSession, frame: DataFrame, states: BucketStates | None, job: str
@@ -147,18 +146,17 @@ class RewriteJob:
         """See `RowRewrite.write`."""
         context, storing = self.rewrite.context, self.rewrite.storing
         check_place(context)
-        fileio, written = WrittenFiles.watch(context.fileio)
-        pieces = run_pieces(lambda: spark)
-        commit, replacement = self.rewrite.commit_of(fileio, written, pieces)
+        attempt, pieces = Attempt(context.fileio), run_pieces(lambda: spark)
+        commit, replacement = self.rewrite.commit_of(attempt, pieces)
         job = context.ids.new_id()
 
         def make() -> list[CommitMessage]:
             rows = WriteJob(storing, self.row_kind, None, self.rewrite.identity)
             made = rows.make_files(spark, frame, self.rewrite.states(), job)
-            written.note(message_paths(context, made))
-            return self.rewrite.merged(made, replacement, PieceWork(storing, fileio, written, pieces))
+            attempt.note(message_paths(context, made))
+            return self.rewrite.merged(made, replacement, PieceWork(storing, attempt, pieces))
 
-        return commit_job(context, commit, written, job, make, spark)
+        return commit_job(context, commit, attempt, job, make, spark)
 
 
 def check_place(context: TableContext) -> None:
@@ -189,7 +187,7 @@ def run_tasks(task: WriteTask, frame: DataFrame) -> list[CommitMessage]:
 def commit_job(
     context: TableContext,
     commit: WriteCommit,
-    written: WrittenFiles,
+    attempt: Attempt,
     job: str,
     make_files: Callable[[], list[CommitMessage]],
     spark: SparkSession | None = None,
@@ -198,15 +196,11 @@ def commit_job(
 
     With a session, what the commit makes due runs as jobs of it.
     """
-    try:
+    attempt.when_given_up(lambda: remove_leftovers(context, job))
+    with attempt:
         messages = make_files()
-        written.note(message_paths(context, messages))
+        attempt.note(message_paths(context, messages))
         snapshot = commit.run(messages)
-    except BaseException:
-        if not commit.may_be_visible:
-            written.take_back()
-            remove_leftovers(context, job)
-        raise
     if snapshot is not None:
         remove_leftovers(context, job, messages)
         if spark is None:
@@ -244,16 +238,12 @@ class WriteTask:
         """Makes the files of these rows, and says what it made, or what is wrong with the rows."""
 
         def work(context: TableContext, fileio: FileIO) -> list[CommitMessage]:
-            maker = self._maker(context, fileio)
-            try:
+            with self._maker(context, fileio) as maker:
                 looks_on_disk = self.kept_keys is not None and not self.is_taught
                 for piece in _pieces(batches, _KEPT_PIECE_ROWS if looks_on_disk else _PIECE_ROWS):
                     rows = learn(maker, piece) if self.is_taught else piece
                     maker.write(to_precision(rows, context.schema.fields), lambda: None)
                 return maker.finish()
-            except BaseException:
-                maker.abort()
-                raise
 
         return answer_of(self.context, self.job, work)
 

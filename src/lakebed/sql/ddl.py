@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from itertools import count
 from typing import Any
 
+from lakebed.cleanup import on_failure
 from lakebed.errors import AlreadyExists, InvalidArgument, NotFound, Unsupported
 from lakebed.sql.cursor import Cursor
 from lakebed.sql.ddl_statements import (
@@ -157,30 +159,27 @@ def _create_from_query(lake: SqlLake, statement: CreateTable, exists: bool) -> N
     }
     if not exists:
         lake.create_table(statement.name, **arguments)
-        try:
+        with on_failure(lambda: lake.drop_table(statement.name, if_exists=True)):
             insert_query(lake, statement.name, statement.query, list(schema.names))
-        except BaseException:
-            lake.drop_table(statement.name, if_exists=True)
-            raise
         return
     _refuse_losing_its_own_history(lake, statement)
     scratch = _free_name(lake, statement.name, "replacing")
     lake.create_table(scratch, **arguments)
-    try:
+    with on_failure(lambda: lake.drop_table(scratch, if_exists=True)):
         insert_query(lake, scratch, statement.query, list(schema.names))
         is_replaced = lake.replace_table(statement.name, **arguments)
-    except BaseException:
-        lake.drop_table(scratch, if_exists=True)
-        raise
     if not is_replaced:
         _swap(lake, statement.name, scratch)
         return
-    try:
+
+    def say_where_rows_are() -> None:
+        error = sys.exception()
+        assert error is not None
+        error.add_note(f"the new rows are in table `{scratch}`: insert them into `{statement.name}`, and drop it")
+
+    with on_failure(say_where_rows_are):
         parts = ".".join(quoted(part) for part in scratch.split("."))
         insert_query(lake, statement.name, read_query(Cursor(f"SELECT * FROM {parts}")))
-    except BaseException as error:
-        error.add_note(f"the new rows are in table `{scratch}`: insert them into `{statement.name}`, and drop it")
-        raise
     lake.drop_table(scratch)
 
 

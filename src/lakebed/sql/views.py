@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from lakebed.cleanup import on_failure
 from lakebed.spark.failures import spark_errors
 
 if TYPE_CHECKING:
@@ -60,12 +61,8 @@ class Views:
     @contextmanager
     def translated(self) -> Iterator[None]:
         """Says what Spark finds wrong in the user's own names."""
-        try:
-            with spark_errors(self._names):
-                yield
-        except BaseException:
-            self.drop()
-            raise
+        with on_failure(self.drop), spark_errors(self._names):
+            yield
 
 
 def is_connect(spark: Any) -> bool:

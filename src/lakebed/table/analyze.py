@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.checksums import sealed_json
-from lakebed.commit.committer import Changes, CommitIdentity, Progress
+from lakebed.commit.attempt import Attempt
+from lakebed.commit.committer import Changes, CommitIdentity
 from lakebed.errors import CommitConflict, Unsupported
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.partition_text import partition_text
@@ -137,7 +138,6 @@ def analyze(
 def _commit(context: TableContext, body: bytes, schema_id: int, identity: CommitIdentity) -> Snapshot | None:
     name = f"stat-{context.ids.new_id()}-0"
     path = context.paths.statistics_file(name)
-    progress = Progress()
 
     def prepare(latest: Snapshot | None) -> Changes:
         if latest is None or latest.schema_id != schema_id:
@@ -146,12 +146,8 @@ def _commit(context: TableContext, body: bytes, schema_id: int, identity: Commit
             )
         return Changes([], statistics=name)
 
-    context.fileio.write_bytes(path, body)
-    try:
+    with Attempt(context.fileio) as attempt:
+        attempt.fileio.write_bytes(path, body)
         return committer_for(context).commit(
-            CommitKind.ANALYZE, identity, lambda: schema_id, prepare, progress=progress, operation="ANALYZE"
+            CommitKind.ANALYZE, identity, lambda: schema_id, prepare, attempt=attempt, operation="ANALYZE"
         )
-    except BaseException:
-        if not progress.may_be_visible:
-            context.fileio.delete(path)
-        raise

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from lakebed.append.small_files import Group, SmallFileRules, pick_ordered, pick_ranges, pick_unordered
-from lakebed.commit.committer import Changes, Progress
+from lakebed.commit.attempt import Attempt
+from lakebed.commit.committer import Changes
 from lakebed.commit.conflict import check_conflicts
 from lakebed.commit.index_changes import current_entries, replace_entries, without_vectors
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.datafiles.rolling_writer import RollingWriter
 from lakebed.errors import CommitConflict, LakebedError
 from lakebed.fileio.base import FileIO
@@ -115,28 +115,22 @@ class AppendCompactor:
         picked = self.picked(latest)
         if not picked:
             return None
-        fileio, written = WrittenFiles.watch(self.context.fileio)
-        progress = Progress()
-        try:
-            work = PieceWork(self.context, fileio, written, self.run_pieces, self.tell)
+        with Attempt(self.context.fileio) as attempt:
+            work = PieceWork(self.context, attempt, self.run_pieces, self.tell)
             messages = work.run(picked, stored_bytes(picked), compact_files)
-            moved = moved_vectors(self.context, picked, messages, fileio)
-            snapshot = commit_rewritten(self.context, picked, messages, identity, progress, moved)
-        except BaseException:
-            if not progress.may_be_visible:
-                written.take_back()
-            raise
-        written.take_back(
-            keep={
-                *(
-                    self.context.data_file_path(message.partition, message.bucket, file.file_name)
-                    for message in messages
-                    for file in message.compact_after
-                ),
-                *(self.context.paths.index_file(entry.file_name) for entry in moved),
-            }
-        )
-        return snapshot
+            moved = moved_vectors(self.context, picked, messages, attempt.fileio)
+            snapshot = commit_rewritten(self.context, picked, messages, identity, attempt, moved)
+            attempt.keep_only(
+                {
+                    *(
+                        self.context.data_file_path(message.partition, message.bucket, file.file_name)
+                        for message in messages
+                        for file in message.compact_after
+                    ),
+                    *(self.context.paths.index_file(entry.file_name) for entry in moved),
+                }
+            )
+            return snapshot
 
     def _rules(self, vectors: Vectors) -> SmallFileRules:
         options = self.context.options
@@ -164,7 +158,7 @@ def commit_rewritten(
     picked: Sequence[PickedFiles],
     messages: Sequence[CommitMessage],
     identity: CommitIdentity,
-    progress: Progress,
+    attempt: Attempt,
     moved: Sequence[IndexEntry] = (),
 ) -> Snapshot | None:
     """Puts new files in the place of the picked ones, unless somebody changed these meanwhile.
@@ -200,7 +194,7 @@ def commit_rewritten(
         return Changes(delta, index_entries=None if kept == current else kept)
 
     return committer_for(context).commit(
-        CommitKind.COMPACT, identity, lambda: context.schema.id, prepare, progress=progress, operation="COMPACT"
+        CommitKind.COMPACT, identity, lambda: context.schema.id, prepare, attempt=attempt, operation="COMPACT"
     )
 
 

@@ -13,12 +13,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from lakebed.commit.committer import Changes, Progress
+from lakebed.commit.attempt import Attempt
+from lakebed.commit.committer import Changes
 from lakebed.commit.conflict import check_conflicts
 from lakebed.commit.index_changes import current_entries, replace_entries, without_vectors
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.errors import CommitConflict, LakebedError
 from lakebed.lsm.compaction.full import last_full_ms, pick_full
 from lakebed.lsm.compaction.plan import CompactionPlan, CompactionResult
@@ -116,21 +116,15 @@ class Compactor:
         return replace(self, context=context)._run(identity, latest)
 
     def _run(self, identity: CommitIdentity, latest: Snapshot | None) -> Snapshot | None:
-        fileio, written = WrittenFiles.watch_together(self.context.fileio)
-        progress = Progress()
-        try:
-            messages = self._compacted(CompactionFiles(self.context, fileio), latest)
+        with Attempt(self.context.fileio) as attempt:
+            messages = self._compacted(CompactionFiles(self.context, attempt.fileio), latest)
             if not messages:
                 return None
-            written.make_durable()
-            written.note(self._made(messages))  # also what was made elsewhere
-            snapshot, committed = self._commit(messages, identity, progress)
-        except BaseException:
-            if not progress.may_be_visible:
-                written.take_back()
-            raise
-        written.take_back(keep=self._made(committed) if snapshot is not None else set())
-        return snapshot
+            attempt.make_durable()  # before it is this commit's turn, and others wait
+            attempt.note(self._made(messages))  # also what was made elsewhere
+            snapshot, committed = self._commit(messages, identity, attempt)
+            attempt.keep_only(self._made(committed) if snapshot is not None else set())
+            return snapshot
 
     def _made(self, messages: Sequence[CommitMessage]) -> set[str]:
         """Paths of the new files. One that only changed its level is not new."""
@@ -266,7 +260,7 @@ class Compactor:
         return others
 
     def _commit(
-        self, messages: Sequence[CommitMessage], identity: CommitIdentity, progress: Progress
+        self, messages: Sequence[CommitMessage], identity: CommitIdentity, attempt: Attempt
     ) -> tuple[Snapshot | None, Sequence[CommitMessage]]:
         """The snapshot, and what of the messages is in it."""
         touched = {(message.partition, message.bucket) for message in messages}
@@ -286,7 +280,7 @@ class Compactor:
             identity,
             lambda: self.context.schema.id,
             prepare,
-            progress=progress,
+            attempt=attempt,
             operation="COMPACT",
         )
         return snapshot, final

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakebed.bucket.key_store import FoundKeys, KeyChanges, KeyStore
+from lakebed.cleanup import on_failure
 from lakebed.clock import RandomIds, SystemClock
 from lakebed.errors import LakebedError, NotFound, StorageError
 from lakebed.merge.deduplicate import Deduplicate
@@ -198,13 +199,14 @@ class KeptKeys:
     def _read_anew(self) -> KeyStore:
         """A copy of what the table's files say."""
         store, path = self._new_store()
-        try:
-            for known in self._keys.stored(self._snapshot, one_by_one=True):
-                self._add(store, known.of_part(self._part), len(known.keys))
-        except BaseException:
+
+        def forget() -> None:
             store.close()
             _remove_files(path)
-            raise
+
+        with on_failure(forget):
+            for known in self._keys.stored(self._snapshot, one_by_one=True):
+                self._add(store, known.of_part(self._part), len(known.keys))
         return self._published(store, path)
 
     def _add(self, store: KeyStore, known: KnownKeys, row_count: int) -> None:

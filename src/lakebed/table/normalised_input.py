@@ -53,16 +53,12 @@ class InputNormaliser:
         chain, stored = self._chain, StoredRows(self._context, bucket, snapshot)
         reader = SplitReader(self._context, _stored_fields(self._context), use_threads=False)
         runs = [reader.read_stored(_alone(bucket, file)) for file in recorded]
-        writer = self._new_writer(bucket)
-        try:
+        with self._new_writer(bucket) as writer:
             for rows in _whole_keys(runs, self._context):
                 events = chain.events(stored.of_keys(rows), rows)
                 if events.num_rows:
                     writer.write(events)
             return tuple(writer.close())
-        except BaseException:
-            writer.abort()
-            raise
 
     def _new_writer(self, bucket: Bucket) -> RollingWriter:
         context = self._context

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.fileio.base import FileIO
 from lakebed.table.context import TableContext
 from lakebed.table.read import parallelism
@@ -35,11 +35,10 @@ class RunPieces(Protocol):
 
 @dataclass(frozen=True)
 class PieceWork:
-    """Where the pieces of one commit are worked on. `written` takes note of all files that are made."""
+    """Where the pieces of one commit are worked on. `attempt` takes note of all files that are made."""
 
     context: TableContext
-    fileio: FileIO
-    written: WrittenFiles
+    attempt: Attempt
     elsewhere: RunPieces | None = None
     tell: Tell | None = None
 
@@ -49,13 +48,13 @@ class PieceWork:
             return []
         made = None if self.elsewhere is None else self.elsewhere(self.context, pieces, size_bytes, work)
         if made is not None:
-            self.written.note(self._paths(made))
+            self.attempt.note(self._paths(made))
             return made
         tell = self.tell or (lambda count, total: None)
         tell(0, len(pieces))
         messages: list[CommitMessage] = []
         with ThreadPoolExecutor(max(1, min(len(pieces), parallelism(self.context.options)))) as pool:
-            done = pool.map(lambda piece: work(self.context, piece, self.fileio), pieces)
+            done = pool.map(lambda piece: work(self.context, piece, self.attempt.fileio), pieces)
             for count, answer in enumerate(done, 1):
                 messages += answer
                 tell(count, len(pieces))

@@ -11,12 +11,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lakebed.commit.committer import Changes, Progress
+from lakebed.commit.attempt import Attempt
+from lakebed.commit.committer import Changes
 from lakebed.commit.conflict import check_conflicts
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity
 from lakebed.commit.sequence_state import stamped
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.errors import CommitConflict
 from lakebed.fileio.base import FileIO
 from lakebed.lsm.sections import Section, SortedRun
@@ -82,24 +82,20 @@ class WaitingRows:
             )
             for partition, files in waiting.items()
         }
-        maker = FileMaker(
+        reader = SplitReader(self.context, (VALUE_KIND, *self.context.schema.fields))
+        with FileMaker(
             self.context,
             row_kind=None,
             overwrite=None,
             states=lambda: states,
             fileio=fileio,
             bucket_counts=counts,
-        )
-        reader = SplitReader(self.context, (VALUE_KIND, *self.context.schema.fields))
-        try:
+        ) as maker:
             for partition, files in waiting.items():
                 sections = tuple(Section((SortedRun((file,)),)) for file in files)
                 for batch in reader.read_stored(Split(partition, POSTPONE_BUCKET, sections)):
                     maker.write_stored(batch.drop_columns([VALUE_KIND.name]), batch.column(VALUE_KIND.name))
             return maker.finish()
-        except BaseException:
-            maker.abort()
-            raise
 
     # --- inside --------------------------------------------------------------------------------------------------
 
@@ -110,9 +106,7 @@ class WaitingRows:
         if bucket_mode(self.context.schema, self.context.options) is BucketMode.FIXED:
             # The table postponed them once. They go where the other rows of their partition are.
             return self._postponing()._place(identity, latest)
-        fileio, written = WrittenFiles.watch(self.context.fileio)
-        progress = Progress()
-        try:
+        with Attempt(self.context.fileio) as attempt:
             states = BucketStates.load(self.context.stores, latest)
             gone = [
                 CommitMessage(
@@ -128,14 +122,10 @@ class WaitingRows:
                 rows = WaitingRows(context, counts=counts, fixed_count=fixed_count)
                 return rows.write(dict([item]), states, fileio)
 
-            work = PieceWork(self.context, fileio, written, self.run_pieces)
+            work = PieceWork(self.context, attempt, self.run_pieces)
             made = work.run(list(waiting.items()), size_bytes, write)
             messages = [*gone, *map(_as_compaction, made)]
-            return self._commit(messages, states, identity, progress)
-        except BaseException:
-            if not progress.may_be_visible:
-                written.take_back()
-            raise
+            return self._commit(messages, states, identity, attempt)
 
     def _postponing(self) -> WaitingRows:
         options = self.context.options
@@ -144,7 +134,7 @@ class WaitingRows:
         return replace(self, context=context, fixed_count=options[BUCKET])
 
     def _commit(
-        self, messages: Sequence[CommitMessage], states: BucketStates, identity: CommitIdentity, progress: Progress
+        self, messages: Sequence[CommitMessage], states: BucketStates, identity: CommitIdentity, attempt: Attempt
     ) -> Snapshot | None:
         touched = {(message.partition, message.bucket) for message in messages}
         delta = [
@@ -170,7 +160,7 @@ class WaitingRows:
             identity,
             lambda: self.context.schema.id,
             prepare,
-            progress=progress,
+            attempt=attempt,
             operation="COMPACT",
         )
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lakebed.commit.committer import Progress
+from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import DATA_EVOLUTION_ENABLED
@@ -37,57 +36,46 @@ class ReplaceRows:
         self, deleted: Deleted, replacing: pa.Table | None = None, added: pa.Table | None = None
     ) -> Snapshot | None:
         """Makes the changes visible as one snapshot; None when there are none."""
-        fileio, written = WrittenFiles.watch(self.context.fileio)
-        progress = Progress()
-        try:
+        with Attempt(self.context.fileio) as attempt:
             if self.context.options[DATA_EVOLUTION_ENABLED]:
-                return self._commit_columns(deleted, replacing, added, fileio, progress)
+                return self._commit_columns(deleted, replacing, added, attempt)
             messages = [
-                *self._files(replacing, fileio, carries_ids=self.context.tracks_rows),
-                *self._files(added, fileio, carries_ids=False),
+                *self._files(replacing, attempt.fileio, carries_ids=self.context.tracks_rows),
+                *self._files(added, attempt.fileio, carries_ids=False),
             ]
-            return RowChanges(self.context, self.base, self.operation).commit(deleted, messages, progress=progress)
-        except BaseException:
-            if not progress.may_be_visible:
-                written.take_back()
-            raise
+            return RowChanges(self.context, self.base, self.operation).commit(deleted, messages, attempt=attempt)
 
     def _commit_columns(
         self,
         deleted: Deleted,
         replacing: pa.Table | None,
         added: pa.Table | None,
-        fileio: FileIO,
-        progress: Progress,
+        attempt: Attempt,
     ) -> Snapshot | None:
         """Where columns of rows have files of their own, rows that are replaced stay, and get new columns."""
-        changes = ColumnChanges(self.context, self.base, fileio)
+        changes = ColumnChanges(self.context, self.base, attempt.fileio)
         replaced = changes.places(replacing.column(ROW_ID.name)) if replacing is not None else {}
         gone = without_places(deleted, replaced)
         if gone:
             refuse_deletes(self.context)
         changed = changes.messages(replacing) if replacing is not None and replacing.num_rows else []
-        messages = [*changed, *self._files(added, fileio, carries_ids=False)]
+        messages = [*changed, *self._files(added, attempt.fileio, carries_ids=False)]
         change = RowChanges(self.context, self.base, self.operation, replaced=replaced)
-        return change.commit(gone, messages, progress=progress)
+        return change.commit(gone, messages, attempt=attempt)
 
     def _files(self, rows: pa.Table | None, fileio: FileIO, *, carries_ids: bool) -> Sequence[CommitMessage]:
         if rows is None or not rows.num_rows:
             return []
-        maker = FileMaker(
+        with FileMaker(
             self.context,
             row_kind=None,
             overwrite=None,
             states=lambda: BucketStates.load(self.context.stores, self.base),
             fileio=fileio,
             carries_ids=carries_ids,
-        )
-        try:
+        ) as maker:
             maker.write(rows, lambda: None)
             return maker.finish()
-        except BaseException:
-            maker.abort()
-            raise
 
 
 def without_places(places: Deleted, others: Deleted) -> Deleted:

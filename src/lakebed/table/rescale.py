@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lakebed.commit.attempt import Attempt
 from lakebed.commit.committer import CommitIdentity
 from lakebed.commit.message import CommitMessage
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.errors import CommitConflict, InvalidArgument
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.entries import live_files
@@ -81,18 +81,13 @@ def rescale(
     partitions = frozenset(entry.partition for entry in live)
     target = context.with_schema(context.schema, Options({**context.options.raw, BUCKET.key: str(bucket_count)}))
     replaced = Rewrite(target, {}, partitions, frozenset(entry.identity for entry in live))
-    fileio, written = WrittenFiles.watch(target.fileio)
-    commit = WriteCommit(target, overwrite=replaced, identity=identity, fileio=fileio, written=written)
-    try:
-        work = PieceWork(target, fileio, written, run_pieces)
+    with Attempt(target.fileio) as attempt:
+        commit = WriteCommit(target, overwrite=replaced, identity=identity, attempt=attempt)
+        work = PieceWork(target, attempt, run_pieces)
         splits = _splits(context, snapshot, partitions)
         size_bytes = sum(entry.file.size_bytes for entry in live)
         messages = work.run(splits, size_bytes, partial(_rewritten, replaced=replaced))
         done = commit.run(messages)
-    except BaseException:
-        if not commit.may_be_visible:
-            written.take_back()
-        raise
     if done is not None:
         commit.follow_up(messages)
     return done
@@ -111,16 +106,12 @@ def _rewritten(
     context: TableContext, splits: Sequence[Split], fileio: FileIO, *, replaced: Overwrite
 ) -> list[CommitMessage]:
     """The rows of one partition in new files. May run in a task."""
-    maker = FileMaker(context, row_kind=None, overwrite=replaced, states=BucketStates, fileio=fileio)
     reader = SplitReader(context.showing_nulls, context.schema.fields, use_threads=False)
-    try:
+    with FileMaker(context, row_kind=None, overwrite=replaced, states=BucketStates, fileio=fileio) as maker:
         for split in splits:
             for batch in reader.read(split):
                 maker.write_stored(batch, pa.array(np.zeros(batch.num_rows, dtype=np.int8)))
         return maker.finish()
-    except BaseException:
-        maker.abort()
-        raise
 
 
 def _check_bucket_count(context: TableContext, bucket_count: int) -> None:

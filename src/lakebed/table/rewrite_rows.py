@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lakebed.commit.attempt import Attempt
 from lakebed.commit.committer import CommitIdentity
 from lakebed.commit.index_changes import current_entries
 from lakebed.commit.message import CommitMessage
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.errors import CommitConflict, FileMissing, InvalidArgument
 from lakebed.fileio.base import FileIO
 from lakebed.lsm.compaction.full import pick_full
@@ -140,17 +140,14 @@ class RowRewrite:
         with self._while_it_lasts():
             return BucketStates.load(self.context.stores, self.snapshot)
 
-    def commit_of(
-        self, fileio: FileIO, written: WrittenFiles, run_pieces: RunPieces | None = None
-    ) -> tuple[WriteCommit, Replacement]:
+    def commit_of(self, attempt: Attempt, run_pieces: RunPieces | None = None) -> tuple[WriteCommit, Replacement]:
         """The commit, and what it replaces, which is known once the rows are merged."""
         replacement = Replacement(self.context, {})
         commit = WriteCommit(
             self.context,
             overwrite=replacement,
             identity=self.identity,
-            fileio=fileio,
-            written=written,
+            attempt=attempt,
             read=ReadState(self.snapshot),
             run_pieces=run_pieces,
         )
@@ -158,18 +155,15 @@ class RowRewrite:
 
     def write(self, rows: Any, row_kind: str) -> Snapshot | None:
         """Rewrites rows in this process."""
-        fileio, written = WrittenFiles.watch(self.context.fileio)
-        commit, replacement = self.commit_of(fileio, written)
-        maker = FileMaker(self.storing, row_kind=row_kind, overwrite=None, states=self.states, fileio=fileio)
-        try:
-            maker.write(rows, lambda: None)
-            messages = self.merged(maker.finish(), replacement, PieceWork(self.storing, fileio, written))
+        with Attempt(self.context.fileio) as attempt:
+            commit, replacement = self.commit_of(attempt)
+            with FileMaker(
+                self.storing, row_kind=row_kind, overwrite=None, states=self.states, fileio=attempt.fileio
+            ) as maker:
+                maker.write(rows, lambda: None)
+                made = maker.finish()
+            messages = self.merged(made, replacement, PieceWork(self.storing, attempt))
             snapshot = commit.run(messages)
-        except BaseException:
-            maker.abort()
-            if not commit.may_be_visible:
-                written.take_back()
-            raise
         if snapshot is not None:
             commit.follow_up(messages)
         return snapshot

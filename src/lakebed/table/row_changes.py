@@ -32,12 +32,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakebed.commit.committer import Changes, Progress
+from lakebed.commit.attempt import Attempt
+from lakebed.commit.committer import Changes
 from lakebed.commit.conflict import check_conflicts
 from lakebed.commit.index_changes import current_entries, replace_entries, without_vectors
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity, is_replay
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.datafiles.rolling_writer import RollingWriter
 from lakebed.errors import CommitConflict, InvalidArgument, Unsupported
 from lakebed.fileio.base import FileIO
@@ -99,11 +99,11 @@ class RowChanges:
         deleted: Deleted,
         messages: Sequence[CommitMessage] = (),
         identity: CommitIdentity | None = None,
-        progress: Progress | None = None,
+        attempt: Attempt | None = None,
     ) -> Snapshot | None:
         """Deletes rows and adds files as one snapshot; None when there is nothing to do.
 
-        Of a failed commit the files in `messages` are left to the caller; `progress` tells whether they may go.
+        Of a failed commit the files in `messages` are left to the caller, whose `attempt` knows whether they may go.
         """
         touched = self._touched(deleted)
         if touched:
@@ -111,18 +111,13 @@ class RowChanges:
         if not touched and not messages:
             return None
         user = (self.context.options[COMMIT_USER_PREFIX] or "") + self.context.ids.new_id()
-        fileio, written = WrittenFiles.watch(self.context.fileio)
-        attempt = _Attempt(self, identity or CommitIdentity(user), fileio, progress or Progress())
-        try:
+        with attempt or Attempt(self.context.fileio) as attempt:
             if not self.context.options[DELETION_VECTORS_ENABLED]:
-                work = PieceWork(self.context, fileio, written, self.run_pieces)
+                work = PieceWork(self.context, attempt, self.run_pieces)
                 messages, touched = [*messages, *self._rewritten(touched, work)], []
-            snapshot = attempt.run(touched, messages)
-        except BaseException:
-            if not attempt.progress.may_be_visible:
-                written.take_back()
-            raise
-        written.take_back(keep=attempt.kept if snapshot is not None else set())
+            fitting = _Fitting(self, identity or CommitIdentity(user), attempt)
+            snapshot = fitting.commit(touched, messages)
+            attempt.keep_only(fitting.kept if snapshot is not None else set())
         if snapshot is not None and not self.context.options[WRITE_ONLY]:
             expire_after_commit(self.context)
         return snapshot
@@ -163,20 +158,20 @@ class RowChanges:
         return touched
 
 
-class _Attempt:
+class _Fitting:
     """A commit under way: fits the changes to whatever snapshot is the latest, as often as it takes."""
 
-    def __init__(self, changes: RowChanges, identity: CommitIdentity, fileio: FileIO, progress: Progress) -> None:
+    def __init__(self, changes: RowChanges, identity: CommitIdentity, attempt: Attempt) -> None:
         self._changes = changes
         self._context = changes.context
         self._identity = identity
-        self._store = DeletionVectorStore(fileio, changes.context.paths)
-        self.progress = progress
+        self._store = DeletionVectorStore(attempt.fileio, changes.context.paths)
+        self._attempt = attempt
         self._check_ranges: Callable[[Sequence[ManifestEntry]], None] | None = None
         self.kept: set[str] = set()
         """Files that the commit needs."""
 
-    def run(self, touched: _Touched, messages: Sequence[CommitMessage]) -> Snapshot | None:
+    def commit(self, touched: _Touched, messages: Sequence[CommitMessage]) -> Snapshot | None:
         deletes = bool(touched) or any(message.deleted_files for message in messages)
         if self._context.options[DATA_EVOLUTION_ENABLED]:
             files = [entry.file for entry, _ in touched] + [file for message in messages for file in message.new_files]
@@ -193,7 +188,7 @@ class _Attempt:
             self._identity,
             lambda: latest_schema_id(self._context),
             prepare,
-            progress=self.progress,
+            attempt=self._attempt,
             operation=self._changes.operation,
         )
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from lakebed.commit.committer import Progress
+from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.errors import InvalidArgument, NotFound, Unsupported, did_you_mean
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.entries import live_files
@@ -50,16 +49,10 @@ def sort_compact(
     picked = _partitions(context, snapshot, where)
     if not picked:
         return None
-    fileio, written = WrittenFiles.watch(context.fileio)
-    progress = Progress()
-    try:
-        work = PieceWork(context, fileio, written, run_pieces)
+    with Attempt(context.fileio) as attempt:
+        work = PieceWork(context, attempt, run_pieces)
         messages = work.run(picked, stored_bytes(picked), partial(_sorted, strategy=strategy, columns=tuple(columns)))
-        return commit_rewritten(context, picked, messages, identity, progress)
-    except BaseException:
-        if not progress.may_be_visible:
-            written.take_back()
-        raise
+        return commit_rewritten(context, picked, messages, identity, attempt)
 
 
 def _partitions(context: TableContext, snapshot: Snapshot | None, where: Predicate | None) -> list[PickedFiles]:
@@ -79,14 +72,10 @@ def _sorted(
     """The rows of a partition, in files that follow each other in the order."""
     row_count = sum(file.row_count for file in picked.files)
     order = RowOrder.learned(stored_rows(context, picked), row_count, context.options, strategy, columns)
-    writer = rewriter(context, picked, fileio)
-    try:
+    with rewriter(context, picked, fileio) as writer:
         for batch in order.sorted_rows(stored_rows(context, picked)):
             writer.write(batch)
         return [replaced_by(picked, writer.close())]
-    except BaseException:
-        writer.abort()
-        raise
 
 
 def _check(context: TableContext, strategy: str, columns: Sequence[str]) -> None:

@@ -472,12 +472,9 @@ class Table(TableUpkeep):
         context, identity = self.plan_write()
         wanted = None if overwrite is False else overwrite
         writer = TableWriter(context, row_kind=row_kind, overwrite=wanted, identity=identity)
-        try:
+        with writer:
             writer.write(data)
             return writer.commit()
-        except BaseException:
-            writer.abort()
-            raise
 
     def make_room(self, incoming: pa.Schema, row_kind: str | None = None) -> None:
         """Adds the columns that rows of this schema have and the table has not, if `write.merge-schema` is set.

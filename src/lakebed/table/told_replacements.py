@@ -14,10 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from lakebed.commit.committer import Changes, CommitIdentity, Progress
+from lakebed.commit.attempt import Attempt
+from lakebed.commit.committer import Changes, CommitIdentity
 from lakebed.commit.index_changes import current_entries
 from lakebed.commit.message import CommitMessage
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter
 from lakebed.errors import FileMissing
 from lakebed.fileio.base import FileIO
@@ -36,11 +36,10 @@ from lakebed.table.write_rules import changelog_write_rules, committer_for, late
 
 @dataclass(frozen=True)
 class ToldReplacements:
-    """Writes changelog files of one commit. `written` takes note of them."""
+    """Writes changelog files of one commit. `attempt` takes note of them."""
 
     context: TableContext
-    fileio: FileIO
-    written: WrittenFiles
+    attempt: Attempt
     run_pieces: RunPieces | None = None
     known: dict[Hashable, list[ManifestEntry]] = field(default_factory=dict, compare=False, repr=False)
     """What was told already, by what it is told of: a commit that others came before tells the same again, mostly."""
@@ -92,7 +91,7 @@ class ToldReplacements:
             file.size_bytes for parts in together for part in parts for file in (*part.before, *part.after)
         )
         base = latest.id if latest is not None else 0
-        work = PieceWork(self.context, self.fileio, self.written, self.run_pieces)
+        work = PieceWork(self.context, self.attempt, self.run_pieces)
         messages = work.run(together, size_bytes, partial(_events_written, diff=_without_files(diff), base=base))
         return [
             replace(entry, total_buckets=counts[entry.partition])
@@ -124,8 +123,8 @@ def commit_telling(
     `meant_in` is a snapshot whose rows they are: if the table's options give rows another meaning now, the new snapshot
     says that its rows are meant as those are.
     """
-    fileio, written = WrittenFiles.watch(context.fileio)
-    telling, progress = ToldReplacements(context, fileio, written), Progress()
+    attempt = Attempt(context.fileio)
+    telling = ToldReplacements(context, attempt)
     meant = context.as_meant_in(meant_in)
     told: list[ManifestEntry] = []
 
@@ -141,23 +140,14 @@ def commit_telling(
         told = telling.entries(latest, changes.entries, changes.index_entries, meant)
         return replace(changes, changelog=told)
 
-    try:
+    with attempt:
         if telling.is_needed:
             telling.beforehand(prepare_telling)
         snapshot = committer_for(context).commit(
-            CommitKind.OVERWRITE,
-            identity,
-            schema_id,
-            prepare_telling,
-            progress=progress,
-            operation=operation,
+            CommitKind.OVERWRITE, identity, schema_id, prepare_telling, attempt=attempt, operation=operation
         )
-    except BaseException:
-        if not progress.may_be_visible:
-            written.take_back()
-        raise
-    written.take_back(keep=changelog_paths(context, told) if snapshot is not None else set())
-    return snapshot
+        attempt.keep_only(changelog_paths(context, told) if snapshot is not None else set())
+        return snapshot
 
 
 def changelog_paths(context: TableContext, entries: Sequence[ManifestEntry]) -> set[str]:
@@ -184,21 +174,17 @@ def _events_written(
     """The events of one group of differences in files of its first bucket. May run in a task."""
     partition, bucket = parts[0].partition, parts[0].bucket
     rules, prefix, counter = changelog_write_rules(context), context.new_changelog_file_prefix(), itertools.count()
-    writer = RollingWriter(
+    with RollingWriter(
         fileio,
         lambda name: context.data_file_path(partition, bucket, name),
         lambda: f"{prefix}-{next(counter)}.{rules.extension}",
         FileLayout(context.schema.id, context.schema.fields, context.key_fields),
         rules,
         context.clock,
-    )
-    try:
+    ) as writer:
         for events in replace(diff, context=context).events_of(parts):
             writer.write(events)
         files = tuple(writer.close())
-    except BaseException:
-        writer.abort()
-        raise
     return [CommitMessage(partition, bucket, 0, base, changelog_files=files)] if files else []
 
 

@@ -11,8 +11,9 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from lakebed.cleanup import on_failure
+from lakebed.commit.attempt import Attempt
 from lakebed.commit.replay import CommitIdentity
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.errors import InvalidArgument
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.table.conform import reader_of
@@ -55,14 +56,13 @@ class TableWriter:
         self._begin(identity)
 
     def _begin(self, identity: CommitIdentity) -> None:
-        fileio, self._written = WrittenFiles.watch_together(self._context.fileio)
+        self._attempt = Attempt(self._context.fileio)
         self._identity = identity
         self._commit = WriteCommit(
             self._context,
             overwrite=self._overwrite,
             identity=identity,
-            fileio=fileio,
-            written=self._written,
+            attempt=self._attempt,
             read=self._read,
         )
         self._files = FileMaker(
@@ -70,7 +70,7 @@ class TableWriter:
             row_kind=self._row_kind,
             overwrite=self._overwrite,
             states=self._commit.states,
-            fileio=fileio,
+            fileio=self._attempt.fileio,
             commit_user=identity.user,
             clusters=not identity.is_replayable,  # what is committed again and again is wanted soon
         )
@@ -99,16 +99,13 @@ class TableWriter:
     def commit(self) -> Snapshot | None:
         """Makes the rows visible as one snapshot; None when there was nothing to commit."""
         self._check_open()
-        try:
+        with on_failure(self.abort):
             if self._commit.is_committed():
                 self.abort()
                 self._commit.catch_up()
                 return None
             messages = self._files.finish()
             snapshot = self._commit.run(messages)
-        except BaseException:
-            self.abort()
-            raise
         self._is_open = False
         if snapshot is not None:
             self._files.remember(snapshot)
@@ -121,8 +118,7 @@ class TableWriter:
             return
         self._is_open = False
         self._files.abort()
-        if not self._commit.may_be_visible:
-            self._written.take_back()
+        self._attempt.give_up()
 
     def __enter__(self) -> Self:
         return self

@@ -10,16 +10,15 @@ import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
-from lakebed.commit.committer import Changes, Committer, Progress
+from lakebed.commit.attempt import Attempt
+from lakebed.commit.committer import Changes, Committer
 from lakebed.commit.conflict import check_conflicts
 from lakebed.commit.index_changes import current_entries, replace_entries, without_partitions, without_vectors
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity, is_replay
 from lakebed.commit.sequence_state import kept_number, stamped
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.datafiles.restamp import restamp
 from lakebed.errors import CommitConflict
-from lakebed.fileio.base import FileIO
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.index_manifest import IndexEntry
@@ -61,7 +60,7 @@ _MOST_PLACINGS = 10
 
 
 class WriteCommit:
-    """One commit of one user. `written` notes the files behind the messages, which go if nothing comes of them.
+    """One commit of one user. `attempt` has the files behind the messages, which go if nothing comes of them.
 
     `states` is what the sequence numbers of the rows continue from, if somebody else has numbered them. `read` is what
     the rows were computed from, if they were: the commit is refused if others have changed that. `run_pieces` joins
@@ -74,8 +73,7 @@ class WriteCommit:
         *,
         overwrite: Overwrite | None,
         identity: CommitIdentity,
-        fileio: FileIO,
-        written: WrittenFiles,
+        attempt: Attempt,
         watermark: int | None = None,
         states: BucketStates | None = None,
         read: ReadState | None = None,
@@ -84,8 +82,7 @@ class WriteCommit:
         self._context = context
         self._overwrite = overwrite
         self._identity = identity
-        self._fileio = fileio
-        self._written = written
+        self._attempt = attempt
         self.watermark = watermark
         """Of the rows; it may become known as late as they do."""
         self.properties: dict[str, str] = {}
@@ -94,10 +91,9 @@ class WriteCommit:
         self._states = states
         self._read = read
         self._run_pieces = run_pieces
-        self._progress = Progress()
         self._moved_files = itertools.count()
         self._prefix = context.new_data_file_prefix()
-        self._telling = ToldReplacements(context, fileio, written, run_pieces)
+        self._telling = ToldReplacements(context, attempt, run_pieces)
         self._told: list[ManifestEntry] = []
         """Changelog files of what an overwrite changes."""
 
@@ -119,18 +115,13 @@ class WriteCommit:
         """Whether a commit with this identity, or a later one of its user, is in the table."""
         return self._committer.is_committed(self._identity)
 
-    @property
-    def may_be_visible(self) -> bool:
-        """Whether the files may be part of the table: then they must stay."""
-        return self._progress.may_be_visible
-
     def run(self, messages: list[CommitMessage]) -> Snapshot | None:
         """Makes the files visible as one snapshot; None when there was nothing to commit."""
-        work = PieceWork(self._context, self._fileio, self._written, self._run_pieces)
+        work = PieceWork(self._context, self._attempt, self._run_pieces)
         messages = joined_before_commit(work, messages)
         if self._overwrite is not None:
             messages = upgraded(self._context, messages)
-        self._written.make_durable()
+        self._attempt.make_durable()
         final = messages
         kind = CommitKind.APPEND if self._overwrite is None else CommitKind.OVERWRITE
 
@@ -151,7 +142,7 @@ class WriteCommit:
             self._check_only_writer(final, latest)
             final = self._told_anew(final, latest)
             final = [self._rebased(message, latest) for message in final]
-            self._written.make_durable()
+            self._attempt.make_durable()
             self._check_unknown_counts(final, latest)
             return Changes(
                 self._numbered(_added(final), latest),
@@ -168,7 +159,7 @@ class WriteCommit:
                 self._identity,
                 lambda: latest_schema_id(self._context),
                 prepare,
-                progress=self._progress,
+                attempt=self._attempt,
                 watermark=self.watermark,
                 operation="WRITE" if self._overwrite is None else "OVERWRITE" if messages else "TRUNCATE",
                 properties=self.properties,
@@ -178,8 +169,8 @@ class WriteCommit:
         committed = final if snapshot is not None else []
         kept_changelogs = self._overwrite is None
         paths = self._context.paths
-        self._written.take_back(
-            keep={
+        self._attempt.keep_only(
+            {
                 self._context.data_file_path(message.partition, message.bucket, file.file_name)
                 for message in committed
                 for file in (*message.new_files, *(message.changelog_files if kept_changelogs else ()))
@@ -302,7 +293,7 @@ class WriteCommit:
         has_indexes = kept != current or any(message.new_index_files for message in messages)
         indexes = self._indexed(messages, latest, kept) if has_indexes else None
         self._told = self._telling.entries(latest, delta, indexes)
-        self._written.make_durable()
+        self._attempt.make_durable()
         return Changes(delta, self._told, indexes)
 
     def _check_only_writer(self, messages: list[CommitMessage], latest: Snapshot | None) -> None:
@@ -366,7 +357,7 @@ class WriteCommit:
             if message.recorded_files:
                 recorded.setdefault((message.partition, message.bucket), []).append(message)
         is_current = self._states is not None and self._states.snapshot == latest
-        normaliser = InputNormaliser(self._context, self._fileio, self._context.new_changelog_file_prefix())
+        normaliser = InputNormaliser(self._context, self._attempt.fileio, self._context.new_changelog_file_prefix())
         told = []
         for message in messages:
             bucket = (message.partition, message.bucket)
@@ -405,7 +396,7 @@ class WriteCommit:
         old, new = (
             self._context.data_file_path(message.partition, message.bucket, name) for name in (file.file_name, new_name)
         )
-        return restamp(self._fileio, old, new, file, layout, rules, shift)
+        return restamp(self._attempt.fileio, old, new, file, layout, rules, shift)
 
 
 class _RowsWait(Exception):

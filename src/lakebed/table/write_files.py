@@ -9,11 +9,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
+from lakebed.cleanup import on_failure
 from lakebed.commit.message import CommitMessage
 from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter, WriteRules
 from lakebed.errors import InvalidArgument
@@ -114,20 +116,20 @@ class FileMaker:
             data = f"{data}-{share_mark(part)}"
         self._prefix, self._changelog_prefix = data, changelog
 
-    def write(self, data: Any, on_failure: Callable[[], None]) -> None:
+    def write(self, data: Any, give_up: Callable[[], None]) -> None:
         """Adds rows. A row that does not fit raises before any row of its batch is taken.
 
-        `on_failure` is called when some rows of a batch are taken and others are not: no commit can be right then.
+        `give_up` is called when some rows of a batch are taken and others are not: no commit can be right then.
         """
         for batch in to_batches(data):
             rows, kind_column = self._conformer.conform(batch)
             rows, kinds = self._with_kinds(rows, kind_column)
             if self._crossing is None:
-                self._take(list(self._router.route(rows, kinds)), on_failure)
+                self._take(list(self._router.route(rows, kinds)), give_up)
                 continue
             self._check_replaced(rows)
             placed = self._crossing.place(rows, kinds)
-            self._take(list(self._router.route(placed.rows, placed.kinds, placed.buckets)), on_failure)
+            self._take(list(self._router.route(placed.rows, placed.kinds, placed.buckets)), give_up)
 
     def learn(self, known: KnownKeys, row_count: int) -> None:
         """Takes note of where keys of the table lie, before any row of theirs comes."""
@@ -174,6 +176,15 @@ class FileMaker:
         if self._crossing is not None:
             self._crossing.remember(snapshot)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.abort()
+
     def abort(self) -> None:
         """Gives up open files. Finished ones are the caller's to remove."""
         self._buckets.abort()
@@ -201,20 +212,17 @@ class FileMaker:
         self._base_snapshot_id = states.snapshot_id
         return states.snapshot
 
-    def _take(self, groups: list[RoutedRows], on_failure: Callable[[], None]) -> None:
+    def _take(self, groups: list[RoutedRows], give_up: Callable[[], None]) -> None:
         if self._overwrite is not None:
             for routed in groups:
                 self._overwrite.check(routed.partition)
-        try:
+        with on_failure(give_up):
             for routed in groups:
                 if routed.bucket == POSTPONE_BUCKET and not lets_rows_wait(self._context):
                     self._kept_rows = self._kept_rows or KeptRows()
                     self._kept_rows.add(routed.partition, routed.rows, routed.kinds)
                 else:
                     self._buckets.take(routed)
-        except BaseException:
-            on_failure()
-            raise
 
     def _count_of(self, partition: bytes) -> int | None:
         """The number of buckets of a partition of a table that postpones them; None as long as it is not known."""

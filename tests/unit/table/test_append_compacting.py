@@ -8,7 +8,7 @@ import pytest
 from tests.unit.warehouse_under_test import Warehouse
 
 import lakebed
-from lakebed.commit.written_files import WrittenFiles
+from lakebed.commit.attempt import Attempt
 from lakebed.errors import CommitConflict, InvalidOption
 from lakebed.metadata.snapshot import CommitKind
 from lakebed.schema.changes import AddColumn
@@ -176,15 +176,15 @@ def test_n_24_small_files_are_joined_before_the_commit(warehouse: Warehouse) -> 
     """Files of many tasks become one in each partition, in one snapshot, and nothing is left of them."""
     table = warehouse.table("t", COLUMNS, partition_by=["p"], options={"precommit-compact": "true"})
     context, identity = table.plan_write()
-    fileio, written = WrittenFiles.watch(context.fileio)
+    attempt = Attempt(context.fileio)
     messages = []
     for task in range(3):
-        maker = FileMaker(context, row_kind=None, overwrite=None, states=BucketStates, fileio=fileio)
+        maker = FileMaker(context, row_kind=None, overwrite=None, states=BucketStates, fileio=attempt.fileio)
         for part in (1, 2):
             maker.write(_rows(10 * task, 10 * task + 10, part), maker.abort)
         messages += maker.finish()
     assert sum(len(message.new_files) for message in messages) == 6
-    commit = WriteCommit(context, overwrite=None, identity=identity, fileio=fileio, written=written)
+    commit = WriteCommit(context, overwrite=None, identity=identity, attempt=attempt)
     snapshot = commit.run(messages)
     assert snapshot is not None
     assert (snapshot.id, snapshot.commit_kind, snapshot.total_record_count) == (1, CommitKind.APPEND, 60)

@@ -7,12 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from tests.unit.table.test_changelog_producers import COMMITS, TOLD
+from tests.unit.table.test_changelog_producers import COMMITS
 from tests.unit.table.worked_tables import create, write
 from tests.unit.warehouse_under_test import Warehouse, ints
 
 import lakebed
-from lakebed.changelog.normalise import Normaliser
 from lakebed.errors import InvalidArgument, InvalidOption, NotFound
 
 
@@ -242,21 +241,6 @@ def test_tags_with_names_of_snapshots_go_first() -> None:
     assert rows(table, between(1, 3)) == [(2, 2), (3, 3)]
     table.create_tag("3", snapshot=2)
     assert rows(table, between(1, 3)) == [(2, 2)]
-
-
-def test_n_51_changes_of_a_table_are_normalised() -> None:
-    """N-51: what a table without a producer tells becomes what one with `lookup` tells, but for unchanged rows."""
-    table = worked()
-    normaliser = Normaliser(table.primary_key, table.arrow_schema)
-    told = [
-        tuple(row.values())
-        for snapshot in table.snapshots()
-        for batch in table.changes(snapshot.id - 1, snapshot.id).to_batches()
-        for row in normaliser.normalise(batch).to_pylist()
-    ]
-    first, second, unchanged, nothing, last = TOLD["lookup"]
-    assert unchanged == [("-U", 1, "c"), ("+U", 1, "c")]
-    assert told == [*first, *second, *nothing, *last]
 
 
 def test_writes_do_not_mind() -> None:

@@ -9,9 +9,9 @@ import pytest
 from tests.unit.table.worked_tables import create, shown, write
 
 import lakebed
+from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity
-from lakebed.commit.written_files import WrittenFiles
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.write_commit import WriteCommit
 from lakebed.table.write_files import FileMaker
@@ -25,13 +25,15 @@ class Job:
     def __init__(self, table: lakebed.Table) -> None:
         self.context = table._context
         self.states = BucketStates.load(self.context.stores, self.context.stores.snapshots.latest())
-        self.fileio, self.written = WrittenFiles.watch(self.context.fileio)
+        self.attempt = Attempt(self.context.fileio)
         self.messages: list[CommitMessage] = []
 
     def run_task(self, number: int, rows: list[tuple[int, Any]]) -> None:
         """Makes files of rows; messages travel as JSON."""
         states = self.states.leaving_out(number << 40)
-        maker = FileMaker(self.context, row_kind=None, overwrite=None, states=lambda: states, fileio=self.fileio)
+        maker = FileMaker(
+            self.context, row_kind=None, overwrite=None, states=lambda: states, fileio=self.attempt.fileio
+        )
         columns = [
             pa.array(column, field.type)
             for column, field in zip(zip(*rows, strict=True), _fields(self.context), strict=True)
@@ -45,8 +47,7 @@ class Job:
             self.context,
             overwrite=None,
             identity=CommitIdentity("job"),
-            fileio=self.fileio,
-            written=self.written,
+            attempt=self.attempt,
             states=self.states,
         )
         commit.run(self.messages)

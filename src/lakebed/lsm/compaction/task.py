@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from lakebed.cleanup import on_failure
 from lakebed.datafiles.rolling_writer import RollingWriter
 from lakebed.lsm.compaction.merging import SectionMerging
 from lakebed.lsm.compaction.plan import CompactionPlan, CompactionResult, keep_as_it_is
@@ -134,7 +135,7 @@ class _Execution:
     def run(self, steps: Sequence[Move | Rewrite]) -> list[_Made]:
         """New files of every step: those with rows, and those with events."""
         workers = min(self._task.threads, sum(not isinstance(step, Move) or step.tells_changes for step in steps))
-        try:
+        with on_failure(self._abort):
             if workers <= 1:
                 return [self._step(step) for step in steps]
             with ThreadPoolExecutor(workers, thread_name_prefix="lakebed-compaction") as pool:
@@ -143,19 +144,16 @@ class _Execution:
                 finally:
                     # After an error others must not go on to write what is thrown away; after success nobody is left.
                     self._is_given_up.set()
-        except BaseException:
-            for writer in self._writers:
-                writer.abort()
-            raise
+
+    def _abort(self) -> None:
+        for writer in self._writers:
+            writer.abort()
 
     def _step(self, step: Move | Rewrite) -> _Made:
-        try:
+        with on_failure(self._is_given_up.set):
             if isinstance(step, Rewrite):
                 return self._rewrite(step)
             return self._moved(step) if step.tells_changes else ([], [])
-        except BaseException:
-            self._is_given_up.set()
-            raise
 
     def _rewrite(self, step: Rewrite) -> _Made:
         writer = self._opened(self._task.new_writer)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakebed.cleanup import on_failure
 from lakebed.types import ordering
 from lakebed.types.sorted_search import find_keys
 
@@ -36,15 +38,11 @@ class LocalFile:
         path: str, rows: Iterator[pa.RecordBatch], schema: pa.Schema, key: Sequence[str], chunk_bytes: int
     ) -> LocalFile:
         """Copies the rows, about so many bytes at a time. Nothing is left at the path if that fails."""
-        try:
+        with on_failure(lambda: Path(path).unlink(missing_ok=True)):
             with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
                 for chunk in _chunked(rows, chunk_bytes):
                     writer.write_batch(chunk)
             return LocalFile._mapped(path, tuple(key))
-        except BaseException:
-            if os.path.exists(path):
-                os.remove(path)
-            raise
 
     @staticmethod
     def _mapped(path: str, key: tuple[str, ...]) -> LocalFile:

@@ -20,6 +20,7 @@ from lakebed.cdc.sources.mysql.packets import HEADER, cut, header, more_at_once,
 from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition
 from lakebed.cdc.sources.mysql.settings import ServerSettings
 from lakebed.cdc.sources.mysql.tagged_ids import id_set
+from lakebed.cleanup import on_failure
 from lakebed.errors import LakebedError, NotFound, StorageError, Unsupported
 
 _DUMP: Final = 0x12
@@ -44,11 +45,8 @@ class BinlogDump:
         self.settings = settings
         self._piece_bytes = piece_bytes
         self.connection = settings.connect_patiently(read_timeout=None)
-        try:
+        with on_failure(self.close):
             self._ask(start, replica_id)
-        except BaseException:
-            self.close()
-            raise
         self._rest = b""
 
     def close(self) -> None:

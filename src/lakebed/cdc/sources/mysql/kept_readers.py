@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from lakebed.cdc.sources.mysql.log_reader import LogReader
 from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition
 from lakebed.cdc.sources.mysql.settings import ServerSettings
+from lakebed.cleanup import on_failure
 
 _KEPT: dict[tuple[ServerSettings, int], LogReader] = {}
 
@@ -28,11 +29,8 @@ def borrow_reader(
         reader = None
     if reader is None:
         reader = LogReader(settings, start, replica_id)
-    try:
+    with on_failure(reader.close):
         yield reader
-    except BaseException:
-        reader.close()
-        raise
     _KEPT[key] = reader
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from lakebed.cdc.sources.postgres.connect import first_line
 from lakebed.cdc.sources.postgres.messages import Messages, Numbers
+from lakebed.cleanup import on_failure
 
 if TYPE_CHECKING:
     import psycopg
@@ -62,11 +63,8 @@ class CopyFrames:
         self._socket: socket.socket | None = None
         if self._is_plain:
             self._socket = socket.socket(fileno=os.dup(self._raw.socket))
-            try:
+            with on_failure(self._socket.close):
                 self._begin(command.encode())
-            except BaseException:
-                self._socket.close()
-                raise
         else:
             self._begin_by_libpq(command.encode())
 

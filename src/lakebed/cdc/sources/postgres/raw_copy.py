@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from lakebed.cdc.sources.postgres.connect import first_line
 from lakebed.cdc.sources.postgres.copy_frames import CopyFrames, CopyRefused
 from lakebed.cdc.sources.postgres.messages import Messages
+from lakebed.cleanup import on_failure
 
 if TYPE_CHECKING:
     import psycopg
@@ -23,7 +25,8 @@ def copy_out(connection: psycopg.Connection[Any], query: str, most_rows: int, mo
         frames = CopyFrames(connection, query)
     except CopyRefused as refused:
         raise psycopg.OperationalError(first_line(refused)) from refused
-    try:
+    # What is still under way when this is given up belongs to nothing, so the connection goes with it.
+    with closing(frames), on_failure(connection.close):
         waiting: list[Messages] = []
         while not frames.is_over:
             arrived = frames.receive(_WAIT_S)
@@ -33,11 +36,6 @@ def copy_out(connection: psycopg.Connection[Any], query: str, most_rows: int, mo
             if waiting and (frames.is_over or rows >= most_rows or size_bytes >= most_bytes):
                 yield b"".join(some.bodies() for some in waiting)
                 waiting = []
-    except BaseException:
-        connection.close()  # what is still under way belongs to nothing
-        raise
-    finally:
-        frames.close()
 
 
 __all__ = ["copy_out"]

@@ -1,0 +1,87 @@
+"""One attempt at a commit: the files made for it, and the one rule of what becomes of them.
+
+    with Attempt(context.fileio) as attempt:
+        messages = make(attempt.fileio)                       # every file is noted before it is written
+        snapshot = committer.commit(..., attempt=attempt)     # files are durable before a snapshot names them
+        attempt.keep_only(paths_of(messages))                 # what no snapshot names goes
+
+INVARIANT: a file that a snapshot may name is never deleted. From just before the snapshot is published until it is
+known that it was not, nobody can tell whether readers see the files. Deleting one then loses rows for good, leaving one
+costs disk space until orphans are cleaned. So leaving the block by any exception, Ctrl-C included, removes the files
+only if the snapshot can not be there. No other place takes files of a commit back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self, cast
+
+from lakebed.commit.written_files import WrittenFiles
+from lakebed.fileio.base import FileIO
+from lakebed.fileio.sync_later import SyncLater
+
+
+@dataclass(slots=True)
+class Visibility:
+    """Whether readers may see what is committed. Shared by all that is made for one snapshot."""
+
+    is_possible: bool = False
+    """From just before publication until it is known to have failed."""
+
+
+class Attempt:
+    """Notes the files of one commit. Use it in a `with` block, or call `give_up` in every other way out."""
+
+    def __init__(self, fileio: FileIO, visibility: Visibility | None = None) -> None:
+        self._files = WrittenFiles(*SyncLater.of(fileio))
+        self._visibility = visibility or Visibility()
+        self._undo: list[Callable[[], None]] = []
+
+    @property
+    def fileio(self) -> FileIO:
+        """What files are made with. They may be lost in a power failure until `make_durable`."""
+        return cast(FileIO, self._files)
+
+    @property
+    def visibility(self) -> Visibility:
+        """Whether the files may be part of the table, for the committer, which alone knows."""
+        return self._visibility
+
+    def note(self, paths: Iterable[str]) -> None:
+        """Takes charge of files that others have made for this commit."""
+        self._files.note(paths)
+
+    def make_durable(self) -> None:
+        """Waits until all files so far would survive a power failure. The committer sees to it in any case."""
+        self._files.make_durable()
+
+    def when_given_up(self, undo: Callable[[], None]) -> None:
+        """What else has to be done if nothing comes of it; never called once readers may see the files."""
+        self._undo.append(undo)
+
+    def keep_only(self, paths: Collection[str]) -> None:
+        """To be called when it is over: files that the snapshot does not name, if there is one, are removed."""
+        self._files.take_back(keep=paths)
+
+    def give_up(self) -> None:
+        """Removes everything, unless readers may see it."""
+        undo, self._undo = self._undo, []
+        if self._visibility.is_possible:
+            return
+        self._files.take_back()
+        for action in undo:
+            action()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.give_up()
+
+
+__all__ = ["Attempt", "Visibility"]
