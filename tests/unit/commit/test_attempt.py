@@ -5,6 +5,7 @@ import uuid
 import pytest
 
 from lakebed.commit.attempt import Attempt, Visibility
+from lakebed.errors import AlreadyExists
 from lakebed.fileio.memory import MemoryFileIO
 
 
@@ -79,6 +80,6 @@ def test_only_what_the_snapshot_names_is_kept(fileio: MemoryFileIO) -> None:
 
 def test_a_name_that_was_taken_is_not_ours(fileio: MemoryFileIO) -> None:
     """A file of somebody else survives an attempt that wanted the same name."""
-    with pytest.raises(Exception, match="exist"), Attempt(fileio) as attempt:
+    with pytest.raises(AlreadyExists), Attempt(fileio) as attempt:
         attempt.fileio.write_bytes("/t/old", b"")
     assert _names(fileio) == ["old"]
