@@ -14,8 +14,9 @@ from lakebed.metadata.snapshot import Snapshot
 from lakebed.table.bucket_modes import WritePart
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.conform import Conformer, to_batches
-from lakebed.table.context import TableContext, TableMemory
+from lakebed.table.context import TableContext
 from lakebed.table.kept_keys import KeptPlace
+from lakebed.table.memory import TableMemory
 from lakebed.table.table_keys import TableKeys, shares_of
 from lakebed.table.write_commit import WriteCommit
 from lakebed.table.write_files import FileMaker

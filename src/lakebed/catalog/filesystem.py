@@ -23,12 +23,12 @@ from lakebed.options import DATA_FILE_PATH_DIRECTORY, Options, check_options
 from lakebed.schema.store import SchemaStore
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.context import TableContext
+from lakebed.table.elsewhere import SparkJobs
 from lakebed.table.fallback import check_other_branch
 from lakebed.table.functions import stored_options
 from lakebed.table.guards import warn_of_unguarded
 from lakebed.table.new_settings import check_new_settings
 from lakebed.table.replacing import can_replace_in_place, publish_replacement
-from lakebed.table.spark_jobs import SparkJobs
 from lakebed.table.system import SYSTEM_TABLES
 from lakebed.table.system.handle import SystemTableHandle
 from lakebed.table.table import Table

@@ -12,7 +12,6 @@ from lakebed.cleanup import on_failure
 from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.spark.compact import spark_plans
 from lakebed.spark.leftovers import message_paths, remove_leftovers
 from lakebed.spark.tasks import run_pieces
 from lakebed.table.bucket_modes import BucketMode, bucket_mode
@@ -94,7 +93,7 @@ class TableCommit:
         """What this commit makes due."""
         if spark is None:
             return lambda: self._commit.follow_up(self._messages)
-        return lambda: self._commit.follow_up(self._messages, spark_plans(lambda: spark), run_pieces(lambda: spark))
+        return lambda: self._commit.follow_up(self._messages, run_pieces(lambda: spark))
 
     def abort(self) -> None:
         """Gives everything up, unless it may be visible already."""

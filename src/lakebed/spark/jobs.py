@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
     from lakebed.metadata.snapshot import Snapshot
-    from lakebed.table.compact import RunPlans
-    from lakebed.table.pieces import RunPieces
+    from lakebed.table.elsewhere import Elsewhere
     from lakebed.table.table import Table
 
 
@@ -60,14 +59,8 @@ class SparkJobs:
 
         return write_frame(self.spark, table, frame, row_kind, overwrite, commit_user, commit_identifier)
 
-    def compaction(self) -> RunPlans:
-        """Runs compactions as Spark jobs."""
-        from lakebed.spark.compact import spark_plans
-
-        return spark_plans(lambda: self.spark)
-
-    def pieces(self) -> RunPieces:
-        """Runs other work on files as Spark jobs."""
+    def elsewhere(self) -> Elsewhere:
+        """Runs work on files as Spark jobs."""
         from lakebed.spark.tasks import run_pieces
 
         return run_pieces(lambda: self.spark)

@@ -27,7 +27,7 @@ from lakebed.spark.tasks import made_by
 from lakebed.spark.types import empty_rows
 from lakebed.spark.write import WriteTask, check_columns, commit_job
 from lakebed.table.bucket_modes import BucketMode, bucket_mode
-from lakebed.table.bucket_state import BucketStates
+from lakebed.table.bucket_state import BUCKET_STATES, BucketStates
 from lakebed.table.context import TableContext
 from lakebed.table.overwrite import Overwrite
 from lakebed.table.table import Table
@@ -139,10 +139,10 @@ def _current_states(context: TableContext) -> BucketStates:
     latest = context.stores.snapshots.latest()
     if mode is not BucketMode.FIXED:
         return BucketStates(latest)
-    remembered = context.memory.bucket_states
+    remembered = context.memory[BUCKET_STATES]
     stores = context.stores
     states = BucketStates.load(stores, latest) if remembered is None else remembered.advanced_to(stores, latest)
-    context.memory.bucket_states = states
+    context.memory[BUCKET_STATES] = states
     return states
 
 

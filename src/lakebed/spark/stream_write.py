@@ -25,7 +25,6 @@ from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.spark.compact import spark_plans
 from lakebed.spark.distribute import distributed
 from lakebed.spark.event_time import EventTime, SeenRows
 from lakebed.spark.follow_ups import FollowUps
@@ -186,7 +185,7 @@ class BatchWriter:
         self, spark: SparkSession, commit: WriteCommit, messages: list[CommitMessage], tidy_up: Callable[[], None]
     ) -> None:
         def follow_up() -> None:
-            commit.follow_up(messages, spark_plans(lambda: spark), run_pieces(lambda: spark))
+            commit.follow_up(messages, run_pieces(lambda: spark))
 
         if commit.is_compaction_awaited:
             follow_up()

@@ -22,7 +22,7 @@ from lakebed.spark.late_workers import until_workers_come
 from lakebed.spark.leftovers import JobIds, remove_leftovers
 from lakebed.spark.process import prepare_worker
 from lakebed.table.context import TableContext
-from lakebed.table.pieces import RunPieces, Work
+from lakebed.table.elsewhere import Elsewhere, Work
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,7 +63,7 @@ def made_by(answers: Iterable[str]) -> list[CommitMessage]:
     return [CommitMessage.from_json(body) for answer in told for body in answer["messages"]]
 
 
-def run_pieces(session: Callable[[], SparkSession]) -> RunPieces:
+def run_pieces(session: Callable[[], SparkSession]) -> Elsewhere:
     """Runs pieces of work as a job, on a session that is asked for only then; None for what is better done here."""
 
     def run(

@@ -21,7 +21,6 @@ from lakebed.fileio.memory import MemoryFileIO
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import WRITE_MERGE_SCHEMA
 from lakebed.spark.clustered import in_stretches
-from lakebed.spark.compact import spark_plans
 from lakebed.spark.distribute import distributed
 from lakebed.spark.known_keys import learn
 from lakebed.spark.late_workers import until_workers_come
@@ -206,7 +205,7 @@ def commit_job(
         if spark is None:
             commit.follow_up(messages)
         else:
-            commit.follow_up(messages, spark_plans(lambda: spark), run_pieces(lambda: spark))
+            commit.follow_up(messages, run_pieces(lambda: spark))
     return snapshot
 
 

@@ -20,6 +20,7 @@ from lakebed.options import (
     TAG_TIME_EXPIRE_ENABLED,
 )
 from lakebed.table.auto_tags import create_due_tags
+from lakebed.table.checks import checks_of
 from lakebed.table.context import TableContext
 from lakebed.table.files import table_files
 from lakebed.table.partitions import expire_after_commit as expire_partitions
@@ -49,17 +50,17 @@ def _quietly(context: TableContext, what: str, action: Callable[[], object]) -> 
 
 def _expire_snapshots(context: TableContext) -> None:
     """Lists the snapshots only if the oldest may have had its time: a busy writer has thousands of them."""
-    memory, now_ms = context.memory, context.clock.now_ms()
+    now_ms, checks = context.clock.now_ms(), checks_of(context)
     kept_since_ms = now_ms - context.options[SNAPSHOT_TIME_RETAINED]
-    if memory.second_snapshot_ms is not None and memory.second_snapshot_ms >= kept_since_ms and _go_by_age(context):
+    if checks.second_snapshot_ms is not None and checks.second_snapshot_ms >= kept_since_ms and _go_by_age(context):
         return
     expire_quietly(context.name, table_files(context), lambda: RetentionRules.of(context.options, now_ms))
-    if "snapshots" in memory.checked_ms:  # worth to know for those who come again
+    if "snapshots" in checks.done_ms:  # worth to know for those who come again
         snapshots = context.stores.snapshots
         oldest = snapshots.earliest_id()
         second = None if oldest is None else snapshots.find(oldest + 1)
-        memory.second_snapshot_ms = None if second is None else second.time_millis
-    memory.checked_ms["snapshots"] = now_ms
+        checks.second_snapshot_ms = None if second is None else second.time_millis
+    checks.done_ms["snapshots"] = now_ms
 
 
 def _go_by_age(context: TableContext) -> bool:
@@ -77,7 +78,7 @@ def _expire_consumers(context: TableContext) -> None:
 
 
 def _expire_tags(context: TableContext) -> None:
-    now_ms, checked_ms = context.clock.now_ms(), context.memory.checked_ms
+    now_ms, checked_ms = context.clock.now_ms(), checks_of(context).done_ms
     if not context.options[TAG_TIME_EXPIRE_ENABLED] or now_ms < checked_ms.get("tags", 0) + _TAG_CHECK_INTERVAL_MS:
         return
     checked_ms["tags"] = now_ms

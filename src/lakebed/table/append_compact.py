@@ -45,7 +45,8 @@ from lakebed.schema.system_columns import TRACKING_FIELDS
 from lakebed.table.column_files import check_ranges, files_by_range, joined_file, moved_marks
 from lakebed.table.compact import Bucket, Keep, in_buckets
 from lakebed.table.context import TableContext
-from lakebed.table.pieces import PieceWork, RunPieces, Tell
+from lakebed.table.elsewhere import Elsewhere
+from lakebed.table.pieces import PieceWork, Tell
 from lakebed.table.read import SplitReader
 from lakebed.table.splits import Split, Vectors
 from lakebed.table.stitching import stitched_sections
@@ -74,7 +75,7 @@ class AppendCompactor:
     context: TableContext
     full: bool = False
     keep: Keep | None = None
-    run_pieces: RunPieces | None = None
+    run_pieces: Elsewhere | None = None
     tell: Tell | None = None
 
     def run(self, identity: CommitIdentity) -> Snapshot | None:

@@ -10,7 +10,8 @@ from lakebed.metadata.branches import branch_names
 from lakebed.metadata.paths import MAIN_BRANCH
 from lakebed.options import SCAN_FALLBACK_BRANCH, SCAN_PRIMARY_BRANCH, Options
 from lakebed.schema.store import SchemaStore
-from lakebed.table.context import TableContext, TableMemory
+from lakebed.table.context import TableContext
+from lakebed.table.memory import TableMemory
 
 
 def branch_argument(name: object) -> str:
@@ -89,5 +90,4 @@ def follow_branch(context: TableContext, name: str) -> None:
 
 def forget_writes(context: TableContext) -> None:
     """What this handle knew of its last write is no longer the table's state."""
-    context.memory.bucket_states = None
-    context.memory.known_buckets.clear()
+    context.memory.forget_history()

@@ -13,6 +13,7 @@ from lakebed.metadata.entries import delta_entries, live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.metadata.stores import MetadataStores
+from lakebed.table.memory import Slot
 
 
 @dataclass(slots=True)
@@ -136,3 +137,6 @@ class BucketStates:
 
 def _of_partitions(partitions: Collection[bytes], entries: list[ManifestEntry]) -> list[ManifestEntry]:
     return [entry for entry in entries if entry.partition in partitions]
+
+
+BUCKET_STATES: Slot[BucketStates] = Slot("bucket states", of_history=True)

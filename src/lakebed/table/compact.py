@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lakebed.commit.attempt import Attempt
 from lakebed.commit.committer import Changes
@@ -20,6 +21,7 @@ from lakebed.commit.index_changes import current_entries, replace_entries, witho
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity
 from lakebed.errors import CommitConflict, LakebedError
+from lakebed.fileio.base import FileIO
 from lakebed.lsm.compaction.full import last_full_ms, pick_full
 from lakebed.lsm.compaction.plan import CompactionPlan, CompactionResult
 from lakebed.lsm.compaction.universal import UniversalPicker, UniversalSettings
@@ -57,6 +59,7 @@ from lakebed.options import (
 from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.compaction_files import CompactionFiles
 from lakebed.table.context import TableContext, num_levels
+from lakebed.table.elsewhere import Elsewhere
 from lakebed.table.folded import check_folded
 from lakebed.table.producers import looks_up
 from lakebed.table.read import parallelism
@@ -84,9 +87,6 @@ class PickedBucket:
     """Index files that mark deleted rows of the bucket."""
 
 
-RunPlans = Callable[[TableContext, Sequence[PickedBucket], int], list[CommitMessage] | None]
-"""Runs the plans of one round elsewhere, on top of a snapshot; None when they had better be run here."""
-
 Tell = Callable[[int, int], None]
 """Is told how many buckets are done, and how many there are to do."""
 
@@ -98,7 +98,7 @@ class Compactor:
     context: TableContext
     full: bool = False
     keep: Keep | None = None
-    run_plans: RunPlans | None = None
+    run_pieces: Elsewhere | None = None
     tell: Tell | None = None
     gives_way: bool = False
     """Whether buckets that somebody else changed meanwhile are left out, instead of giving up all of them."""
@@ -166,8 +166,9 @@ class Compactor:
             picked = _most_urgent(picked, self.most_bytes)
 
         base = latest.id if latest else 0
-        if self.run_plans is not None:
-            elsewhere = self.run_plans(self.context, picked, base)
+        if self.run_pieces is not None:
+            size_bytes = sum(file.size_bytes for item in picked for file in item.plan.files)
+            elsewhere = self.run_pieces(self.context, picked, size_bytes, partial(_compacted_elsewhere, base=base))
             if elsewhere is not None:
                 return elsewhere
         # Buckets come first; what they leave of the machine goes to the sections of each.
@@ -337,6 +338,13 @@ def _most_urgent(picked: list[PickedBucket], most_bytes: int) -> list[PickedBuck
     ordered = sorted(picked, key=lambda item: -len(item.plan.files))
     sizes = itertools.accumulate(sum(file.size_bytes for file in item.plan.files) for item in ordered)
     return [item for item, size in zip(ordered, sizes, strict=True) if item is ordered[0] or size <= most_bytes]
+
+
+def _compacted_elsewhere(
+    context: TableContext, picked: PickedBucket, fileio: FileIO, *, base: int
+) -> list[CommitMessage]:
+    message = compacted_bucket(CompactionFiles(context, fileio), picked, base, threads=1)
+    return [] if message is None else [message]
 
 
 def compacted_bucket(maker: CompactionFiles, picked: PickedBucket, base: int, threads: int) -> CommitMessage | None:

@@ -18,10 +18,10 @@ from lakebed.errors import CommitConflict, FileMissing, InvalidArgument, Lakebed
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import COMMIT_USER_PREFIX
 from lakebed.table.append_compact import AppendCompactor
-from lakebed.table.compact import Compactor, Keep, RunPlans
+from lakebed.table.compact import Compactor, Keep
 from lakebed.table.context import TableContext
+from lakebed.table.elsewhere import Elsewhere
 from lakebed.table.expire import expire_after_commit
-from lakebed.table.pieces import RunPieces
 from lakebed.table.postpone_compact import WaitingRows
 from lakebed.table.producers import full_compaction_every
 from lakebed.units import MINUTE_MS, parse_duration
@@ -45,8 +45,7 @@ class Follower:
     latest: Callable[[], TableContext]
     keep: Keep | None = None
     keep_partitions: Keep | None = None
-    run_plans: RunPlans | None = None
-    run_pieces: RunPieces | None = None
+    run_pieces: Elsewhere | None = None
     is_over: bool = False
     """Whether the table is gone."""
     _user: str = ""
@@ -79,7 +78,7 @@ class Follower:
         latest_id = context.stores.snapshots.latest_id() or 0
         is_full = self._is_full_due(context, latest_id)
         compactor = Compactor(
-            context, is_full, self.keep, self.run_plans, gives_way=True, most_bytes=None if is_full else _ROUND_BYTES
+            context, is_full, self.keep, self.run_pieces, gives_way=True, most_bytes=None if is_full else _ROUND_BYTES
         )
         compacted = compactor.run(CommitIdentity(self._user))
         if is_full:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lakebed.clock import Clock, IdSource
 from lakebed.errors import InvalidArgument
 from lakebed.fileio.base import FileIO
-from lakebed.lsm.lookup.store import LookupStore
 from lakebed.merge import MERGE_ENGINES, MergeEngine
 from lakebed.merge.base import MergeOrder, MergeSetup
 from lakebed.merge.first_row import FirstRow
 from lakebed.merge.folding import seeing_everything
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.deletion_vector import DeletionVectorStore
-from lakebed.metadata.manifest_cache import ManifestCache
 from lakebed.metadata.paths import TablePaths, partition_path
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.stores import MetadataStores
@@ -50,36 +46,13 @@ from lakebed.schema.later import judged, under_names_of
 from lakebed.schema.store import SchemaStore
 from lakebed.schema.system_columns import BUCKET, PLACE_FIELDS, TRACKING_FIELDS, partition_field
 from lakebed.schema.table_schema import TableSchema
-from lakebed.table.bucket_state import BucketStates
-from lakebed.table.hash_indexes import Remembered
-from lakebed.table.live_buckets import LiveBuckets
+from lakebed.table.elsewhere import SparkJobs
+from lakebed.table.memory import TableMemory
 from lakebed.table.shown_defaults import shown_defaults
-from lakebed.table.spark_jobs import SparkJobs
 from lakebed.table.views import READ_OPTIMIZED, ROW_TRACKING
 from lakebed.types.arrow import to_arrow_schema
 from lakebed.types.binary_row import decode_row
 from lakebed.types.logical import DataField, DataType
-
-if TYPE_CHECKING:
-    from lakebed.table.key_index_state import KeyIndexState
-
-
-@dataclass(slots=True)
-class TableMemory:
-    """What a handle remembers from one call to the next, so that the next need not read it again. Only hints."""
-
-    bucket_states: BucketStates | None = None
-    lookup_store: LookupStore | None = None
-    live_buckets: LiveBuckets | None = None
-    known_buckets: dict[bytes, Remembered] = field(default_factory=dict)
-    key_index: KeyIndexState | None = None
-    manifests: ManifestCache = field(default_factory=ManifestCache)
-    checked_ms: dict[str, int] = field(default_factory=dict)
-    """When something that is looked at now and then was looked at last."""
-    second_snapshot_ms: int | None = None
-    """When the second-oldest snapshot was committed: the oldest stays until that is long ago."""
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
 
 _MEMORIES: dict[str, TableMemory] = {}
 """Of tables whose contexts came from another process, by the table's place."""

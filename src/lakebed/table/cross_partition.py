@@ -33,7 +33,7 @@ from lakebed.options import CROSS_PARTITION_UPSERT_INDEX_TTL, MERGE_ENGINE
 from lakebed.table.bucket_modes import WritePart, assigner_rules
 from lakebed.table.context import TableContext
 from lakebed.table.kept_keys import KeptKeys, KeptPlace
-from lakebed.table.key_index_state import KeyIndexState
+from lakebed.table.key_index_state import KEY_INDEX, KeyIndexState
 from lakebed.table.overwrite import Overwrite
 from lakebed.table.routing import partitions_of
 from lakebed.table.table_keys import (
@@ -158,7 +158,7 @@ class CrossPartition:
         """Lets the next write of this handle start from here: what was written is committed."""
         if self._opened is not None and self._base is not None and self._part.count == 1:
             self._opened.snapshot = snapshot
-            self._context.memory.key_index = self._opened
+            self._context.memory[KEY_INDEX] = self._opened
 
     # --- where keys go -------------------------------------------------------------------------------------------
 
@@ -318,7 +318,7 @@ class CrossPartition:
         if self._is_taught or self._kept_place is not None:
             return KeyIndexState(snapshot)
         if self._part.count == 1:
-            remembered, memory.key_index = memory.key_index, None
+            remembered = memory.take(KEY_INDEX)
             if remembered is not None and self._has_followed(remembered, snapshot):
                 return remembered
         return self._loaded(snapshot)

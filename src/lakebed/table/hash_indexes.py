@@ -24,6 +24,7 @@ from lakebed.fileio.base import FileIO
 from lakebed.metadata.hash_index import HashEntries, HashIndexStore
 from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.paths import TablePaths
+from lakebed.table.memory import Slot
 from lakebed.types.binary_layout import ARITY_PREFIX_BYTES
 
 Bucket = tuple[bytes, int]
@@ -116,3 +117,6 @@ class HashIndexes:
 def partition_hash(partition: bytes) -> int:
     """The hash of a partition as manifests name it."""
     return hash_row(partition[ARITY_PREFIX_BYTES:])
+
+
+KNOWN_BUCKETS: Slot[dict[bytes, Remembered]] = Slot("known buckets", of_history=True)

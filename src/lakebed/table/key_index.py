@@ -19,7 +19,7 @@ from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.table.bucket_modes import WritePart, assigner_rules, shared_rules
 from lakebed.table.context import TableContext
-from lakebed.table.hash_indexes import Bucket, HashIndexes
+from lakebed.table.hash_indexes import KNOWN_BUCKETS, Bucket, HashIndexes
 
 
 class KeyIndex:
@@ -59,7 +59,7 @@ class KeyIndex:
     def remember(self) -> None:
         """Lets the next write of this handle start from here: what was written is committed."""
         if self._opened is not None:
-            self._context.memory.known_buckets = self._opened.to_remember(self._written)
+            self._context.memory[KNOWN_BUCKETS] = self._opened.to_remember(self._written)
 
     def _indexes(self) -> HashIndexes:
         if self._opened is None:
@@ -70,7 +70,7 @@ class KeyIndex:
                 {} if self._base is None else hash_entries(context.stores, self._base()),
                 assigner_rules(context.options) if part is None else shared_rules(context.options, part.count),
                 share=None if part is None else part.number,
-                remembered=context.memory.known_buckets if part is None else None,
+                remembered=context.memory[KNOWN_BUCKETS] if part is None else None,
                 new_id=context.ids.new_id,
             )
         return self._opened

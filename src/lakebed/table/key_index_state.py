@@ -12,6 +12,7 @@ import pyarrow as pa
 from lakebed.bucket.dynamic import BucketFiller
 from lakebed.bucket.key_places import UNKNOWN, KeyPlaces
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.table.memory import Slot
 from lakebed.table.table_keys import KnownKeys, WrittenKeys
 
 
@@ -75,3 +76,6 @@ def _first_of_each(keys: pa.Array) -> npt.NDArray[np.bool_]:
     is_first = np.zeros(len(keys), np.bool_)
     is_first[np.unique(codes, return_index=True)[1]] = True
     return is_first
+
+
+KEY_INDEX: Slot[KeyIndexState] = Slot("key index")

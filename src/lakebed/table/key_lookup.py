@@ -38,7 +38,7 @@ from lakebed.options import (
 from lakebed.table.asked_keys import asked_keys
 from lakebed.table.context import TableContext
 from lakebed.table.key_reader import KeyReader, ranked, spans_of
-from lakebed.table.live_buckets import LiveBuckets
+from lakebed.table.live_buckets import LIVE_BUCKETS, LiveBuckets
 from lakebed.table.lookups import lookup_store
 from lakebed.table.read import threads_for
 from lakebed.table.routing import key_hashes, partitions_of
@@ -218,9 +218,9 @@ class _BucketChooser:
 def live_buckets(context: TableContext, snapshot: Snapshot | None) -> LiveBuckets:
     """The buckets at a snapshot, from what this handle or worker knew last."""
     memory = context.memory
-    known = memory.live_buckets
+    known = memory[LIVE_BUCKETS]
     found = LiveBuckets.load(context.stores, snapshot) if known is None else known.moved_to(context.stores, snapshot)
-    memory.live_buckets = found
+    memory[LIVE_BUCKETS] = found
     return found
 
 

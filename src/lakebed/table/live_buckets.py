@@ -15,6 +15,7 @@ from lakebed.metadata.entries import delta_entries, live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.stores import MetadataStores
+from lakebed.table.memory import Slot
 
 BucketKey = tuple[int, int]
 """A bucket of a partition, and the number of buckets that its rows were hashed into."""
@@ -80,4 +81,7 @@ _MOST_STEPS = 64
 """After more commits than this, reading the whole state is quicker than reading what each changed."""
 
 
-__all__ = ["BucketKey", "LiveBuckets"]
+LIVE_BUCKETS: Slot[LiveBuckets] = Slot("live buckets")
+
+
+__all__ = ["LIVE_BUCKETS", "BucketKey", "LiveBuckets"]

@@ -31,6 +31,7 @@ from lakebed.options import (
     PARTITION_TIMESTAMP_PATTERN,
     Options,
 )
+from lakebed.table.checks import checks_of
 from lakebed.table.context import TableContext
 from lakebed.table.overwrite import Overwrite
 from lakebed.table.told_replacements import commit_telling
@@ -159,7 +160,7 @@ def expire_after_commit(context: TableContext, identity: CommitIdentity, is_batc
 
 def _is_check_due(context: TableContext, is_batch: bool) -> bool:
     interval_ms, now_ms = context.options[PARTITION_EXPIRATION_CHECK_INTERVAL], context.clock.now_ms()
-    checked_ms = context.memory.checked_ms
+    checked_ms = checks_of(context).done_ms
     # The first check is at a random moment of the interval, so that many writers do not check all at once.
     last_ms = checked_ms.setdefault("partitions", now_ms - (random.randrange(interval_ms) if interval_ms else 0))
     if interval_ms and now_ms <= last_ms + interval_ms:

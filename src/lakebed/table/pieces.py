@@ -1,36 +1,22 @@
-"""Files rewritten one by one or in groups: in threads of this process, or elsewhere if there is much to do.
-
-The table layer knows no Spark. Whoever has a session passes a `RunPieces`; what it runs is the same code.
-"""
+"""Files rewritten one by one or in groups: in threads of this process, or elsewhere if there is much to do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
-from lakebed.fileio.base import FileIO
 from lakebed.table.context import TableContext
+from lakebed.table.elsewhere import Elsewhere, Work
 from lakebed.table.read import parallelism
 
 _Piece = TypeVar("_Piece")
 
-Work = Callable[[TableContext, _Piece, FileIO], Sequence[CommitMessage]]
-"""Makes files from one piece; nothing is visible before somebody commits."""
-
 Tell = Callable[[int, int], None]
 """Is told how many pieces are done, and how many there are."""
-
-
-class RunPieces(Protocol):
-    """Runs work on pieces elsewhere; None when so many bytes had better be worked through here."""
-
-    def __call__(
-        self, context: TableContext, pieces: Sequence[_Piece], size_bytes: int, work: Work[_Piece], /
-    ) -> list[CommitMessage] | None: ...
 
 
 @dataclass(frozen=True)
@@ -39,7 +25,7 @@ class PieceWork:
 
     context: TableContext
     attempt: Attempt
-    elsewhere: RunPieces | None = None
+    elsewhere: Elsewhere | None = None
     tell: Tell | None = None
 
     def run(self, pieces: Sequence[_Piece], size_bytes: int, work: Work[_Piece]) -> list[CommitMessage]:
@@ -69,4 +55,4 @@ class PieceWork:
         ]
 
 
-__all__ = ["PieceWork", "RunPieces", "Tell", "Work"]
+__all__ = ["PieceWork", "Tell"]

@@ -32,7 +32,8 @@ from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.compact import Keep, in_buckets
 from lakebed.table.context import TableContext
-from lakebed.table.pieces import PieceWork, RunPieces
+from lakebed.table.elsewhere import Elsewhere
+from lakebed.table.pieces import PieceWork
 from lakebed.table.postponed import first_count
 from lakebed.table.read import SplitReader
 from lakebed.table.splits import Split
@@ -50,7 +51,7 @@ class WaitingRows:
 
     context: TableContext
     keep: Keep | None = None
-    run_pieces: RunPieces | None = None
+    run_pieces: Elsewhere | None = None
     counts: Mapping[bytes, int] = field(default_factory=dict)
     fixed_count: int | None = None
 

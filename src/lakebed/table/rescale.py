@@ -22,8 +22,9 @@ from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import BUCKET, Options
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.context import TableContext
+from lakebed.table.elsewhere import Elsewhere
 from lakebed.table.overwrite import Overwrite
-from lakebed.table.pieces import PieceWork, RunPieces
+from lakebed.table.pieces import PieceWork
 from lakebed.table.read import SplitReader
 from lakebed.table.scan import plan_scan
 from lakebed.table.settle import settled
@@ -62,7 +63,7 @@ def rescale(
     bucket_count: int,
     specs: Sequence[Mapping[str, Any]] | None,
     identity: CommitIdentity,
-    run_pieces: RunPieces | None = None,
+    run_pieces: Elsewhere | None = None,
 ) -> Snapshot | None:
     """Rewrites the partitions that agree with one of the specs (all); None when they have no files."""
     _check_bucket_count(context, bucket_count)

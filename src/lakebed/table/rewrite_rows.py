@@ -46,8 +46,9 @@ from lakebed.table.bucket_state import BucketStates
 from lakebed.table.compact import Bucket, PickedBucket, compacted_bucket, in_buckets
 from lakebed.table.compaction_files import CompactionFiles
 from lakebed.table.context import TableContext, num_levels
+from lakebed.table.elsewhere import Elsewhere
 from lakebed.table.overwrite import Overwrite
-from lakebed.table.pieces import PieceWork, RunPieces
+from lakebed.table.pieces import PieceWork
 from lakebed.table.read_state import ReadState
 from lakebed.table.settle import is_settled, settled
 from lakebed.table.write_commit import WriteCommit
@@ -140,7 +141,7 @@ class RowRewrite:
         with self._while_it_lasts():
             return BucketStates.load(self.context.stores, self.snapshot)
 
-    def commit_of(self, attempt: Attempt, run_pieces: RunPieces | None = None) -> tuple[WriteCommit, Replacement]:
+    def commit_of(self, attempt: Attempt, run_pieces: Elsewhere | None = None) -> tuple[WriteCommit, Replacement]:
         """The commit, and what it replaces, which is known once the rows are merged."""
         replacement = Replacement(self.context, {})
         commit = WriteCommit(

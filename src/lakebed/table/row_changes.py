@@ -59,8 +59,9 @@ from lakebed.table.bucket_state import BucketStates
 from lakebed.table.column_files import range_guard, refuse_deletes
 from lakebed.table.compact import Bucket, in_buckets
 from lakebed.table.context import TableContext
+from lakebed.table.elsewhere import Elsewhere
 from lakebed.table.expire import expire_after_commit
-from lakebed.table.pieces import PieceWork, RunPieces
+from lakebed.table.pieces import PieceWork
 from lakebed.table.read import SplitReader, parallelism
 from lakebed.table.scan import plan_scan
 from lakebed.table.splits import Split, Vectors
@@ -82,7 +83,7 @@ class RowChanges:
     context: TableContext
     base: Snapshot | None
     operation: str = "DELETE"
-    run_pieces: RunPieces | None = None
+    run_pieces: Elsewhere | None = None
     """Rewrites files elsewhere, if there is much to rewrite."""
     replaced: Deleted = field(default_factory=dict)
     """Rows that stay where they lie and get new columns: they must not have been deleted meanwhile."""

@@ -15,9 +15,9 @@ from lakebed.errors import CommitConflict
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import COMPACTION_FORCE_UP_LEVEL_0, WRITE_ONLY, Options
-from lakebed.table.compact import Compactor, Keep, RunPlans
+from lakebed.table.compact import Compactor, Keep
 from lakebed.table.context import TableContext, num_levels
-from lakebed.table.pieces import RunPieces
+from lakebed.table.elsewhere import Elsewhere
 from lakebed.table.postpone_compact import WaitingRows
 from lakebed.table.producers import FULL_COMPACTION, producer
 from lakebed.table.stream_splits import lowest_level_told
@@ -31,8 +31,7 @@ def settled(
     *,
     one_row_per_key: bool = False,
     keep: Keep | None = None,
-    run_plans: RunPlans | None = None,
-    run_pieces: RunPieces | None = None,
+    run_pieces: Elsewhere | None = None,
 ) -> Snapshot | None:
     """The latest snapshot, once a read of it shows all rows that are stored; None for a table without any.
 
@@ -45,7 +44,7 @@ def settled(
     def settle() -> None:
         placed = WaitingRows(context, keep, run_pieces).place(_identity(context))
         if placed is None or not is_settled(context, placed, one_row_per_key=one_row_per_key, keep=keep):
-            Compactor(_lifting(context), one_row_per_key, keep, run_plans).run(_identity(context))
+            Compactor(_lifting(context), one_row_per_key, keep, run_pieces).run(_identity(context))
 
     return latest_once(
         context,

@@ -26,7 +26,8 @@ from lakebed.table.append_compact import (
     stored_rows,
 )
 from lakebed.table.context import TableContext
-from lakebed.table.pieces import PieceWork, RunPieces
+from lakebed.table.elsewhere import Elsewhere
+from lakebed.table.pieces import PieceWork
 from lakebed.table.row_order import STRATEGIES, RowOrder
 from lakebed.table.scan import FileSieve
 from lakebed.table.vectors import vectors_at
@@ -40,7 +41,7 @@ def sort_compact(
     columns: Sequence[str],
     where: Predicate | None,
     identity: CommitIdentity,
-    run_pieces: RunPieces | None = None,
+    run_pieces: Elsewhere | None = None,
 ) -> Snapshot | None:
     """Sorts the partitions that a filter on partition columns chooses (all); None when they have no rows."""
     snapshot = context.stores.snapshots.latest()

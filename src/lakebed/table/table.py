@@ -50,6 +50,7 @@ from lakebed.table.compact import Compactor
 from lakebed.table.compact_follow import Follower, Stop, follow, interval_argument
 from lakebed.table.conform import reader_of
 from lakebed.table.context import TableContext
+from lakebed.table.elsewhere import jobs_of
 from lakebed.table.expire import expire_after_commit, expire_table
 from lakebed.table.fallback import check_other_branch, with_other_branch
 from lakebed.table.fold_first import fold_stored, prepare_change
@@ -68,7 +69,6 @@ from lakebed.table.scan_modes import batch_snapshot, plan_batch
 from lakebed.table.scan_partitions import in_scanned_partitions
 from lakebed.table.schema_merge import SchemaMerge, relaxed
 from lakebed.table.sort_compact import sort_compact
-from lakebed.table.spark_jobs import jobs_of
 from lakebed.table.stream_commits import CommitTimer, is_stream, next_identity
 from lakebed.table.stream_follow import ChangeStream
 from lakebed.table.stream_position import StreamPosition
@@ -601,7 +601,7 @@ class Table(TableUpkeep):
         sieve = FileSieve(context, predicate)
         user = (context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()
         jobs = jobs_of(self.name, self._context.jobs) if on_spark else None
-        run_pieces = None if jobs is None else jobs.pieces()
+        run_pieces = None if jobs is None else jobs.elsewhere()
         if order_by:
             columns = names_argument(order_by, "order_by")
             snapshot = sort_compact(context, order_strategy, columns, predicate, CommitIdentity(user), run_pieces)
@@ -609,9 +609,8 @@ class Table(TableUpkeep):
                 expire_after_commit(context)
             return snapshot
         placed = WaitingRows(context, sieve.keep_partitions, run_pieces).place(CommitIdentity(user))
-        run_plans = None if jobs is None else jobs.compaction()
         compactor = (
-            Compactor(context, full, sieve.keep_entries, run_plans, tell=progress)
+            Compactor(context, full, sieve.keep_entries, run_pieces, tell=progress)
             if context.has_key
             else AppendCompactor(context, full, sieve.keep_entries, run_pieces, tell=progress)
         )
@@ -651,8 +650,7 @@ class Table(TableUpkeep):
             self._folded,
             sieve.keep_entries,
             sieve.keep_partitions,
-            None if jobs is None else jobs.compaction(),
-            None if jobs is None else jobs.pieces(),
+            None if jobs is None else jobs.elsewhere(),
         )
 
     def _partition_filter(self, context: TableContext, where: Any) -> Predicate | None:

@@ -27,8 +27,9 @@ from lakebed.metadata.manifest import EntryKind, ManifestEntry, live_entries
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.table.context import TableContext
 from lakebed.table.diff import Difference, StateDiff, StateFiles
+from lakebed.table.elsewhere import Elsewhere
 from lakebed.table.folded import is_meant_otherwise
-from lakebed.table.pieces import PieceWork, RunPieces
+from lakebed.table.pieces import PieceWork
 from lakebed.table.producers import tells_everything, told_events
 from lakebed.table.stream_splits import lowest_level_told
 from lakebed.table.write_rules import changelog_write_rules, committer_for, latest_schema_id
@@ -40,7 +41,7 @@ class ToldReplacements:
 
     context: TableContext
     attempt: Attempt
-    run_pieces: RunPieces | None = None
+    run_pieces: Elsewhere | None = None
     known: dict[Hashable, list[ManifestEntry]] = field(default_factory=dict, compare=False, repr=False)
     """What was told already, by what it is told of: a commit that others came before tells the same again, mostly."""
 

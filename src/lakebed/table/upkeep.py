@@ -42,6 +42,7 @@ from lakebed.table.branching import (
 )
 from lakebed.table.cleaning import clean_orphans
 from lakebed.table.context import TableContext
+from lakebed.table.elsewhere import jobs_of
 from lakebed.table.expire import expire_changelogs
 from lakebed.table.index_rewrite import RewrittenIndexes, rewrite_indexes
 from lakebed.table.manifests import compact_manifests
@@ -54,7 +55,6 @@ from lakebed.table.rescale import rescale
 from lakebed.table.rolling_back import Revived, revive, roll_back_table, target_snapshot
 from lakebed.table.scan import FileSieve
 from lakebed.table.settle import lift_untold
-from lakebed.table.spark_jobs import jobs_of
 from lakebed.table.tagging import (
     Duration,
     duration_argument,
@@ -383,7 +383,7 @@ class TableUpkeep(ABC):
         """
         context = self._folded()
         count = context.options[BUCKET] if bucket_num is None else bucket_num
-        run_pieces = jobs_of(context.name, context.jobs).pieces() if on_spark else None
+        run_pieces = jobs_of(context.name, context.jobs).elsewhere() if on_spark else None
         return rescale(context, count, partitions, _new_identity(context), run_pieces)
 
     # --- branches ------------------------------------------------------------------------------------------------

@@ -37,17 +37,18 @@ from lakebed.options import (
 )
 from lakebed.table.append_compact import AppendCompactor
 from lakebed.table.bucket_modes import BucketMode, bucket_mode
-from lakebed.table.bucket_state import BucketStates
-from lakebed.table.compact import Compactor, RunPlans, in_buckets, in_partitions, looks_for_more
+from lakebed.table.bucket_state import BUCKET_STATES, BucketStates
+from lakebed.table.compact import Compactor, in_buckets, in_partitions, looks_for_more
 from lakebed.table.context import TableContext
 from lakebed.table.cross_partition import check_only_crossing
+from lakebed.table.elsewhere import Elsewhere
 from lakebed.table.expire import expire_after_commit
 from lakebed.table.key_index import check_only_writer
 from lakebed.table.mark_done import mark_done_after_commit
 from lakebed.table.normalised_input import InputNormaliser
 from lakebed.table.overwrite import Overwrite
 from lakebed.table.overwrite_upgrade import upgraded
-from lakebed.table.pieces import PieceWork, RunPieces
+from lakebed.table.pieces import PieceWork
 from lakebed.table.postpone_compact import WaitingRows
 from lakebed.table.precommit import joined_before_commit
 from lakebed.table.producers import full_compaction_every
@@ -77,7 +78,7 @@ class WriteCommit:
         watermark: int | None = None,
         states: BucketStates | None = None,
         read: ReadState | None = None,
-        run_pieces: RunPieces | None = None,
+        run_pieces: Elsewhere | None = None,
     ) -> None:
         self._context = context
         self._overwrite = overwrite
@@ -102,7 +103,7 @@ class WriteCommit:
         if self._states is None:
             stores = self._context.stores
             latest = stores.snapshots.latest()
-            remembered = self._context.memory.bucket_states
+            remembered = self._context.memory[BUCKET_STATES]
             if self._trusts_snapshots and kept_number(latest) is not None:
                 self._states = BucketStates.kept_by(latest)
             elif remembered is None:
@@ -165,7 +166,7 @@ class WriteCommit:
                 properties=self.properties,
             ),
         )
-        self._context.memory.bucket_states = self._states
+        self._context.memory[BUCKET_STATES] = self._states
         committed = final if snapshot is not None else []
         kept_changelogs = self._overwrite is None
         paths = self._context.paths
@@ -180,11 +181,9 @@ class WriteCommit:
         )
         return snapshot
 
-    def follow_up(
-        self, messages: list[CommitMessage], run_plans: RunPlans | None = None, run_pieces: RunPieces | None = None
-    ) -> None:
+    def follow_up(self, messages: list[CommitMessage], run_pieces: Elsewhere | None = None) -> None:
         """Compacts what this commit made due, and expires. The commit stands, whatever becomes of this."""
-        self._compact_after(messages, run_plans, run_pieces)
+        self._compact_after(messages, run_pieces)
         if not self._context.options[WRITE_ONLY]:
             expire_after_commit(self._context, self._identity)
         if not self._identity.is_replayable:
@@ -216,9 +215,7 @@ class WriteCommit:
         options = self._context.options
         return options[WRITE_ONLY] and options[WRITE_SEQUENCE_NUMBER_INIT_MODE] == "snapshot"
 
-    def _compact_after(
-        self, messages: list[CommitMessage], run_plans: RunPlans | None, run_pieces: RunPieces | None
-    ) -> None:
+    def _compact_after(self, messages: list[CommitMessage], run_pieces: Elsewhere | None) -> None:
         """Compacts the buckets that this commit made due."""
         options = self._context.options
         if options[WRITE_ONLY]:
@@ -237,10 +234,10 @@ class WriteCommit:
                 return
             keep = in_buckets(due)
         is_in_stream = self._identity.is_replayable
-        compactor = Compactor(self._context, is_full, keep, run_plans, is_in_stream=is_in_stream)
+        compactor = Compactor(self._context, is_full, keep, run_pieces, is_in_stream=is_in_stream)
         compactor.run_quietly(self._compaction_identity)
 
-    def _join_small_files(self, messages: list[CommitMessage], run_pieces: RunPieces | None) -> None:
+    def _join_small_files(self, messages: list[CommitMessage], run_pieces: Elsewhere | None) -> None:
         """Joins files of buckets without a key. Without buckets that is left to whoever compacts the table."""
         enough = self._context.options[COMPACTION_MIN_FILE_NUM]
         due = {(m.partition, m.bucket) for m in messages if m.total_buckets > 0 and self._run_count(m) >= enough}

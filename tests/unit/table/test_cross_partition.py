@@ -20,6 +20,7 @@ from lakebed.errors import CommitConflict, InvalidData, InvalidOption
 from lakebed.metadata.entries import live_files
 from lakebed.table.bucket_modes import WritePart
 from lakebed.table.cross_partition import CrossPartition
+from lakebed.table.key_index_state import KEY_INDEX
 from lakebed.table.read import SplitReader
 from lakebed.table.scan import plan_scan
 
@@ -213,12 +214,12 @@ def test_keys_are_forgotten_after_their_time() -> None:
     object.__setattr__(context, "clock", clock)
     write(table, [(1, 1, 0, 0)])
     clock.sleep_ms(30 * 60_000)
-    context.memory.key_index = None
+    context.memory.take(KEY_INDEX)
     write(table, [(2, 1, 1, 0)])
     assert shown(table) == [(2, 1, 1, 0)]
     table.compact(full=True)
     clock.sleep_ms(2 * 3600_000)
-    context.memory.key_index = None
+    context.memory.take(KEY_INDEX)
     write(table, [(3, 1, 2, 0)])
     assert sorted(shown(table)) == [(2, 1, 1, 0), (3, 1, 2, 0)]
 

@@ -1,32 +1,46 @@
-"""What a table asks of Spark. The table layer knows no Spark: a lake hands each of its tables an implementation."""
+"""What a table asks of Spark. The table layer knows no Spark: a lake hands each of its tables an implementation.
+
+Contexts and tables are `Any` here: a context has such an implementation, so naming their classes would close a circle.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from lakebed.commit.message import CommitMessage
 from lakebed.errors import InvalidArgument
+from lakebed.fileio.base import FileIO
 from lakebed.metadata.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
-    from lakebed.table.compact import RunPlans
-    from lakebed.table.pieces import RunPieces
-    from lakebed.table.table import Table
+_Piece = TypeVar("_Piece")
+
+Work = Callable[[Any, _Piece, FileIO], Sequence[CommitMessage]]
+"""Makes files from one piece, given the table's context; nothing is visible before somebody commits."""
+
+
+class Elsewhere(Protocol):
+    """Runs work on pieces in other processes; None when so many bytes had better be worked through here."""
+
+    def __call__(
+        self, context: Any, pieces: Sequence[_Piece], size_bytes: int, work: Work[_Piece], /
+    ) -> list[CommitMessage] | None: ...
 
 
 class SparkJobs(Protocol):
     """Reads and writes of whole tables as Spark jobs."""
 
-    def read(self, table: Table, columns: Sequence[str] | None, filter: Any) -> DataFrame:  # noqa: A002
+    def read(self, table: Any, columns: Sequence[str] | None, filter: Any) -> DataFrame:  # noqa: A002
         """The table as a DataFrame."""
         ...
 
     def read_stream(
         self,
-        table: Table,
+        table: Any,
         columns: Sequence[str] | None,
         filter: Any,  # noqa: A002
         options: Mapping[str, object],
@@ -36,7 +50,7 @@ class SparkJobs(Protocol):
 
     def write(
         self,
-        table: Table,
+        table: Any,
         frame: DataFrame,
         row_kind: str | None = None,
         overwrite: bool | Mapping[str, Any] | None = None,
@@ -46,17 +60,13 @@ class SparkJobs(Protocol):
         """Writes a DataFrame as one commit."""
         ...
 
-    def compaction(self) -> RunPlans:
-        """Runs compactions as Spark jobs."""
-        ...
-
-    def pieces(self) -> RunPieces:
-        """Runs other work on files as Spark jobs."""
+    def elsewhere(self) -> Elsewhere:
+        """Runs work on files as Spark jobs."""
         ...
 
     def write_stream(
         self,
-        table: Table,
+        table: Any,
         frame: DataFrame,
         checkpoint: str,
         trigger: str | Mapping[str, Any] | None,
@@ -76,3 +86,6 @@ def jobs_of(table: str, jobs: SparkJobs | None) -> SparkJobs:
             hint="open it with lakebed.connect(path).table(name)",
         )
     return jobs
+
+
+__all__ = ["Elsewhere", "SparkJobs", "Work", "jobs_of"]
