@@ -15,6 +15,7 @@ from lakebed.table.bucket_modes import WritePart
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.conform import Conformer, to_batches
 from lakebed.table.context import TableContext
+from lakebed.table.follow_up import FollowUp
 from lakebed.table.kept_keys import KeptPlace
 from lakebed.table.memory import TableMemory
 from lakebed.table.table_keys import TableKeys, shares_of
@@ -58,10 +59,11 @@ class SharedWriter:
                 maker = self._fed(context, attempt.fileio, part, states)
                 maker.abort()
             messages += self._fed(context, attempt.fileio, part, states).finish()
-        snapshot = commit.run(messages)
-        if snapshot is not None:
-            commit.follow_up(messages)
-        return snapshot
+        committed = commit.run(messages)
+        if committed is None:
+            return None
+        FollowUp(committed).run()
+        return committed.snapshot
 
     def _fed(self, context: TableContext, fileio: Any, part: WritePart, states: BucketStates) -> FileMaker:
         there = replace(context, memory=TableMemory())

@@ -25,6 +25,7 @@ from lakebed.metadata.snapshot import SnapshotStore
 from lakebed.spark.java import java_home
 from lakebed.spark.stream_write import BatchWriter
 from lakebed.table.compact import Compactor
+from lakebed.table.follow_up import FollowUp
 from lakebed.table.table import Table
 from lakebed.table.write_commit import WriteCommit
 
@@ -78,7 +79,7 @@ PHASES: dict[str, tuple[type, str, bool]] = {
     "compacted files are written": (Compactor, "_commit", False),
     "a bucket is compacted": (Compactor, "run", True),
     "a file is deleted": (LocalFileIO, "delete", True),
-    "a batch is followed up": (WriteCommit, "follow_up", True),
+    "a batch is followed up": (FollowUp, "run", True),
     "a batch ends": (BatchWriter, "write", True),
 }
 """For each phase the function at which it is, and whether it comes after it."""

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -38,6 +39,8 @@ from lakebed.errors import InvalidArgument, InvalidData, InvalidSchema, LakebedE
 from lakebed.options import LAKEBED_CDC_COLUMNS
 from lakebed.spark.follow_ups import FollowUps
 from lakebed.spark.stream_query import query_id_of
+from lakebed.spark.tasks import run_pieces
+from lakebed.table.follow_up import FollowUp
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -367,20 +370,22 @@ class Pipeline:
         phases = set()
         for part, count in zip(parts, counts, strict=True):
             self._on_step("commit")
-            snapshot = part.commit.run()
+            committed = part.commit.run()
             self._on_step("committed")
             phase = STREAM if any(chunk.phase == STREAM for chunk in part.chunks) else COPY
             phases.add(phase)
             lag = max(0.0, (now_ms - count.latest_ms) / 1000) if phase == STREAM and count.latest_ms else None
             self._board.table_committed(str(part.target), count.rows, phase, part.evolved.changes, lag)
-            if snapshot is None:
+            if committed is None:
                 continue
-            if part.commit.is_follow_up_awaited or self._is_copy:
-                part.commit.follow_up(spark)()
-            elif lag is not None and lag > _BEHIND_S and self._has_room and part.commit.may_follow_up_wait:
-                self._waiting.append(part.commit.follow_up(spark))
+            follow_up = FollowUp(committed)
+            run = partial(follow_up.run, None if spark is None else run_pieces(lambda: spark))
+            if follow_up.is_awaited or self._is_copy:
+                run()
+            elif lag is not None and lag > _BEHIND_S and self._has_room and follow_up.may_wait:
+                self._waiting.append(run)
             else:
-                due.append(part.commit.follow_up(spark))
+                due.append(run)
         if due:
             self._run_behind(due)
         phase = COPY if phases == {COPY} else STREAM if phases else ""

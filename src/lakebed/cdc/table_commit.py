@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,17 +11,14 @@ from lakebed.cdc.table_rows import ROW_KIND
 from lakebed.cleanup import on_failure
 from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
-from lakebed.metadata.snapshot import Snapshot
 from lakebed.spark.leftovers import message_paths, remove_leftovers
-from lakebed.spark.tasks import run_pieces
 from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.bucket_state import BucketStates
-from lakebed.table.write_commit import WriteCommit
+from lakebed.table.follow_up import catch_up
+from lakebed.table.write_commit import Committed, WriteCommit
 from lakebed.table.write_files import FileMaker
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from lakebed.table.table import Table
 
 
@@ -66,34 +63,19 @@ class TableCommit:
         self._is_from_tasks = True
         self._attempt.note(message_paths(self.context, messages))
 
-    def run(self) -> Snapshot | None:
+    def run(self) -> Committed | None:
         """Commits; None if there was nothing, or if the batch is in the table already."""
         with on_failure(self.abort):
             if self._maker is not None:
                 self._messages += self._maker.finish()
-            snapshot = self._commit.run(self._messages)
-        if snapshot is not None:
-            if self._maker is not None:
-                self._maker.remember(snapshot)
-            if self._is_from_tasks:
-                remove_leftovers(self.context, self.job, self._messages)
-        return snapshot
-
-    @property
-    def is_follow_up_awaited(self) -> bool:
-        """Whether the next batch must not begin before what this commit makes due is done."""
-        return self._commit.is_compaction_awaited
-
-    @property
-    def may_follow_up_wait(self) -> bool:
-        """Whether more batches may be written before that."""
-        return self._commit.may_compaction_wait(self._messages)
-
-    def follow_up(self, spark: SparkSession | None) -> Callable[[], None]:
-        """What this commit makes due."""
-        if spark is None:
-            return lambda: self._commit.follow_up(self._messages)
-        return lambda: self._commit.follow_up(self._messages, run_pieces(lambda: spark))
+            committed = self._commit.run(self._messages)
+        if committed is None:
+            return None
+        if self._maker is not None:
+            self._maker.remember(committed.snapshot)
+        if self._is_from_tasks:
+            remove_leftovers(self.context, self.job, self._messages)
+        return committed
 
     def abort(self) -> None:
         """Gives everything up, unless it may be visible already."""
@@ -108,7 +90,7 @@ def is_committed(table: Table, user: str, identifier: int) -> bool:
     commit = WriteCommit(context, overwrite=None, identity=identity, attempt=Attempt(context.fileio))
     if not commit.is_committed():
         return False
-    commit.catch_up()
+    catch_up(context, identity)
     return True
 
 

@@ -27,6 +27,7 @@ from lakebed.spark.write import WriteTask, run_tasks
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.column_files import ColumnChanges, refuse_deletes
 from lakebed.table.context import TableContext
+from lakebed.table.follow_up import after_rows_changed
 from lakebed.table.replace_rows import without_places
 from lakebed.table.row_changes import Deleted, RowChanges
 
@@ -133,7 +134,7 @@ class ReplaceJob:
             attempt.note(message_paths(context, messages))
             snapshot = changes.commit(deleted, messages, attempt=attempt)
         remove_leftovers(context, job, messages)
-        return snapshot
+        return after_rows_changed(context, snapshot)
 
     def _files(self, frame: DataFrame, job: str, *, carries_ids: bool) -> list[CommitMessage]:
         placed = distributed(self.context, frame, _TASKS)

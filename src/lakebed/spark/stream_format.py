@@ -29,6 +29,7 @@ from lakebed.spark.write import WriteTask, check_columns, commit_job
 from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.bucket_state import BUCKET_STATES, BucketStates
 from lakebed.table.context import TableContext
+from lakebed.table.follow_up import catch_up
 from lakebed.table.overwrite import Overwrite
 from lakebed.table.table import Table
 from lakebed.table.write_commit import WriteCommit
@@ -106,7 +107,7 @@ class StreamTableWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
             attempt.note(message_paths(context, files))
             attempt.give_up()
             remove_leftovers(context, made[0].job)
-            commit.catch_up()
+            catch_up(context, identity)
         else:
             commit_job(context, commit, attempt, made[0].job, lambda: files)
 

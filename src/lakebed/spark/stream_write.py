@@ -37,10 +37,11 @@ from lakebed.spark.write import TASK_NUMBERS_BITS, WriteTask, check_columns, che
 from lakebed.table.bucket_modes import BucketMode, bucket_mode, shared_rules
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.context import TableContext
+from lakebed.table.follow_up import FollowUp, catch_up
 from lakebed.table.kept_keys import KeptPlace, can_keep
 from lakebed.table.overwrite import Overwrite
 from lakebed.table.table_keys import appended_since
-from lakebed.table.write_commit import WriteCommit
+from lakebed.table.write_commit import Committed, WriteCommit
 from lakebed.table.write_files import FileMaker
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ class BatchWriter:
         commit = WriteCommit(context, overwrite=replaced, identity=identity, attempt=attempt)
         if commit.is_committed():
             self._follow_ups.wait()
-            commit.catch_up()
+            catch_up(context, identity)
             return None
         batch = _Batch(context, commit, self._row_kind, self._overwrite, identity.user, attempt.fileio)
         job = context.ids.new_id()
@@ -160,12 +161,13 @@ class BatchWriter:
             messages = answers.messages + batch.written_here(answers)
             self._follow_ups.wait()
             commit.watermark = answers.watermark_ms
-            snapshot = commit.run(messages)
+            committed = commit.run(messages)
         self._is_large = answers.size_bytes > (_GATHERED_BYTES if batch.is_crossing else _LARGE_BYTES)
-        if snapshot is not None:
-            batch.remember(snapshot)
-            self._follow_up(frame.sparkSession, commit, messages, lambda: _remove_leftovers(context, job, answers))
-        return snapshot
+        if committed is None:
+            return None
+        batch.remember(committed.snapshot)
+        self._follow_up(frame.sparkSession, committed, lambda: _remove_leftovers(context, job, answers))
+        return committed.snapshot
 
     def _answers(self, batch: _Batch, frame: DataFrame, job: str) -> Answers:
         if not (batch.is_crossing and self._is_large):
@@ -181,13 +183,13 @@ class BatchWriter:
         task = BatchTask(batch.task(job, placed, kept), self._event_time, placed.gathered_bytes, placed.is_first_look)
         return Answers.of(until_workers_come(placed.frame.mapInArrow(task.run, _ANSWER_TYPES).toArrow))
 
-    def _follow_up(
-        self, spark: SparkSession, commit: WriteCommit, messages: list[CommitMessage], tidy_up: Callable[[], None]
-    ) -> None:
-        def follow_up() -> None:
-            commit.follow_up(messages, run_pieces(lambda: spark))
+    def _follow_up(self, spark: SparkSession, committed: Committed, tidy_up: Callable[[], None]) -> None:
+        due = FollowUp(committed)
 
-        if commit.is_compaction_awaited:
+        def follow_up() -> None:
+            due.run(run_pieces(lambda: spark))
+
+        if due.is_awaited:
             follow_up()
             self._follow_ups.run(tidy_up)
         else:

@@ -32,6 +32,7 @@ from lakebed.table.bucket_state import BucketStates
 from lakebed.table.clustering import clustering_of
 from lakebed.table.conform import Conformer
 from lakebed.table.context import TableContext
+from lakebed.table.follow_up import FollowUp, catch_up
 from lakebed.table.kept_keys import KeptPlace
 from lakebed.table.overwrite import Overwrite
 from lakebed.table.pieces import PieceWork
@@ -101,7 +102,7 @@ class WriteJob:
             run_pieces=run_pieces(lambda: spark),
         )
         if commit.is_committed():
-            commit.catch_up()
+            catch_up(context, self.identity)
             return None
         needs_states = bucket_mode(context.schema, context.options) is not BucketMode.UNAWARE
         job = context.ids.new_id()
@@ -199,14 +200,12 @@ def commit_job(
     with attempt:
         messages = make_files()
         attempt.note(message_paths(context, messages))
-        snapshot = commit.run(messages)
-    if snapshot is not None:
-        remove_leftovers(context, job, messages)
-        if spark is None:
-            commit.follow_up(messages)
-        else:
-            commit.follow_up(messages, run_pieces(lambda: spark))
-    return snapshot
+        committed = commit.run(messages)
+    if committed is None:
+        return None
+    remove_leftovers(context, job, messages)
+    FollowUp(committed).run(None if spark is None else run_pieces(lambda: spark))
+    return committed.snapshot
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from lakebed.spark.late_workers import until_workers_come
 from lakebed.sql.insert import collected
 from lakebed.sql.views import quoted
 from lakebed.table.bucket_state import BucketStates
+from lakebed.table.follow_up import FollowUp, after_rows_changed
 from lakebed.table.postpone_compact import WaitingRows
 from lakebed.table.read_state import ReadState
 from lakebed.table.replace_rows import ReplaceRows
@@ -145,12 +146,15 @@ class ChangedRows:
             nulls = pa.nulls(replacing.num_rows, pa.int64())
             replacing = replacing.append_column(TRACKED_SEQUENCE_NUMBER.name, nulls)
         added = rows.filter(pc.equal(kinds, "+I")).select(names)
-        ReplaceRows(context, self.pinned.fixed_to, self.operation).commit(_places(rows), replacing, added)
+        changes = ReplaceRows(context, self.pinned.fixed_to, self.operation)
+        after_rows_changed(context, changes.commit(_places(rows), replacing, added))
 
     def _write_rows(self, rows: pa.Table) -> None:
         context, identity = self.table.plan_write()
         if self.rewrites:
-            RowRewrite(context, self.pinned.fixed_to, identity).write(rows, KIND)
+            committed = RowRewrite(context, self.pinned.fixed_to, identity).write(rows, KIND)
+            if committed is not None:
+                FollowUp(committed).run()
             return
         with TableWriter(context, row_kind=KIND, identity=identity, read=self._read) as writer:
             writer.write(rows)

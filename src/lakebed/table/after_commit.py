@@ -14,6 +14,7 @@ from lakebed.maintenance.consumers import expire_consumers
 from lakebed.maintenance.expiry import expire_quietly
 from lakebed.maintenance.retention import RetentionRules
 from lakebed.options import (
+    COMMIT_USER_PREFIX,
     CONSUMER_EXPIRATION_TIME,
     SNAPSHOT_NUM_RETAINED_MAX,
     SNAPSHOT_TIME_RETAINED,
@@ -32,8 +33,13 @@ _TAG_CHECK_INTERVAL_MS = MINUTE_MS
 """Looking at tags means reading all of them, so it is not done after every commit of a busy writer."""
 
 
-def tidy_up(context: TableContext, identity: CommitIdentity, is_batch: bool) -> None:
-    """Makes the tags that are due, then lets go what has had its time. `is_batch`: no more commits are to come."""
+def tidy_up(context: TableContext, identity: CommitIdentity | None = None, *, goes_on: bool = False) -> None:
+    """Makes the tags that are due, then lets go what has had its time, after a commit (of this identity).
+
+    `goes_on`: more commits are to come, as of a stream.
+    """
+    identity = identity or CommitIdentity((context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id())
+    is_batch = not identity.is_replayable and not goes_on
     _quietly(context, "tag was made", lambda: create_due_tags(context, is_batch=is_batch))
     _quietly(context, "consumer expired", lambda: _expire_consumers(context))
     expire_partitions(context, identity, is_batch=is_batch)

@@ -17,11 +17,11 @@ from lakebed.commit.replay import CommitIdentity
 from lakebed.errors import CommitConflict, FileMissing, InvalidArgument, LakebedError, NotFound
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import COMMIT_USER_PREFIX
+from lakebed.table.after_commit import tidy_up
 from lakebed.table.append_compact import AppendCompactor
 from lakebed.table.compact import Compactor, Keep
 from lakebed.table.context import TableContext
 from lakebed.table.elsewhere import Elsewhere
-from lakebed.table.expire import expire_after_commit
 from lakebed.table.postpone_compact import WaitingRows
 from lakebed.table.producers import full_compaction_every
 from lakebed.units import MINUTE_MS, parse_duration
@@ -67,7 +67,7 @@ class Follower:
         compacted = self._compacted(context)
         if compacted is None:
             self._seen, self._looked_ms = latest_id, now_ms
-        expire_after_commit(context, goes_on=True)
+        tidy_up(context, goes_on=True)
         return compacted
 
     def _compacted(self, context: TableContext) -> Snapshot | None:

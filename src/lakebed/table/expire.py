@@ -5,11 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import replace
 
-from lakebed.commit.replay import CommitIdentity
 from lakebed.maintenance.expiry import Expired, expire, expire_only_changelogs, still_due
 from lakebed.maintenance.retention import RetentionRules
-from lakebed.options import COMMIT_USER_PREFIX
-from lakebed.table.after_commit import tidy_up
 from lakebed.table.context import TableContext
 from lakebed.table.files import table_files
 from lakebed.table.time_travel import to_millis
@@ -45,14 +42,3 @@ def expire_changelogs(
     rules = RetentionRules.of(context.options, context.clock.now_ms())
     rules = rules.for_changelogs(older_than_ms, retain_max, retain_min, max_deletes)
     return expire_only_changelogs(table_files(context), rules, everything=everything)
-
-
-def expire_after_commit(
-    context: TableContext, identity: CommitIdentity | None = None, *, goes_on: bool = False
-) -> None:
-    """Sees to all that a commit (of this identity) makes due; it stands whatever becomes of this.
-
-    `goes_on`: more commits are to come, as of a stream.
-    """
-    own = identity or CommitIdentity((context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id())
-    tidy_up(context, own, is_batch=not own.is_replayable and not goes_on)

@@ -29,7 +29,7 @@ from lakebed.table.read import SplitReader
 from lakebed.table.scan import plan_scan
 from lakebed.table.settle import settled
 from lakebed.table.splits import Split
-from lakebed.table.write_commit import WriteCommit
+from lakebed.table.write_commit import Committed, WriteCommit
 from lakebed.table.write_files import FileMaker
 
 
@@ -64,7 +64,7 @@ def rescale(
     specs: Sequence[Mapping[str, Any]] | None,
     identity: CommitIdentity,
     run_pieces: Elsewhere | None = None,
-) -> Snapshot | None:
+) -> Committed | None:
     """Rewrites the partitions that agree with one of the specs (all); None when they have no files."""
     _check_bucket_count(context, bucket_count)
     chosen = None if specs is None else [Overwrite.parse(context, dict(spec)) for spec in specs]
@@ -88,10 +88,7 @@ def rescale(
         splits = _splits(context, snapshot, partitions)
         size_bytes = sum(entry.file.size_bytes for entry in live)
         messages = work.run(splits, size_bytes, partial(_rewritten, replaced=replaced))
-        done = commit.run(messages)
-    if done is not None:
-        commit.follow_up(messages)
-    return done
+        return commit.run(messages)
 
 
 def _splits(context: TableContext, snapshot: Snapshot, partitions: Collection[bytes]) -> list[list[Split]]:

@@ -51,7 +51,7 @@ from lakebed.table.overwrite import Overwrite
 from lakebed.table.pieces import PieceWork
 from lakebed.table.read_state import ReadState
 from lakebed.table.settle import is_settled, settled
-from lakebed.table.write_commit import WriteCommit
+from lakebed.table.write_commit import Committed, WriteCommit
 from lakebed.table.write_files import FileMaker
 
 _MEANING = (
@@ -154,7 +154,7 @@ class RowRewrite:
         )
         return commit, replacement
 
-    def write(self, rows: Any, row_kind: str) -> Snapshot | None:
+    def write(self, rows: Any, row_kind: str) -> Committed | None:
         """Rewrites rows in this process."""
         with Attempt(self.context.fileio) as attempt:
             commit, replacement = self.commit_of(attempt)
@@ -164,10 +164,7 @@ class RowRewrite:
                 maker.write(rows, lambda: None)
                 made = maker.finish()
             messages = self.merged(made, replacement, PieceWork(self.storing, attempt))
-            snapshot = commit.run(messages)
-        if snapshot is not None:
-            commit.follow_up(messages)
-        return snapshot
+            return commit.run(messages)
 
     def merged(
         self, messages: Sequence[CommitMessage], replacement: Replacement, work: PieceWork

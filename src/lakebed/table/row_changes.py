@@ -53,14 +53,13 @@ from lakebed.metadata.deletion_vector import (
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
-from lakebed.options import COMMIT_USER_PREFIX, DATA_EVOLUTION_ENABLED, DELETION_VECTORS_ENABLED, WRITE_ONLY
+from lakebed.options import COMMIT_USER_PREFIX, DATA_EVOLUTION_ENABLED, DELETION_VECTORS_ENABLED
 from lakebed.schema.system_columns import ROW_INDEX, TRACKING_FIELDS
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.column_files import range_guard, refuse_deletes
 from lakebed.table.compact import Bucket, in_buckets
 from lakebed.table.context import TableContext
 from lakebed.table.elsewhere import Elsewhere
-from lakebed.table.expire import expire_after_commit
 from lakebed.table.pieces import PieceWork
 from lakebed.table.read import SplitReader, parallelism
 from lakebed.table.scan import plan_scan
@@ -119,8 +118,6 @@ class RowChanges:
             fitting = _Fitting(self, identity or CommitIdentity(user), attempt)
             snapshot = fitting.commit(touched, messages)
             attempt.keep_only(fitting.kept if snapshot is not None else set())
-        if snapshot is not None and not self.context.options[WRITE_ONLY]:
-            expire_after_commit(self.context)
         return snapshot
 
     def _rewritten(self, touched: _Touched, work: PieceWork) -> list[CommitMessage]:

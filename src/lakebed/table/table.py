@@ -32,6 +32,7 @@ from lakebed.options import (
 from lakebed.schema.changes import RemoveOption, SchemaChange, SetOption
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table import background
+from lakebed.table.after_commit import tidy_up
 from lakebed.table.append_compact import AppendCompactor
 from lakebed.table.arguments import (
     changes_argument,
@@ -51,9 +52,10 @@ from lakebed.table.compact_follow import Follower, Stop, follow, interval_argume
 from lakebed.table.conform import reader_of
 from lakebed.table.context import TableContext
 from lakebed.table.elsewhere import jobs_of
-from lakebed.table.expire import expire_after_commit, expire_table
+from lakebed.table.expire import expire_table
 from lakebed.table.fallback import check_other_branch, with_other_branch
 from lakebed.table.fold_first import fold_stored, prepare_change
+from lakebed.table.follow_up import after_rows_changed
 from lakebed.table.functions import stored_options
 from lakebed.table.guards import warn_of_unguarded
 from lakebed.table.incremental import asked_range, is_incremental, state_named
@@ -564,7 +566,7 @@ class Table(TableUpkeep):
         context = self._folded()
         predicate = to_predicate(filter, context.arrow_schema_with_hidden)
         base = context.stores.snapshots.latest()
-        return RowChanges(context, base).commit(rows_matching(context, base, predicate))
+        return after_rows_changed(context, RowChanges(context, base).commit(rows_matching(context, base, predicate)))
 
     def truncate(self) -> Snapshot | None:
         """Removes all rows."""
@@ -606,7 +608,7 @@ class Table(TableUpkeep):
             columns = names_argument(order_by, "order_by")
             snapshot = sort_compact(context, order_strategy, columns, predicate, CommitIdentity(user), run_pieces)
             if snapshot is not None:
-                expire_after_commit(context)
+                tidy_up(context)
             return snapshot
         placed = WaitingRows(context, sieve.keep_partitions, run_pieces).place(CommitIdentity(user))
         compactor = (
@@ -616,7 +618,7 @@ class Table(TableUpkeep):
         )
         snapshot = compactor.run(CommitIdentity(user)) or placed
         if snapshot is not None:
-            expire_after_commit(context)
+            tidy_up(context)
         return snapshot
 
     def compact_follow(

@@ -44,6 +44,7 @@ from lakebed.table.cleaning import clean_orphans
 from lakebed.table.context import TableContext
 from lakebed.table.elsewhere import jobs_of
 from lakebed.table.expire import expire_changelogs
+from lakebed.table.follow_up import FollowUp
 from lakebed.table.index_rewrite import RewrittenIndexes, rewrite_indexes
 from lakebed.table.manifests import compact_manifests
 from lakebed.table.mark_done import mark_done
@@ -384,7 +385,11 @@ class TableUpkeep(ABC):
         context = self._folded()
         count = context.options[BUCKET] if bucket_num is None else bucket_num
         run_pieces = jobs_of(context.name, context.jobs).elsewhere() if on_spark else None
-        return rescale(context, count, partitions, _new_identity(context), run_pieces)
+        done = rescale(context, count, partitions, _new_identity(context), run_pieces)
+        if done is None:
+            return None
+        FollowUp(done).run()
+        return done.snapshot
 
     # --- branches ------------------------------------------------------------------------------------------------
 

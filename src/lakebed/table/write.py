@@ -18,6 +18,7 @@ from lakebed.errors import InvalidArgument
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.table.conform import reader_of
 from lakebed.table.context import TableContext
+from lakebed.table.follow_up import FollowUp, catch_up
 from lakebed.table.overwrite import Overwrite
 from lakebed.table.read_state import ReadState
 from lakebed.table.stream_commits import CommitTimer
@@ -102,15 +103,16 @@ class TableWriter:
         with on_failure(self.abort):
             if self._commit.is_committed():
                 self.abort()
-                self._commit.catch_up()
+                catch_up(self._context, self._identity)
                 return None
             messages = self._files.finish()
-            snapshot = self._commit.run(messages)
+            committed = self._commit.run(messages)
         self._is_open = False
-        if snapshot is not None:
-            self._files.remember(snapshot)
-            self._commit.follow_up(messages)
-        return snapshot
+        if committed is None:
+            return None
+        self._files.remember(committed.snapshot)
+        FollowUp(committed).run()
+        return committed.snapshot
 
     def abort(self) -> None:
         """Gives everything up and removes the files, unless they may be part of the table. Nothing after a commit."""

@@ -7,8 +7,8 @@ commit wins. Afterwards comes what a commit makes due: compaction, expiry.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from lakebed.commit.attempt import Attempt
 from lakebed.commit.committer import Changes, Committer
@@ -26,38 +26,47 @@ from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import (
-    COMMIT_FORCE_COMPACT,
     COMMIT_FORCE_CREATE_SNAPSHOT,
-    COMPACTION_MIN_FILE_NUM,
-    NUM_SORTED_RUN_COMPACTION_TRIGGER,
-    NUM_SORTED_RUN_STOP_TRIGGER,
     SNAPSHOT_IGNORE_EMPTY_COMMIT,
     WRITE_ONLY,
     WRITE_SEQUENCE_NUMBER_INIT_MODE,
 )
-from lakebed.table.append_compact import AppendCompactor
 from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.bucket_state import BUCKET_STATES, BucketStates
-from lakebed.table.compact import Compactor, in_buckets, in_partitions, looks_for_more
+from lakebed.table.compact import in_partitions
 from lakebed.table.context import TableContext
 from lakebed.table.cross_partition import check_only_crossing
 from lakebed.table.elsewhere import Elsewhere
-from lakebed.table.expire import expire_after_commit
 from lakebed.table.key_index import check_only_writer
-from lakebed.table.mark_done import mark_done_after_commit
 from lakebed.table.normalised_input import InputNormaliser
 from lakebed.table.overwrite import Overwrite
 from lakebed.table.overwrite_upgrade import upgraded
 from lakebed.table.pieces import PieceWork
 from lakebed.table.postpone_compact import WaitingRows
 from lakebed.table.precommit import joined_before_commit
-from lakebed.table.producers import full_compaction_every
 from lakebed.table.read_state import ReadState
 from lakebed.table.told_replacements import ToldReplacements, changelog_paths
 from lakebed.table.write_files import file_layout
 from lakebed.table.write_rules import committer_for, latest_schema_id, write_rules
 
 _MOST_PLACINGS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A commit of rows that stands, for who sees to what it makes due."""
+
+    snapshot: Snapshot
+    context: TableContext
+    identity: CommitIdentity
+    messages: Sequence[CommitMessage]
+    states: BucketStates | None
+    """What its sequence numbers continued from; None if rows are not numbered, or replaced others."""
+
+    def run_count(self, message: CommitMessage) -> int:
+        """About how many sorted runs the bucket of a message has now."""
+        before = self.states.run_count(message.partition, message.bucket) if self.states else 0
+        return before + len(message.new_files)
 
 
 class WriteCommit:
@@ -116,8 +125,9 @@ class WriteCommit:
         """Whether a commit with this identity, or a later one of its user, is in the table."""
         return self._committer.is_committed(self._identity)
 
-    def run(self, messages: list[CommitMessage]) -> Snapshot | None:
+    def run(self, messages: list[CommitMessage]) -> Committed | None:
         """Makes the files visible as one snapshot; None when there was nothing to commit."""
+        made = messages
         work = PieceWork(self._context, self._attempt, self._run_pieces)
         messages = joined_before_commit(work, messages)
         if self._overwrite is not None:
@@ -179,33 +189,7 @@ class WriteCommit:
             | {paths.index_file(entry.file_name) for message in committed for entry in message.new_index_files}
             | (changelog_paths(self._context, self._told) if snapshot is not None else set())
         )
-        return snapshot
-
-    def follow_up(self, messages: list[CommitMessage], run_pieces: Elsewhere | None = None) -> None:
-        """Compacts what this commit made due, and expires. The commit stands, whatever becomes of this."""
-        self._compact_after(messages, run_pieces)
-        if not self._context.options[WRITE_ONLY]:
-            expire_after_commit(self._context, self._identity)
-        if not self._identity.is_replayable:
-            mark_done_after_commit(self._context, {message.partition for message in messages})
-
-    @property
-    def is_compaction_awaited(self) -> bool:
-        """Whether somebody waits for the compaction that follows: it tells of changes, or was asked for by number."""
-        return (
-            self._is_full_due() or self._context.options[COMMIT_FORCE_COMPACT] or looks_for_more(self._context.options)
-        )
-
-    def may_compaction_wait(self, messages: list[CommitMessage]) -> bool:
-        """Whether more may be written before the buckets of this commit are compacted."""
-        options = self._context.options
-        limit = options[NUM_SORTED_RUN_STOP_TRIGGER] or options[NUM_SORTED_RUN_COMPACTION_TRIGGER] + 3
-        return not self.is_compaction_awaited and all(self._run_count(message) < limit for message in messages)
-
-    def catch_up(self) -> None:
-        """Of a commit that is in already, the compaction may still be missing: only that is done again."""
-        if self._context.has_key and not self._context.options[WRITE_ONLY] and not self._is_followed():
-            Compactor(self._context, self._is_full_due()).run_quietly(self._compaction_identity)
+        return None if snapshot is None else Committed(snapshot, self._context, self._identity, made, self._states)
 
     # --- inside --------------------------------------------------------------------------------------------------
 
@@ -214,58 +198,6 @@ class WriteCommit:
         """Whether the highest number that a snapshot keeps stands for those of all files."""
         options = self._context.options
         return options[WRITE_ONLY] and options[WRITE_SEQUENCE_NUMBER_INIT_MODE] == "snapshot"
-
-    def _compact_after(self, messages: list[CommitMessage], run_pieces: Elsewhere | None) -> None:
-        """Compacts the buckets that this commit made due."""
-        options = self._context.options
-        if options[WRITE_ONLY]:
-            return
-        if not self._context.has_key:
-            self._join_small_files(messages, run_pieces)
-            return
-        is_full = self._is_full_due()
-        if is_full:
-            keep = None  # also buckets that earlier commits wrote to: they wait for this one
-        elif options[COMMIT_FORCE_COMPACT] or looks_for_more(options):
-            keep = in_buckets({(message.partition, message.bucket) for message in messages})
-        else:
-            due = {(message.partition, message.bucket) for message in messages if self._has_many_runs(message)}
-            if not due:
-                return
-            keep = in_buckets(due)
-        is_in_stream = self._identity.is_replayable
-        compactor = Compactor(self._context, is_full, keep, run_pieces, is_in_stream=is_in_stream)
-        compactor.run_quietly(self._compaction_identity)
-
-    def _join_small_files(self, messages: list[CommitMessage], run_pieces: Elsewhere | None) -> None:
-        """Joins files of buckets without a key. Without buckets that is left to whoever compacts the table."""
-        enough = self._context.options[COMPACTION_MIN_FILE_NUM]
-        due = {(m.partition, m.bucket) for m in messages if m.total_buckets > 0 and self._run_count(m) >= enough}
-        if due:
-            compactor = AppendCompactor(self._context, keep=in_buckets(due), run_pieces=run_pieces)
-            compactor.run_quietly(self._compaction_identity)
-
-    def _is_followed(self) -> bool:
-        """Whether the commit of this identity has had its compaction, or is so old that later ones saw to it."""
-        for snapshot in self._context.stores.snapshots.newest_first():
-            if (snapshot.commit_user, snapshot.commit_identifier) == (self._identity.user, self._identity.identifier):
-                return snapshot.commit_kind == CommitKind.COMPACT
-        return True
-
-    def _is_full_due(self) -> bool:
-        every = full_compaction_every(self._context.options)
-        return every is not None and (not self._identity.is_replayable or self._identity.identifier % every == 0)
-
-    @property
-    def _compaction_identity(self) -> CommitIdentity:
-        return CommitIdentity(self._identity.user, self._identity.identifier)
-
-    def _has_many_runs(self, message: CommitMessage) -> bool:
-        return self._run_count(message) >= self._context.options[NUM_SORTED_RUN_COMPACTION_TRIGGER]
-
-    def _run_count(self, message: CommitMessage) -> int:
-        before = self._states.run_count(message.partition, message.bucket) if self._states else 0
-        return before + len(message.new_files)
 
     def _wants_empty_snapshot(self) -> bool:
         options = self._context.options

@@ -185,8 +185,9 @@ def test_n_24_small_files_are_joined_before_the_commit(warehouse: Warehouse) -> 
         messages += maker.finish()
     assert sum(len(message.new_files) for message in messages) == 6
     commit = WriteCommit(context, overwrite=None, identity=identity, attempt=attempt)
-    snapshot = commit.run(messages)
-    assert snapshot is not None
+    committed = commit.run(messages)
+    assert committed is not None
+    snapshot = committed.snapshot
     assert (snapshot.id, snapshot.commit_kind, snapshot.total_record_count) == (1, CommitKind.APPEND, 60)
     assert len(table.scan().files) == 2
     assert table.to_arrow(filter=pc.field("p") == 2).column("id").to_pylist() == list(range(30))

@@ -13,6 +13,7 @@ import lakebed
 from lakebed.errors import CommitConflict, InvalidArgument, InvalidOption, Unsupported
 from lakebed.metadata.snapshot import CommitKind
 from lakebed.schema.system_columns import FILE_PATH, ROW_INDEX
+from lakebed.table.follow_up import after_rows_changed
 from lakebed.table.replace_rows import ReplaceRows
 from lakebed.table.row_changes import RowChanges, rows_matching
 from lakebed.types.predicate_parse import to_predicate
@@ -234,12 +235,12 @@ def test_an_interrupt_after_the_commit(table: lakebed.Table, monkeypatch: pytest
     def stop(context: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lakebed.table.row_changes.expire_after_commit", stop)
+    monkeypatch.setattr("lakebed.table.follow_up.tidy_up", stop)
     context = table._writable()
     base = context.stores.snapshots.latest()
     deleted = rows_matching(context, base, to_predicate(pc.field("id") == 1, context.schema.arrow_schema))
     with pytest.raises(KeyboardInterrupt):
-        ReplaceRows(context, base, "UPDATE").commit(deleted, None, _rows(10, 11))
+        after_rows_changed(context, ReplaceRows(context, base, "UPDATE").commit(deleted, None, _rows(10, 11)))
     assert _ids(table) == [0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]
 
 
