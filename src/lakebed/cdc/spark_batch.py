@@ -39,7 +39,7 @@ from lakebed.options import BUCKET, BUCKET_FUNCTION_TYPE
 from lakebed.spark.late_workers import until_workers_come
 from lakebed.spark.process import prepare_worker
 from lakebed.spark.tasks import answer_of, made_by
-from lakebed.table.bucket_modes import BucketMode, WritePart, bucket_mode, shared_rules
+from lakebed.table.bucket_modes import TaskNeeds, WritePart, shared_rules
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.context import TableContext
 from lakebed.table.write_files import FileMaker
@@ -95,12 +95,13 @@ class TableTask:
         workers: int,
     ) -> TableTask:
         """The table, split into as many ways as its buckets allow."""
-        mode = bucket_mode(context.schema, context.options)
-        parts = shared_rules(context.options, workers).assigners if mode is BucketMode.DYNAMIC and not is_whole else 0
+        mode = context.bucket_mode
+        shares = mode.needs is TaskNeeds.SHARE_OF_KEYS and not is_whole
+        parts = shared_rules(context.options, workers).assigners if shares else 0
         ways = parts or 1
-        if mode is BucketMode.FIXED and not is_whole:
+        if mode.needs is TaskNeeds.WHOLE_BUCKETS and not is_whole:
             ways = int(context.options[BUCKET]) * (4 if context.partition_fields else 1)
-        is_alone = is_whole or mode in (BucketMode.CROSS_PARTITION, BucketMode.POSTPONE, BucketMode.UNAWARE)
+        is_alone = is_whole or mode.needs not in (TaskNeeds.SHARE_OF_KEYS, TaskNeeds.WHOLE_BUCKETS)
         return cls(context, shapes, states, job, user, is_alone, 1 if is_alone else ways, 0 if is_alone else parts)
 
     def rows(self, shape: int, payload: pa.RecordBatch) -> pa.RecordBatch:

@@ -12,7 +12,6 @@ from lakebed.cleanup import on_failure
 from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
 from lakebed.spark.leftovers import message_paths, remove_leftovers
-from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.follow_up import catch_up
 from lakebed.table.write_commit import Committed, WriteCommit
@@ -38,7 +37,7 @@ class TableCommit:
 
     def states(self) -> BucketStates | None:
         """Where sequence numbers stand, for tasks; None if the table has no need of them."""
-        if bucket_mode(self.context.schema, self.context.options) is BucketMode.UNAWARE:
+        if not self.context.bucket_mode.has_buckets:
             return None
         return self._commit.states().without_runs()
 

@@ -21,9 +21,8 @@ from lakebed.spark.bucket_expression import with_bucket
 from lakebed.spark.filters import quoted
 from lakebed.spark.known_keys import with_known_keys
 from lakebed.spark.process import prepare_worker
-from lakebed.table.bucket_modes import BucketMode, bucket_mode, shared_rules
+from lakebed.table.bucket_modes import TaskNeeds, shared_rules
 from lakebed.table.context import TableContext
-from lakebed.table.postponed import lets_rows_wait
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import DataField
 
@@ -61,23 +60,23 @@ def distributed(
     brought those of `base`, the snapshot that the rows are written on top of, unless they know them (`teaches`). Else
     one task gets all such rows, and has the index, or whoever it hands them to.
     """
-    mode = bucket_mode(context.schema, context.options)
-    if mode is BucketMode.UNAWARE:
+    needs = context.bucket_mode.needs
+    if needs is TaskNeeds.ANY_ROWS:
         return Distribution(frame)
-    if mode is BucketMode.FIXED:
+    if needs is TaskNeeds.WHOLE_BUCKETS:
         buckets = int(context.options[BUCKET])
         tasks = min(buckets if not context.partition_fields else 4 * buckets, MOST_TASKS)
         keys = context.schema.fields_of(context.schema.bucket_keys)
         function = str(context.options[BUCKET_FUNCTION_TYPE])
         return Distribution(_by_bucket(context, frame, tuple(keys), buckets, function, tasks))
-    if mode is BucketMode.DYNAMIC:
+    if needs is TaskNeeds.SHARE_OF_KEYS:
         parts = shared_rules(context.options, parallelism).assigners
         return Distribution(_by_share(frame, context.key_fields, parts), parts)
     primary_key = tuple(context.schema.fields_of(context.schema.primary_keys))
-    if mode is BucketMode.CROSS_PARTITION and shares_keys:
+    if needs is TaskNeeds.SHARE_OF_TABLE_KEYS and shares_keys:
         parts = shared_rules(context.options, parallelism).assigners
         return _by_primary_key(context, frame, primary_key, parts, base if teaches else None)
-    if lets_rows_wait(context) and shares_keys:
+    if context.lets_rows_wait and shares_keys:
         # Rows of one key wait in one file, so that they stay in their order.
         return Distribution(_by_share(frame, primary_key, parallelism))
     # An index of all keys, or a number of buckets that follows from all rows of a partition: one task at a time.

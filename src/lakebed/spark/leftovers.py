@@ -14,7 +14,6 @@ from lakebed.commit.message import CommitMessage
 from lakebed.errors import LakebedError
 from lakebed.fileio.local import list_names
 from lakebed.metadata.data_file import INDEX_SUFFIX
-from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.context import TableContext
 
 _log = logging.getLogger(__name__)
@@ -70,7 +69,7 @@ def _beside(context: TableContext, job: str, messages: Sequence[CommitMessage]) 
 def _directories(context: TableContext, messages: Sequence[CommitMessage]) -> set[str]:
     buckets = {(message.partition, message.bucket) for message in messages}
     found = {context.data_file_path(*bucket, "x").rsplit("/", 1)[0] for bucket in buckets}
-    if bucket_mode(context.schema, context.options) in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION):
+    if context.bucket_mode.indexes_keys:
         # Another attempt may have got its rows in another order, and so have given their keys other buckets.
         for partition in {directory.rsplit("/", 1)[0] for directory in found}:
             found |= {entry.path for entry in context.fileio.list_directory(partition) if _is_bucket(entry.name)}

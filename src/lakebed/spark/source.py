@@ -38,11 +38,9 @@ from lakebed.spark.stream_source import stream_columns, stream_reader
 from lakebed.spark.tasks import made_by
 from lakebed.spark.types import empty_rows, spark_schema, to_transfer, transfer_schema
 from lakebed.spark.write import WriteTask, commit_job
-from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.change_read import ChangeRead
 from lakebed.table.overwrite import Overwrite
-from lakebed.table.postponed import lets_rows_wait
 from lakebed.table.read import SplitReader
 from lakebed.table.splits import Split
 from lakebed.table.table import Table
@@ -160,15 +158,15 @@ class _TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
     def __init__(self, table: Table, overwrite: bool, row_kind: str | None) -> None:
         context, identity = table.plan_write()
-        mode = bucket_mode(context.schema, context.options)
+        mode = context.bucket_mode
         self._context = context
         self._identity = identity
         self._overwrite = True if overwrite else None
         states = None
-        if mode is BucketMode.FIXED:
+        if mode.is_shared:
             states = BucketStates.load(context.stores, context.stores.snapshots.latest())
         job = context.ids.new_id()
-        is_direct = mode in (BucketMode.FIXED, BucketMode.UNAWARE) or lets_rows_wait(context)
+        is_direct = mode.places_alone or context.lets_rows_wait
         self._staged = None if is_direct else StagedWrite(context, job)
         if self._staged is None:
             user = identity.user
@@ -178,7 +176,7 @@ class _TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
                 self._overwrite,
                 states,
                 job,
-                numbers_apart=mode is BucketMode.FIXED,
+                numbers_apart=mode.is_shared,
                 commit_user=user,
                 clusters=True,
             )

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 
 from lakebed.errors import InvalidArgument
 from lakebed.spark.stream_offset import StreamOffset, fingerprint
-from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.context import TableContext
 from lakebed.table.stream_limits import StreamLimits, row_count
 from lakebed.table.stream_position import StreamPosition
@@ -173,10 +172,10 @@ def _chains(context: TableContext, pieces: Sequence[Piece]) -> list[list[Piece]]
     Without buckets they have none. In the state of a table with a key no row of one piece is in another, but newer rows
     of its keys may wait for their bucket outside of it. What is overwritten may have been in other buckets before.
     """
-    mode = bucket_mode(context.schema, context.options)
-    if mode is BucketMode.UNAWARE:
+    mode = context.bucket_mode
+    if not mode.has_buckets:
         return [[piece] for piece in pieces]
-    moves = mode is BucketMode.POSTPONE or any(piece.split.telling is Telling.AS_DELETES for piece in pieces)
+    moves = mode.postpones or any(piece.split.telling is Telling.AS_DELETES for piece in pieces)
     buckets: dict[tuple[bytes, int], list[Piece]] = {}
     for piece in pieces:
         split = piece.split.split

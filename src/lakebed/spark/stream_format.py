@@ -26,7 +26,6 @@ from lakebed.spark.leftovers import message_paths, remove_leftovers
 from lakebed.spark.tasks import made_by
 from lakebed.spark.types import empty_rows
 from lakebed.spark.write import WriteTask, check_columns, commit_job
-from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.bucket_state import BUCKET_STATES, BucketStates
 from lakebed.table.context import TableContext
 from lakebed.table.follow_up import catch_up
@@ -130,15 +129,15 @@ def _query_id() -> str:
 
 def _current_states(context: TableContext) -> BucketStates:
     """Where sequence numbers stand now, for a table whose buckets tasks can share."""
-    mode = bucket_mode(context.schema, context.options)
-    if mode in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION):
+    mode = context.bucket_mode
+    if mode.indexes_keys:
         raise Unsupported(
             f"table `{context.name}` chooses buckets by an index of its keys, which "
             'df.writeStream.format("lakebed") can not share between tasks',
             hint="write with t.write_stream(df, checkpoint=...), or create the table with a fixed number of buckets",
         )
     latest = context.stores.snapshots.latest()
-    if mode is not BucketMode.FIXED:
+    if not mode.is_shared:
         return BucketStates(latest)
     remembered = context.memory[BUCKET_STATES]
     stores = context.stores
@@ -149,7 +148,7 @@ def _current_states(context: TableContext) -> BucketStates:
 
 def _states_before(context: TableContext, now: BucketStates, messages: Sequence[CommitMessage]) -> BucketStates | None:
     """What the tasks' sequence numbers continue from; None where rows are not numbered."""
-    if bucket_mode(context.schema, context.options) is not BucketMode.FIXED:
+    if not context.bucket_mode.is_shared:
         return None
     bases = {message.base_snapshot_id for message in messages}
     if bases <= {now.snapshot_id}:

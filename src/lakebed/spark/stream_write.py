@@ -34,7 +34,7 @@ from lakebed.spark.process import prepare_worker
 from lakebed.spark.tasks import made_by, run_pieces
 from lakebed.spark.types import to_precision
 from lakebed.spark.write import TASK_NUMBERS_BITS, WriteTask, check_columns, check_place, parallelism
-from lakebed.table.bucket_modes import BucketMode, bucket_mode, shared_rules
+from lakebed.table.bucket_modes import shared_rules
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.context import TableContext
 from lakebed.table.follow_up import FollowUp, catch_up
@@ -211,16 +211,16 @@ class _Placed:
 
 
 def _placed(context: TableContext, frame: DataFrame, is_large: bool | None) -> _Placed:
-    mode = bucket_mode(context.schema, context.options)
-    has_own_buckets = mode in (BucketMode.FIXED, BucketMode.UNAWARE)
+    mode = context.bucket_mode
+    has_own_buckets = mode.places_alone
     if has_own_buckets and is_large is False:
-        return _Placed(frame.coalesce(_MOST_TASKS), 0, _GATHERED_BYTES, is_shared=mode is BucketMode.FIXED)
+        return _Placed(frame.coalesce(_MOST_TASKS), 0, _GATHERED_BYTES, is_shared=mode.is_shared)
     placed = distributed(context, frame, parallelism(frame.sparkSession))
     if has_own_buckets:
         return _Placed(placed.frame, placed.parts, 0 if is_large else _FIRST_GATHERED_BYTES, is_shared=False)
     # Who else gives keys their buckets must not do it at the same time: either the one task writes, or the driver.
     gathered_bytes = _GATHERED_BYTES if placed.parts <= 1 else -1
-    is_crossing = mode is BucketMode.CROSS_PARTITION
+    is_crossing = mode.crosses_partitions
     return _Placed(placed.frame, placed.parts, gathered_bytes, is_shared=False, is_first_look=is_crossing)
 
 
@@ -269,7 +269,7 @@ class _Batch:
     ) -> None:
         self.context = context
         self.user = user
-        self.is_crossing = bucket_mode(context.schema, context.options) is BucketMode.CROSS_PARTITION
+        self.is_crossing = context.bucket_mode.crosses_partitions
         self.replaces = overwrite is not None
         self._commit = commit
         self._row_kind = row_kind
@@ -283,7 +283,7 @@ class _Batch:
 
     def task(self, job: str, placed: _Placed, kept: KeptPlace | None = None) -> WriteTask:
         """What a task does that writes its rows itself."""
-        needs_states = bucket_mode(self.context.schema, self.context.options) is not BucketMode.UNAWARE
+        needs_states = self.context.bucket_mode.has_buckets
         return WriteTask(
             self.context,
             self._row_kind,

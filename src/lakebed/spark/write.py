@@ -27,7 +27,7 @@ from lakebed.spark.late_workers import until_workers_come
 from lakebed.spark.leftovers import message_paths, remove_leftovers
 from lakebed.spark.tasks import answer_batch, answer_of, made_by, run_pieces
 from lakebed.spark.types import empty_rows, to_precision
-from lakebed.table.bucket_modes import BucketMode, WritePart, bucket_mode
+from lakebed.table.bucket_modes import WritePart
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.clustering import clustering_of
 from lakebed.table.conform import Conformer
@@ -104,7 +104,7 @@ class WriteJob:
         if commit.is_committed():
             catch_up(context, self.identity)
             return None
-        needs_states = bucket_mode(context.schema, context.options) is not BucketMode.UNAWARE
+        needs_states = context.bucket_mode.has_buckets
         job = context.ids.new_id()
 
         def make() -> list[CommitMessage]:

@@ -26,7 +26,6 @@ from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import BUCKET_FUNCTION_TYPE, DATA_EVOLUTION_ENABLED
 from lakebed.schema import system_columns
-from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.changes import read_changes
 from lakebed.table.context import TableContext
 from lakebed.table.producers import FULL_COMPACTION, LOOKUP, producer
@@ -80,10 +79,7 @@ def _check_file(context: TableContext, entry: ManifestEntry, rows: pa.Table) -> 
         yield from _check_numbers(context, file, batch, is_waiting=entry.bucket < 0)
         if entry.bucket >= 0:
             yield from _check_keys(context, file, batch)
-    if entry.total_buckets > 0 and bucket_mode(context.schema, context.options) in (
-        BucketMode.FIXED,
-        BucketMode.POSTPONE,
-    ):
+    if entry.total_buckets > 0 and context.bucket_mode.hashes_keys:
         yield from _check_bucket(context, entry, batch)
     yield from _check_statistics(context, file, batch)
 
@@ -215,7 +211,7 @@ def _check_marks(context: TableContext, snapshot: Snapshot, live: Sequence[Manif
 
 def _check_key_indexes(context: TableContext, snapshot: Snapshot, live: Sequence[ManifestEntry]) -> Iterator[str]:
     """No key is in two buckets of a partition, and each bucket's index knows the keys of its rows."""
-    if bucket_mode(context.schema, context.options) is not BucketMode.DYNAMIC:
+    if not context.bucket_mode.has_hash_index:
         return
     store = HashIndexStore(context.fileio, context.paths)
     indexed: dict[tuple[bytes, int], npt.NDArray[Any]] = {}

@@ -10,7 +10,6 @@ from lakebed.errors import LakebedError
 from lakebed.metadata.index_manifest import DELETION_VECTORS_INDEX, HASH_INDEX, IndexEntry
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.context import TableContext
 
 
@@ -56,7 +55,7 @@ def _check_hashes(context: TableContext, entries: Sequence[IndexEntry], live: Se
     for (partition, bucket), count in sorted(indexed.items()):
         if count > 1:
             yield f"{context.bucket_place(partition, bucket)}: {count} index files hold the keys of one bucket"
-    if bucket_mode(context.schema, context.options) is not BucketMode.DYNAMIC:
+    if not context.bucket_mode.has_hash_index:
         return
     for partition, bucket in sorted({(entry.partition, entry.bucket) for entry in live} - set(indexed)):
         yield f"{context.bucket_place(partition, bucket)}: no index file tells its keys"

@@ -56,7 +56,6 @@ from lakebed.options import (
     PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
     Options,
 )
-from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.compaction_files import CompactionFiles
 from lakebed.table.context import TableContext, num_levels
 from lakebed.table.elsewhere import Elsewhere
@@ -234,8 +233,8 @@ class Compactor:
         hidden. Shown one by one, the key would be there twice, or nowhere.
         """
         context = self.context
-        mode = bucket_mode(context.schema, context.options)
-        return mode is BucketMode.CROSS_PARTITION and context.lowest_visible_level > 0
+        mode = context.bucket_mode
+        return mode.crosses_partitions and context.lowest_visible_level > 0
 
     def _others_to_lift(
         self,

@@ -46,6 +46,7 @@ from lakebed.schema.later import judged, under_names_of
 from lakebed.schema.store import SchemaStore
 from lakebed.schema.system_columns import BUCKET, PLACE_FIELDS, TRACKING_FIELDS, partition_field
 from lakebed.schema.table_schema import TableSchema
+from lakebed.table.bucket_modes import BucketMode, bucket_mode, lets_rows_wait
 from lakebed.table.elsewhere import SparkJobs
 from lakebed.table.memory import TableMemory
 from lakebed.table.shown_defaults import shown_defaults
@@ -119,6 +120,16 @@ class TableContext:
     def has_key(self) -> bool:
         """Whether this is a primary-key table."""
         return bool(self.schema.primary_keys)
+
+    @cached_property
+    def bucket_mode(self) -> BucketMode:
+        """How rows find their buckets."""
+        return bucket_mode(self.schema, self.options)
+
+    @property
+    def lets_rows_wait(self) -> bool:
+        """Whether writes leave the choice of buckets to compaction."""
+        return lets_rows_wait(self.schema, self.options)
 
     @cached_property
     def key_fields(self) -> tuple[DataField, ...]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,8 +51,7 @@ from lakebed.types.row_kind import RowKind
 Numbers = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedRows:
+class MovedRows(NamedTuple):
     """Rows with the partition values and the bucket of where they go, and their kinds."""
 
     rows: pa.RecordBatch
@@ -100,10 +100,10 @@ class CrossPartition:
         # As many assigners as there are writers, whatever the options say of them.
         self._rules = replace(assigner_rules(context.options), channels=1, assigners=self._part.count)
 
-    def place(self, rows: pa.RecordBatch, kinds: pa.Array) -> PlacedRows:
+    def place(self, rows: pa.RecordBatch, kinds: pa.Array) -> MovedRows:
         """The rows as they are to be written, in their order."""
         if not rows.num_rows:
-            return PlacedRows(rows, kinds, np.empty(0, np.int64))
+            return MovedRows(rows, kinds, np.empty(0, np.int64))
         batch = self._keyed(rows)
         engine = self._context.options[MERGE_ENGINE]
         if engine == Deduplicate.name:
@@ -112,8 +112,8 @@ class CrossPartition:
         if engine == FirstRow.name:
             stays = partitions == batch.partitions
             keep = pa.array(stays)
-            return PlacedRows(rows.filter(keep), kinds.filter(keep), buckets[stays])
-        return PlacedRows(self._moved(rows, partitions), kinds, buckets)
+            return MovedRows(rows.filter(keep), kinds.filter(keep), buckets[stays])
+        return MovedRows(self._moved(rows, partitions), kinds, buckets)
 
     def learn(self, known: KnownKeys, row_count: int) -> None:
         """Takes note of where keys lie, and of how many rows their bucket has. Where a key is known to be stays."""
@@ -184,7 +184,7 @@ class CrossPartition:
         places.add(hashes[new], batch.keys.filter(pa.array(new)), partitions[new], buckets[new])
         return partitions[batch.codes], buckets[batch.codes]
 
-    def _with_deletes(self, rows: pa.RecordBatch, kinds: pa.Array, batch: _Batch) -> PlacedRows:
+    def _with_deletes(self, rows: pa.RecordBatch, kinds: pa.Array, batch: _Batch) -> MovedRows:
         """Every row goes to its own partition; before it a delete to the one where its key was."""
         count = rows.num_rows
         order = np.argsort(batch.codes, kind="stable")
@@ -239,13 +239,13 @@ class CrossPartition:
         leaves: npt.NDArray[np.bool_],
         before: Numbers,
         old_buckets: Numbers,
-    ) -> PlacedRows:
+    ) -> MovedRows:
         """Rows and deletes in the order of arrival; what is given besides the rows is in the order of keys."""
         count = rows.num_rows
         back = np.empty(count, np.int64)
         back[order] = np.arange(count)
         if not np.any(leaves):
-            return PlacedRows(rows, kinds, buckets[back])
+            return MovedRows(rows, kinds, buckets[back])
         leaves, before, old_buckets, buckets = leaves[back], before[back], old_buckets[back], buckets[back]
         taken = np.repeat(np.arange(count), 1 + leaves)
         is_delete = np.append(taken[1:] == taken[:-1], False)
@@ -253,7 +253,7 @@ class CrossPartition:
         targets = np.where(is_delete, before[taken], batch.partitions[taken])
         new_kinds = np.where(is_delete, np.int8(RowKind.DELETE), np.asarray(kinds)[taken]).astype(np.int8)
         placed = np.where(is_delete, old_buckets[taken], buckets[taken])
-        return PlacedRows(self._moved(rows.take(indices), targets), pa.array(new_kinds), placed)
+        return MovedRows(self._moved(rows.take(indices), targets), pa.array(new_kinds), placed)
 
     def _moved(self, rows: pa.RecordBatch, partitions: Numbers) -> pa.RecordBatch:
         """The rows with the values of these partitions."""

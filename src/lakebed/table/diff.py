@@ -31,7 +31,6 @@ from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import DATA_EVOLUTION_ENABLED
 from lakebed.schema.system_columns import ROW_ID, ROW_INDEX
-from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.column_files import first_row_id
 from lakebed.table.context import TableContext
 from lakebed.table.event_sources import MergedRows, lowest_level_counts, of_kind
@@ -176,8 +175,8 @@ class StateDiff:
 
     def compared_together(self) -> list[list[Difference]]:
         """Each alone, unless keys may have changed their bucket: then those of a partition together."""
-        mode = bucket_mode(self.context.schema, self.context.options)
-        moves_keys = mode in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION)
+        mode = self.context.bucket_mode
+        moves_keys = mode.indexes_keys
         rescaled = _rescaled(self.before.entries, self.after.entries)
         alone: list[list[Difference]] = []
         together: dict[bytes, list[Difference]] = defaultdict(list)

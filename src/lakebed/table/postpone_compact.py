@@ -28,7 +28,6 @@ from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import BUCKET, Options
 from lakebed.schema.system_columns import VALUE_KIND
-from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.compact import Keep, in_buckets
 from lakebed.table.context import TableContext
@@ -104,7 +103,7 @@ class WaitingRows:
         waiting = self.files(latest)
         if not waiting:
             return None
-        if bucket_mode(self.context.schema, self.context.options) is BucketMode.FIXED:
+        if not self.context.bucket_mode.postpones:
             # The table postponed them once. They go where the other rows of their partition are.
             return self._postponing()._place(identity, latest)
         with Attempt(self.context.fileio) as attempt:

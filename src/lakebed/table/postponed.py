@@ -27,7 +27,6 @@ from lakebed.options import (
     POSTPONE_TARGET_SIZE_PER_BUCKET,
     Options,
 )
-from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.context import TableContext
 from lakebed.types import key_value
 
@@ -38,15 +37,9 @@ UNNUMBERED = -1
 """The sequence number of waiting rows: they get one in their bucket."""
 
 
-def lets_rows_wait(context: TableContext) -> bool:
-    """Whether writes leave the choice of buckets to compaction."""
-    mode = bucket_mode(context.schema, context.options)
-    return mode is BucketMode.POSTPONE and not context.options[POSTPONE_BATCH_WRITE_FIXED_BUCKET]
-
-
 def for_stream(context: TableContext) -> TableContext:
     """The same table for a writer that commits again and again: its rows always wait."""
-    if bucket_mode(context.schema, context.options) is not BucketMode.POSTPONE:
+    if not context.bucket_mode.postpones:
         return context
     return context.with_schema(
         context.schema, Options({**context.options.raw, POSTPONE_BATCH_WRITE_FIXED_BUCKET.key: "false"})

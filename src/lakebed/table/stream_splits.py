@@ -31,7 +31,6 @@ from lakebed.options import (
     STREAMING_READ_OVERWRITE,
     Options,
 )
-from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.change_views import ROWKIND_FIELD, kind_first
 from lakebed.table.context import TableContext, num_levels
 from lakebed.table.event_sources import of_kind, stored_events
@@ -124,7 +123,7 @@ def state_splits(
 
 def _waiting(context: TableContext, snapshot: Snapshot, sieve: FileSieve) -> list[ChangeSplit]:
     """Rows that wait for their bucket, as they were written: without a changelog nobody will tell of them later."""
-    if producer(context.options) != NONE or bucket_mode(context.schema, context.options) is not BucketMode.POSTPONE:
+    if producer(context.options) != NONE or not context.bucket_mode.postpones:
         return []
 
     def keep(entries: list[ManifestEntry]) -> list[ManifestEntry]:
@@ -175,7 +174,7 @@ def change_splits(
         # No row of theirs hides one of another file, so each is judged alone.
         kept = sieve.may_hold_matches([entry.file for entry in entries])
         entries = [entry for entry, keep in zip(entries, kept.tolist(), strict=True) if keep]
-    if bucket_mode(context.schema, context.options) is BucketMode.CROSS_PARTITION:
+    if context.bucket_mode.crosses_partitions:
         return _leaving_first(context, entries)
     return _in_order(context, (ChangeSplit(split, Telling.AS_STORED) for e in entries for split in _alone(e)))
 

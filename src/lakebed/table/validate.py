@@ -64,7 +64,7 @@ from lakebed.options import (
 from lakebed.options.later import Later
 from lakebed.schema.later import handle_verdicts
 from lakebed.schema.table_schema import TableSchema
-from lakebed.table.bucket_modes import BucketMode, assigner_rules, bucket_mode
+from lakebed.table.bucket_modes import assigner_rules, bucket_mode
 from lakebed.table.clustering import check_clustering
 from lakebed.table.context import merge_setup
 from lakebed.table.file_choices import check_text_files
@@ -190,9 +190,9 @@ def _check_bucket(schema: TableSchema, options: Options, table: str) -> None:
             f"table `{table}` has {bucket} buckets but neither a primary key nor a `bucket-key`",
             hint="set `bucket-key` to the columns to hash, or leave `bucket` out",
         )
-    if bucket_mode(schema, options) in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION):
+    if bucket_mode(schema, options).indexes_keys:
         assigner_rules(options)
-    is_crossing = bucket_mode(schema, options) is BucketMode.CROSS_PARTITION
+    is_crossing = bucket_mode(schema, options).crosses_partitions
     if is_crossing and options[IGNORE_DELETE] and options[MERGE_ENGINE] == Deduplicate.name:
         raise InvalidOption(
             f"table `{table}`: `{IGNORE_DELETE.key}` does not go with dynamic buckets and a primary key without the "
@@ -244,7 +244,7 @@ def _check_sequence_field(schema: TableSchema, options: Options, table: str) -> 
             )
     if len(set(names)) != len(names):
         raise InvalidOption(f"table `{table}`: `sequence.field` names a column twice", hint="name each column once")
-    if names and bucket_mode(schema, options) is BucketMode.CROSS_PARTITION:
+    if names and bucket_mode(schema, options).crosses_partitions:
         raise InvalidOption(
             f"table `{table}`: `sequence.field` does not go with dynamic buckets and a primary key without the "
             "partition columns, since rows of a key in two partitions are never compared",

@@ -13,7 +13,6 @@ from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import EntryKind
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import POSTPONE_MERGE_ON_READ
-from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.context import TableContext
 from lakebed.table.postpone_compact import WaitingRows
@@ -25,9 +24,7 @@ from lakebed.types.predicate import Predicate
 
 def shows_waiting_rows(context: TableContext) -> bool:
     """Whether reads of the table include rows that wait."""
-    return (
-        context.options[POSTPONE_MERGE_ON_READ] and bucket_mode(context.schema, context.options) is BucketMode.POSTPONE
-    )
+    return context.options[POSTPONE_MERGE_ON_READ] and context.bucket_mode.postpones
 
 
 def plan_with_waiting(

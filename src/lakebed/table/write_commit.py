@@ -31,17 +31,15 @@ from lakebed.options import (
     WRITE_ONLY,
     WRITE_SEQUENCE_NUMBER_INIT_MODE,
 )
-from lakebed.table.bucket_modes import BucketMode, bucket_mode
 from lakebed.table.bucket_state import BUCKET_STATES, BucketStates
 from lakebed.table.compact import in_partitions
 from lakebed.table.context import TableContext
-from lakebed.table.cross_partition import check_only_crossing
 from lakebed.table.elsewhere import Elsewhere
-from lakebed.table.key_index import check_only_writer
 from lakebed.table.normalised_input import InputNormaliser
 from lakebed.table.overwrite import Overwrite
 from lakebed.table.overwrite_upgrade import upgraded
 from lakebed.table.pieces import PieceWork
+from lakebed.table.placement import placement_of
 from lakebed.table.postpone_compact import WaitingRows
 from lakebed.table.precommit import joined_before_commit
 from lakebed.table.read_state import ReadState
@@ -150,7 +148,7 @@ class WriteCommit:
                 return None
             if self._goes_past_waiting(messages, latest):
                 raise _RowsWait
-            self._check_only_writer(final, latest)
+            placement_of(self._context).check_commit(self._context, final, latest)
             final = self._told_anew(final, latest)
             final = [self._rebased(message, latest) for message in final]
             self._attempt.make_durable()
@@ -225,13 +223,6 @@ class WriteCommit:
         self._attempt.make_durable()
         return Changes(delta, self._told, indexes)
 
-    def _check_only_writer(self, messages: list[CommitMessage], latest: Snapshot | None) -> None:
-        mode = bucket_mode(self._context.schema, self._context.options)
-        if mode is BucketMode.DYNAMIC:
-            check_only_writer(self._context, messages, latest)
-        elif mode is BucketMode.CROSS_PARTITION:
-            check_only_crossing(self._context, messages, latest)
-
     def _indexed(
         self, messages: list[CommitMessage], latest: Snapshot | None, kept: list[IndexEntry] | None = None
     ) -> list[IndexEntry] | None:
@@ -275,7 +266,7 @@ class WriteCommit:
     def _goes_past_waiting(self, messages: list[CommitMessage], latest: Snapshot | None) -> bool:
         """Whether rows wait in the partitions of rows that do not: what waits came before them."""
         partitions = {message.partition for message in messages if message.bucket != POSTPONE_BUCKET}
-        if not partitions or bucket_mode(self._context.schema, self._context.options) is not BucketMode.POSTPONE:
+        if not partitions or not self._context.bucket_mode.postpones:
             return False
         return bool(WaitingRows(self._context, in_partitions(partitions)).files(latest))
 

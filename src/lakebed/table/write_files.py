@@ -26,27 +26,25 @@ from lakebed.options import (
     IGNORE_DELETE,
     IGNORE_UPDATE_BEFORE,
     LAKEBED_COUNT_FIELDS,
-    POSTPONE_DEFAULT_BUCKET_NUM,
     ROWKIND_FIELD,
     SINK_ROLLING_POLICY_FILE_SIZE,
     WRITE_MERGE_SCHEMA,
 )
 from lakebed.schema.system_columns import TRACKING_FIELDS
-from lakebed.table.bucket_modes import BucketMode, WritePart, bucket_mode
+from lakebed.table.bucket_modes import WritePart
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.bucket_writers import Bucket, BucketWriters
 from lakebed.table.clustering import clustering_of
 from lakebed.table.conform import Conformer, to_batches
 from lakebed.table.context import TableContext
-from lakebed.table.cross_partition import CrossPartition
 from lakebed.table.kept_keys import KeptPlace
-from lakebed.table.key_index import KeyIndex
 from lakebed.table.normalised_input import InputNormaliser
 from lakebed.table.overwrite import Overwrite
-from lakebed.table.postponed import KeptRows, batch_count, lets_rows_wait, waiting_file_prefix
+from lakebed.table.placement import PlacementSetup, placement_of
+from lakebed.table.postponed import waiting_file_prefix
 from lakebed.table.producers import normalises_input
-from lakebed.table.routing import RoutedRows, Router, partitions_of
-from lakebed.table.table_keys import KnownKeys, share_mark
+from lakebed.table.routing import grouped
+from lakebed.table.table_keys import KnownKeys
 from lakebed.table.write_rules import changelog_write_rules, waiting_rules, write_rules
 from lakebed.types.row_kind import RowKind, is_retract, kinds_from_text
 
@@ -91,16 +89,18 @@ class FileMaker:
         fields = (*context.schema.fields, *TRACKING_FIELDS) if carries_ids else context.schema.fields
         merges = context.options[WRITE_MERGE_SCHEMA]
         self._conformer = Conformer(context.name, fields, extra=row_kind, counting=counting, completes=merges)
-        self._mode = bucket_mode(context.schema, context.options)
-        self._index = self._key_index()
-        base = self._base_snapshot if overwrite is None else None
-        self._crossing = None
-        if self._mode is BucketMode.CROSS_PARTITION:
-            kept = kept_keys if overwrite is None else None
-            self._crossing = CrossPartition(context, base, part, is_taught=is_taught, kept=kept)
-        self._counts = dict(bucket_counts or {})
-        self._kept_rows: KeptRows | None = None
-        self._router = Router(context, self._index.assign if self._index is not None else None, self._count_of)
+        self._placement = placement_of(context)(
+            PlacementSetup(
+                context,
+                fileio,
+                self._noted_states,
+                overwrite,
+                part,
+                bucket_counts or {},
+                is_taught=is_taught,
+                kept_keys=kept_keys,
+            )
+        )
         self._rules = _rolling_by_sink(context, write_rules(context))
         self._waiting_rules = waiting_rules(context)
         self._waiting_prefix = waiting_file_prefix(context, commit_user or context.ids.new_id())
@@ -112,9 +112,7 @@ class FileMaker:
         )
         self._counter = itertools.count()
         data, changelog = prefixes or (context.new_data_file_prefix(), context.new_changelog_file_prefix())
-        if self._crossing is not None and part is not None:
-            data = f"{data}-{share_mark(part)}"
-        self._prefix, self._changelog_prefix = data, changelog
+        self._prefix, self._changelog_prefix = self._placement.file_prefix(data), changelog
 
     def write(self, data: Any, give_up: Callable[[], None]) -> None:
         """Adds rows. A row that does not fit raises before any row of its batch is taken.
@@ -124,40 +122,28 @@ class FileMaker:
         for batch in to_batches(data):
             rows, kind_column = self._conformer.conform(batch)
             rows, kinds = self._with_kinds(rows, kind_column)
-            if self._crossing is None:
-                self._take(list(self._router.route(rows, kinds)), give_up)
-                continue
-            self._check_replaced(rows)
-            placed = self._crossing.place(rows, kinds)
-            self._take(list(self._router.route(placed.rows, placed.kinds, placed.buckets)), give_up)
+            self._take(rows, kinds, give_up)
 
     def learn(self, known: KnownKeys, row_count: int) -> None:
         """Takes note of where keys of the table lie, before any row of theirs comes."""
-        assert self._crossing is not None
-        self._crossing.learn(known, row_count)
+        self._placement.learn(known, row_count)
 
     def write_stored(self, rows: pa.RecordBatch, kinds: pa.Array) -> None:
         """Adds rows that come from a file of the table."""
-        buckets = None
-        if self._crossing is not None:
-            placed = self._crossing.place(rows, kinds)
-            rows, kinds, buckets = placed.rows, placed.kinds, placed.buckets
-        self._take(list(self._router.route(rows, kinds, buckets)), lambda: None)
+        self._take(rows, kinds, lambda: None)
 
     def finish(self) -> list[CommitMessage]:
         """Writes what is left, and says what was made."""
-        self._place_kept_rows()
-        if self._crossing is not None and self._overwrite is not None:
-            self._crossing.check_replaced(self._overwrite, self._context.stores.snapshots.latest())
-        if self._crossing is not None:
-            self._crossing.finish()
+        for rows, kinds in self._placement.kept_back():
+            self.write_stored(rows, kinds)
+        self._placement.finish()
         written = self._buckets.finish()
-        indexes = self._index.files(written.keys()) if self._index is not None else {}
+        indexes = self._placement.index_files(written.keys())
         normaliser = self._normaliser()
         return [
             CommitMessage(
                 *bucket,
-                self._router.total_buckets(bucket[0]),
+                self._placement.total_buckets(bucket[0]),
                 self._base_snapshot_id,
                 files.data,
                 files.changelog
@@ -171,10 +157,7 @@ class FileMaker:
 
     def remember(self, snapshot: Snapshot) -> None:
         """To be called once the messages are committed: the next write of this handle need not read again."""
-        if self._index is not None:
-            self._index.remember()
-        if self._crossing is not None:
-            self._crossing.remember(snapshot)
+        self._placement.remember(snapshot)
 
     def __enter__(self) -> Self:
         return self
@@ -188,58 +171,27 @@ class FileMaker:
     def abort(self) -> None:
         """Gives up open files. Finished ones are the caller's to remove."""
         self._buckets.abort()
-        if self._crossing is not None:
-            self._crossing.abort()
-        if self._kept_rows is not None:
-            self._kept_rows.close()
+        self._placement.abort()
 
     # --- inside --------------------------------------------------------------------------------------------------
 
-    def _key_index(self) -> KeyIndex | None:
-        if self._mode is not BucketMode.DYNAMIC:
-            return None
-        base = self._base_snapshot if self._overwrite is None else None
-        return KeyIndex(self._context, self._fileio, base, self._part)
-
-    def _check_replaced(self, rows: pa.RecordBatch) -> None:
-        """Refuses rows outside of what a static overwrite replaces, before they have left a trace in the index."""
-        if self._overwrite is not None:
-            for partition in partitions_of(self._context, rows)[1] if rows.num_rows else ():
-                self._overwrite.check(partition)
-
-    def _base_snapshot(self) -> Snapshot | None:
+    def _noted_states(self) -> BucketStates:
+        """Where numbers stand. A commit that was placed or numbered by it has to know what it starts from."""
         states = self._states()
         self._base_snapshot_id = states.snapshot_id
-        return states.snapshot
+        return states
 
-    def _take(self, groups: list[RoutedRows], give_up: Callable[[], None]) -> None:
+    def _take(self, rows: pa.RecordBatch, kinds: pa.Array, give_up: Callable[[], None]) -> None:
+        if not rows.num_rows:
+            return
+        placed = self._placement.place(rows, kinds)
+        groups = list(grouped(self._context, placed.rows, placed.kinds, placed.buckets, placed.partitions))
         if self._overwrite is not None:
             for routed in groups:
                 self._overwrite.check(routed.partition)
         with on_failure(give_up):
             for routed in groups:
-                if routed.bucket == POSTPONE_BUCKET and not lets_rows_wait(self._context):
-                    self._kept_rows = self._kept_rows or KeptRows()
-                    self._kept_rows.add(routed.partition, routed.rows, routed.kinds)
-                else:
-                    self._buckets.take(routed)
-
-    def _count_of(self, partition: bytes) -> int | None:
-        """The number of buckets of a partition of a table that postpones them; None as long as it is not known."""
-        count = self._counts.get(partition)
-        if count is None and not lets_rows_wait(self._context):
-            count = self._states().bucket_count(partition) if self._overwrite is None else None
-            count = count or self._context.options[POSTPONE_DEFAULT_BUCKET_NUM]
-            if count is not None:
-                self._counts[partition] = count
-        return count
-
-    def _place_kept_rows(self) -> None:
-        if self._kept_rows is not None:
-            for partition, sizes in self._kept_rows.sizes().items():
-                self._counts[partition] = batch_count(self._context.options, *sizes)
-            for rows, kinds in self._kept_rows.take():
-                self.write_stored(rows, kinds)
+                self._buckets.take(routed)
 
     def _normaliser(self) -> InputNormaliser | None:
         """Tells what rows change if they are committed on top of the snapshot that their numbers continue from."""
@@ -273,11 +225,10 @@ class FileMaker:
         return rows, kinds
 
     def _next_sequence_number(self, bucket: Bucket) -> int:
-        total = self._router.total_buckets(bucket[0])
+        total = self._placement.total_buckets(bucket[0])
         if self._overwrite is not None or bucket[1] == POSTPONE_BUCKET or (total < 0 and not self._context.has_key):
             return 0
-        states = self._states()
-        self._base_snapshot_id = states.snapshot_id
+        states = self._noted_states()
         states.check_bucket_count(self._context.name, bucket[0], total)
         return states.next_sequence_number(*bucket)
 

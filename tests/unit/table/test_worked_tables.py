@@ -11,7 +11,7 @@ from tests.unit.table.worked_tables import shown
 from tests.unit.warehouse_under_test import Warehouse, ints
 
 import lakebed
-from lakebed.table.bucket_modes import BucketMode, bucket_mode
+from lakebed.table.bucket_modes import DYNAMIC, UNAWARE, bucket_mode
 from lakebed.table.vectors import vectors_at
 
 
@@ -31,7 +31,7 @@ def test_n_30_a_key_decides_the_kind_of_table(warehouse: Warehouse) -> None:
     assert shown(keyed) == [[1, "c"], [2, "b"]]
     assert sorted(shown(plain)) == [[1, "a"], [1, "c"], [2, "b"]]
     modes = [bucket_mode(table.schema, table._context.options) for table in (keyed, plain)]
-    assert modes == [BucketMode.DYNAMIC, BucketMode.UNAWARE]
+    assert modes == [DYNAMIC, UNAWARE]
 
 
 def test_n_37_a_setting_of_flinks_sink_is_taken(warehouse: Warehouse) -> None:
