@@ -189,8 +189,8 @@ CLASSICS = [
     Mutant(
         "lost update: the later commit keeps its old sequence numbers",
         "table/write_commit.py",
-        "return restamp(self._fileio, old, new, file, layout, rules, shift)",
-        "return restamp(self._fileio, old, new, file, layout, rules, -1)",
+        "return restamp(self._attempt.fileio, old, new, file, layout, rules, shift)",
+        "return restamp(self._attempt.fileio, old, new, file, layout, rules, -1)",
         "a writer commits after another one",
     ),
     Mutant(

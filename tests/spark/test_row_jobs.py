@@ -172,7 +172,7 @@ def test_a_failed_rewrite_leaves_nothing(lake: lakebed.Lake, tmp_path: Path, mon
     from lakebed.table import row_changes
 
     table = filled(lake, APPEND, commits=1)
-    commit, raced = row_changes._Attempt.run, []
+    commit, raced = row_changes._Fitting.commit, []
 
     def race(self: Any, touched: Any, messages: Any) -> Any:
         if not raced:
@@ -180,7 +180,7 @@ def test_a_failed_rewrite_leaves_nothing(lake: lakebed.Lake, tmp_path: Path, mon
             lake.sql("UPDATE t SET s = 'b' WHERE k = 0")
         return commit(self, touched, messages)
 
-    monkeypatch.setattr(row_changes._Attempt, "run", race)
+    monkeypatch.setattr(row_changes._Fitting, "commit", race)
     lake.sql("UPDATE t SET n = n + 1 WHERE k < 2")
     assert shown(table)[:3] == [(0, 1, "b"), (1, 1, "a"), (2, 0, "a")]
     assert no_more_files_than_needed(table)

@@ -113,6 +113,8 @@ def test_no_views_are_left_behind(tables: lakebed.Lake) -> None:
     rows(tables, "SELECT * FROM t JOIN u ON t.k = u.k")
     with pytest.raises(LakebedError):
         tables.sql("SELECT nowhere FROM t")
+    source = "(SELECT 1 AS k, 'z' AS v, 1 AS more) AS s ON t.k = s.k"
+    tables.sql(f"MERGE WITH SCHEMA EVOLUTION INTO t USING {source} WHEN MATCHED THEN UPDATE SET *")
     left = [table.name for table in tables.spark.catalog.listTables() if table.name.startswith("lakebed_view")]
     assert len(left) == 0 or type(tables.spark).__module__.startswith("pyspark.sql.connect")
 

@@ -61,7 +61,10 @@ def _merge(lake: SqlLake, target: TargetRows, statement: Merge) -> None:
         return Merging(target, statement, source, _source_name(statement), evolves).rows()
 
     is_unique = _is_unique(statement)
-    target.change(Statement.MERGE, find, is_unique=is_unique, rewrites=way is Way.REWRITE)
+    try:
+        target.change(Statement.MERGE, find, is_unique=is_unique, rewrites=way is Way.REWRITE)
+    finally:
+        first.views.drop()  # of the source that told its columns
 
 
 def _source_name(statement: Merge) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from lakebed.cleanup import on_failure
 from lakebed.errors import CommitConflict, InvalidArgument, Unsupported
 from lakebed.metadata.entries import live_files
 from lakebed.options import IGNORE_DELETE, ROWKIND_FIELD
@@ -110,7 +111,7 @@ class TargetRows:
         """
         if not self._is_ready(rewrites):
             rehearsal = self._anew(is_rehearsal=True)
-            rows = find(rehearsal)
+            rows = rehearsal._found(find)
             if not rehearsal._changes(statement, is_unique, rewrites).is_needed(rows, rehearsal.planner.is_small):
                 self.nothing_changed()
                 return
@@ -120,7 +121,7 @@ class TargetRows:
             else:
                 self.table.place_waiting_rows()
         target = self._anew()
-        rows = find(target)
+        rows = target._found(find)
         target._changes(statement, is_unique, rewrites).write(rows, is_small=target.planner.is_small)
 
     def nothing_changed(self) -> None:
@@ -136,6 +137,10 @@ class TargetRows:
             return True
         snapshot = self.table.latest_snapshot()
         return is_settled(replace(context, shows_hidden=True), snapshot, one_row_per_key=rewrites)
+
+    def _found(self, find: FindRows) -> DataFrame:
+        with on_failure(self.planner.views.drop):
+            return find(self)
 
     def _anew(self, *, is_rehearsal: bool = False) -> TargetRows:
         found = replace(self, planner=Planner.start(self.planner.lake), is_rehearsal=is_rehearsal)

@@ -60,7 +60,7 @@ from lakebed.table.compaction_files import CompactionFiles
 from lakebed.table.context import TableContext, num_levels
 from lakebed.table.elsewhere import Elsewhere
 from lakebed.table.folded import check_folded
-from lakebed.table.producers import looks_up
+from lakebed.table.producers import FULL_COMPACTION, LOOKUP, looks_up, producer
 from lakebed.table.read import parallelism
 from lakebed.table.write_rules import check_same_meaning, committer_for
 
@@ -227,14 +227,17 @@ class Compactor:
 
     @property
     def _shows_together(self) -> bool:
-        """Whether new rows of all buckets must become visible at once.
+        """Whether new rows of all buckets must become visible, or be told, at once.
 
         A key may have left a partition for another one: as long as new files are not shown, both halves of that are
-        hidden. Shown one by one, the key would be there twice, or nowhere.
+        hidden. Shown one by one, the key would be there twice, or nowhere; and so for who follows what is told.
         """
         context = self.context
-        mode = context.bucket_mode
-        return mode.crosses_partitions and context.lowest_visible_level > 0
+        if not context.bucket_mode.crosses_partitions:
+            return False
+        teller = producer(context.options)
+        tells = teller == LOOKUP or (self.full and teller == FULL_COMPACTION)
+        return tells or context.lowest_visible_level > 0
 
     def _others_to_lift(
         self,
@@ -243,19 +246,23 @@ class Compactor:
         latest: Snapshot | None,
         indexes: Mapping[Bucket, list[IndexEntry]],
     ) -> list[PickedBucket]:
-        """Plans that leave nothing on level 0 of all other buckets, if what is picked shows new rows."""
-        if not any(file.level == 0 for item in picked for file in item.plan.files):
+        """Plans for all other buckets that show and tell what is new there, if what is picked does that."""
+        is_told_fully = producer(self.context.options) == FULL_COMPACTION
+        if not is_told_fully and not any(file.level == 0 for item in picked for file in item.plan.files):
             return []
         options, chosen = self.context.options, {(item.partition, item.bucket) for item in picked}
         others = []
         for (partition, bucket, total), files in replace(self, keep=None)._buckets(latest).items():
-            if (partition, bucket) in chosen or all(file.level for file in files):
+            if (partition, bucket) in chosen or (all(file.level for file in files) and not is_told_fully):
                 continue
-            levels = Levels.of(files, self.context.key_types, num_levels(options))
-            picker = UniversalPicker(_settings(options, self.is_in_stream))
-            plan = picker.force_up_level_0(levels, now_ms=self.context.clock.now_ms())
+            marking = tuple(indexes.get((partition, bucket), ()))
+            if is_told_fully:
+                plan = self._pick(files, maker, marking)
+            else:
+                levels = Levels.of(files, self.context.key_types, num_levels(options))
+                picker = UniversalPicker(_settings(options, self.is_in_stream))
+                plan = picker.force_up_level_0(levels, now_ms=self.context.clock.now_ms())
             if plan is not None:
-                marking = tuple(indexes.get((partition, bucket), ()))
                 others.append(PickedBucket(partition, bucket, total, plan, marking))
         return others
 

@@ -62,14 +62,22 @@ class ToldReplacements:
         `meant` is the table as rows are merged after it, if not as the table's options say now.
         """
         context, options = self.context, self.context.options
-        if not self.is_needed or not delta:
+        if not self.is_needed:
             return []
-        partitions = {entry.partition for entry in delta}
+        current = current_entries(context.stores, latest)
+        # Rows may be marked, or their marks taken back, in files that stay.
+        marked = (
+            []
+            if indexes is None
+            else [entry for entry in (*current, *indexes) if (entry in current) != (entry in indexes)]
+        )
+        partitions = {entry.partition for entry in (*delta, *marked)}
+        if not partitions:
+            return []
 
         def keep(entries: list[ManifestEntry]) -> list[ManifestEntry]:
             return [entry for entry in entries if entry.partition in partitions]
 
-        current = current_entries(context.stores, latest)
         before = live_files(context.stores, latest, keep_entries=keep)
         after = live_entries([*before, *delta])
         diff = StateDiff(

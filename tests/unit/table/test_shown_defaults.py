@@ -128,6 +128,6 @@ def test_rescaling_stores_what_was_stored() -> None:
     _write(table, [1, 1, None, None], [2, 1, 5, None])
     table.rescale(2)
     assert _read(table) == [[1, 1, 7, None], [2, 1, 5, None]]
-    table = table.with_options({"bucket": 2})
+    table.alter(lakebed.SetOption("bucket", "2"))
     _write(table, [1, 1, 3, None])
     assert _read(table) == [[1, 1, 3, None], [2, 1, 5, None]]

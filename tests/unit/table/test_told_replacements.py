@@ -261,3 +261,33 @@ def test_a_revived_state_is_compacted_by_those_who_compact() -> None:
     table.with_options({"write-only": "false"}).compact()
     agree(table)
     assert shown(table) == [(1, 1, 1)]
+
+
+def test_rows_whose_marks_are_taken_back_are_told() -> None:
+    """A row that came back because its file is not marked any more, with no file coming or going, is told too."""
+    table = create({"bucket": "1", "deletion-vectors.enabled": "true", "changelog-producer": "lookup"})
+    table.write(batch((1, 1, 1), (1, 2, 2)))
+    table.compact(full=True)
+    first = table.latest_snapshot()
+    assert first is not None
+    gone = batch((1, 1, 1)).append_column("kind", pa.array(["-D"]))
+    table.write(gone, row_kind="kind")
+    agree(table)
+    table.rollback_to_as_latest(first.id)
+    assert shown(table) == [(1, 1, 1), (1, 2, 2)]
+    agree(table)
+
+
+@pytest.mark.parametrize("producer", PRODUCERS)
+def test_both_halves_of_a_move_are_told_at_once(producer: str) -> None:
+    """A key that went to another partition has left its old one for who follows, whatever partition is compacted."""
+    table = create({"bucket": "-1", "changelog-producer": producer, "write-only": "true"}, key=("k",))
+    table.write(batch((1, 1, 1), (1, 2, 2)))
+    table.compact(full=True)
+    table.write(batch((2, 1, 5)))
+    table.compact(full=True, where=[("p", "=", 2)])
+    agree(table)
+    table.write(batch((1, 1, 7), (2, 2, 8)))
+    table.compact(full=False, where=[("p", "=", 1)])
+    table.compact(full=True)
+    agree(table)
