@@ -71,7 +71,7 @@ class ToldReplacements:
             if indexes is None
             else [entry for entry in (*current, *indexes) if (entry in current) != (entry in indexes)]
         )
-        partitions = {entry.partition for entry in (*delta, *marked)}
+        partitions = {entry.partition for entry in delta} | {entry.partition for entry in marked}
         if not partitions:
             return []
 
