@@ -61,7 +61,7 @@ def after_step(machine: Machine) -> None:
     table = machine.handles[0]
     turn = len(machine.done)
     state = (machine.line, table.schema.id, _asked("a list of snapshots", table.snapshots))
-    if state == machine.looked_at and turn % 4:
+    if state == machine.looked_at and turn % 4 and not machine.resyncs:
         return  # nothing was published; whether handles remember something wrong is asked now and then
     machine.looked_at = state
     shown = _asked("a read", machine.handles[turn % 2].to_arrow)
