@@ -266,7 +266,7 @@ class Machine:
         if not meaning.has_key or self.configuration.crosses_partitions:
             return None
         row = meaning.fitted(row)
-        if meaning.objection(row, kind) is not Objection.REFUSED:
+        if meaning.objection(row, kind) is not Objection.REFUSED or meaning.leaves_groups_alone(row):
             return None
         data = self.arrow([row], [kind])
         return Step(lambda table: table.write(data, row_kind=OP), must_refuse=True)

@@ -263,6 +263,13 @@ class Meaning:
         record = Record(*accepted, 1 << 40)
         return self.admission.objection(self.model.history(record.cells), [], record) if self.has_key else None
 
+    def leaves_groups_alone(self, row: Row) -> bool:
+        """Whether there are sequence groups, and the row has nothing to order one of them by."""
+        engine, names = self.model.engine, {column.id: column.name for column in self.model.schema.columns}
+        return isinstance(engine, PartialUpdate) and any(
+            all(row.get(names.get(each, "")) is None for each in group.ordering) for group in engine.groups
+        )
+
     def fitting(
         self, rows: Sequence[Row], kinds: Sequence[str], *, replaces: bool = False, own: Sequence[Record] = ()
     ) -> tuple[list[Row], list[str]]:
