@@ -396,7 +396,7 @@ class Meaning:
         else:
             self.options[key] = value
         folds = self.engine in ("aggregation", "partial-update")  # no other engine looks at options of columns
-        if key in ("ignore-delete", "ignore-update-before") or key.startswith(
+        if key in ("ignore-delete", "ignore-update-before", "merge-engine") or key.startswith(
             ("sequence.field", "aggregation.", "partial-", *(["fields."] if folds else []))
         ):
             self.collapse()
