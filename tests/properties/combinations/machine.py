@@ -36,6 +36,7 @@ from lakebed.testing.conditions import Filter, comparison
 from lakebed.testing.faulty_io import MUTATIONS, FaultyFileIO, SimulatedCrash
 from lakebed.testing.model import ModelSchema, Record, Row, Value
 from lakebed.testing.model_arrow import from_arrow, tally, to_arrow_array, to_arrow_table, types_of
+from lakebed.testing.model_engines import FirstRow
 from lakebed.types.logical import AtomicType, parse_type
 
 OP = "op"
@@ -354,6 +355,10 @@ class Machine:
                 for row in rows
                 if meaning.model.key_of(meaning.model.accept(meaning.model.schema, row, "+I")[1]) not in taken
             ]  # type: ignore[index]
+            if isinstance(meaning.model.engine, FirstRow):
+                # A row that is dropped for another one of its key replaces no partition.
+                firsts = {meaning.key_of_row(row): row for row in reversed(rows)}
+                rows = [row for row in rows if firsts[meaning.key_of_row(row)] is row]
         if not rows and spec is None:
             return None
         wanted: Any = True if spec is None else {key: self._scalar(key, value) for key, value in spec.items()}

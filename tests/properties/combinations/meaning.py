@@ -263,6 +263,12 @@ class Meaning:
         record = Record(*accepted, 1 << 40)
         return self.admission.objection(self.model.history(record.cells), [], record) if self.has_key else None
 
+    def key_of_row(self, row: Row) -> Key:
+        """The key of a row under the columns of now."""
+        accepted = self.model.accept(self.model.schema, row, "+I")
+        assert accepted is not None
+        return self.model.key_of(accepted[1])
+
     def leaves_groups_alone(self, row: Row) -> bool:
         """Whether there are sequence groups, and the row has nothing to order one of them by."""
         engine, names = self.model.engine, {column.id: column.name for column in self.model.schema.columns}
