@@ -160,7 +160,7 @@ class Compactor:
         if not picked:
             return []
         if self._shows_together:
-            picked += self._others_to_lift(picked, maker, latest, indexes)
+            picked = self._all_that_tells(picked, latest, indexes)
         elif self.most_bytes is not None:
             picked = _most_urgent(picked, self.most_bytes)
 
@@ -235,36 +235,34 @@ class Compactor:
         context = self.context
         if not context.bucket_mode.crosses_partitions:
             return False
-        teller = producer(context.options)
-        tells = teller == LOOKUP or (self.full and teller == FULL_COMPACTION)
+        tells = producer(context.options) in (LOOKUP, FULL_COMPACTION)
         return tells or context.lowest_visible_level > 0
 
-    def _others_to_lift(
-        self,
-        picked: Sequence[PickedBucket],
-        maker: CompactionFiles,
-        latest: Snapshot | None,
-        indexes: Mapping[Bucket, list[IndexEntry]],
+    def _all_that_tells(
+        self, picked: Sequence[PickedBucket], latest: Snapshot | None, indexes: Mapping[Bucket, list[IndexEntry]]
     ) -> list[PickedBucket]:
-        """Plans for all other buckets that show and tell what is new there, if what is picked does that."""
+        """What is picked, and if it shows or tells what is new, plans that do so for all other buckets."""
         is_told_fully = producer(self.context.options) == FULL_COMPACTION
+        if is_told_fully and not any(item.plan.is_full for item in picked):
+            return list(picked)
         if not is_told_fully and not any(file.level == 0 for item in picked for file in item.plan.files):
-            return []
-        options, chosen = self.context.options, {(item.partition, item.bucket) for item in picked}
-        others = []
+            return list(picked)
+        options = self.context.options
+        found = [item for item in picked if item.plan.is_full or not is_told_fully]
+        chosen = {(item.partition, item.bucket) for item in found}
         for (partition, bucket, total), files in replace(self, keep=None)._buckets(latest).items():
-            if (partition, bucket) in chosen or (all(file.level for file in files) and not is_told_fully):
+            if (partition, bucket) in chosen:
                 continue
-            marking = tuple(indexes.get((partition, bucket), ()))
+            levels = Levels.of(files, self.context.key_types, num_levels(options))
             if is_told_fully:
-                plan = self._pick(files, maker, marking)
+                plan = pick_full(levels, force_rewrite=False)
             else:
-                levels = Levels.of(files, self.context.key_types, num_levels(options))
                 picker = UniversalPicker(_settings(options, self.is_in_stream))
                 plan = picker.force_up_level_0(levels, now_ms=self.context.clock.now_ms())
             if plan is not None:
-                others.append(PickedBucket(partition, bucket, total, plan, marking))
-        return others
+                marking = tuple(indexes.get((partition, bucket), ()))
+                found.append(PickedBucket(partition, bucket, total, plan, marking))
+        return found
 
     def _commit(
         self, messages: Sequence[CommitMessage], identity: CommitIdentity, attempt: Attempt

@@ -291,3 +291,15 @@ def test_both_halves_of_a_move_are_told_at_once(producer: str) -> None:
     table.compact(full=False, where=[("p", "=", 1)])
     table.compact(full=True)
     agree(table)
+
+
+def test_a_full_compaction_of_one_bucket_tells_of_all() -> None:
+    """Runs may be so many that one bucket is compacted in full: keys that left others for it are told with it."""
+    options = {"bucket": "-1", "changelog-producer": "full-compaction", "write-only": "true"}
+    table = create({**options, "num-sorted-run.compaction-trigger": "3"}, key=("k",))
+    table.write(batch((1, 1, 1), (2, 2, 2)))
+    table.compact(full=True)
+    table.write(batch((2, 1, 5)))
+    table.write(batch((2, 3, 3)))
+    assert table.compact(full=False) is not None
+    agree(table)
