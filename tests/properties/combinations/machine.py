@@ -551,8 +551,8 @@ class Machine:
             table.create_branch("b", tag)
 
         saved = self.tag_states[tag][0]
-        if saved.schema != self.meaning.model.schema or self.is_out_of_step:
-            return None
+        if saved.schema != self.meaning.model.schema or saved.options != self.meaning.options or self.is_out_of_step:
+            return None  # a branch has the options of its tag
         return Step(real, mean)
 
     def op_branch_write(self, rows: list[Row], kinds: list[str] | None = None, compact: bool = False) -> Step | None:
