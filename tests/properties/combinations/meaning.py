@@ -364,10 +364,11 @@ class Meaning:
         return lambda record: record.cells[column][1] == value
 
     def collapse(self) -> None:
-        """Each key is one record now: what it has come to."""
+        """Each key is one record now: what it has come to. A delete may still be stored, and go before late rows."""
         if self.has_key:
             merged = self.model.merged(self.live, self.model.schema)
-            self.set_live(record for record in merged if not record.is_retract)
+            stays = not isinstance(self.model.engine, Aggregation | PartialUpdate | FirstRow)
+            self.set_live(record for record in merged if stays or not record.is_retract)
 
     def replace_row(self, old: Record, new: Row) -> None:
         """A statement sets the row of a key (or, without one, of a record)."""
