@@ -25,6 +25,7 @@ class BucketStates:
     _bucket_counts: dict[bytes, int] = field(default_factory=dict)
     _runs: dict[tuple[bytes, int], Counter[str]] = field(default_factory=dict)
     """How many files each run of a bucket has; never changed in place, since states share them."""
+    _knows_runs: bool = True
     _numbers_left_out: int = 0
     _highest_kept: int | None = None
 
@@ -64,7 +65,7 @@ class BucketStates:
 
     def without_runs(self) -> BucketStates:
         """The same state for those who only number rows: it travels to every task."""
-        return replace(self, _runs={})
+        return replace(self, _runs={}, _knows_runs=False)
 
     def run_count(self, partition: bytes, bucket: int) -> int:
         """Sorted runs of a bucket."""
@@ -93,7 +94,9 @@ class BucketStates:
             return BucketStates.load(stores, latest)
         if latest is None or not self._is_before(stores, latest):
             return BucketStates.load(stores, latest)
-        states = BucketStates(latest, dict(self._max_sequence), dict(self._bucket_counts), dict(self._runs))
+        states = BucketStates(
+            latest, dict(self._max_sequence), dict(self._bucket_counts), dict(self._runs), self._knows_runs
+        )
         try:
             for snapshot_id in range(self.snapshot_id + 1, latest.id + 1):
                 snapshot = latest if snapshot_id == latest.id else stores.snapshots.get(snapshot_id)
@@ -133,6 +136,11 @@ class BucketStates:
             before = self._runs.get(bucket, Counter())
             counts = {run: before[run] + runs[run] for run in {*before, *runs}}
             self._runs[bucket] = Counter({run: count for run, count in counts.items() if count > 0})
+        emptied = {partition for partition, bucket in changed if not self._runs[partition, bucket]}
+        if emptied and self._knows_runs:
+            # Nothing is hashed there any more: the next rows may come in another number of buckets.
+            for partition in emptied - {bucket[0] for bucket, runs in self._runs.items() if runs}:
+                self._bucket_counts.pop(partition, None)
 
 
 def _of_partitions(partitions: Collection[bytes], entries: list[ManifestEntry]) -> list[ManifestEntry]:

@@ -42,3 +42,19 @@ def test_states_move_on_over_compactions(warehouse: Warehouse, monkeypatch: pyte
     assert describe(states.advanced_to(stores, latest), partition) == describe(
         BucketStates.load(stores, latest), partition
     )
+
+
+def test_an_emptied_partition_has_no_number_of_buckets() -> None:
+    """A handle that saw a compaction leave nothing of a partition writes to it in another number of buckets."""
+    lake = lakebed.connect("memory://emptied-partition")
+    columns = {"k": "INT NOT NULL", "p": "INT NOT NULL"}
+    options = {"bucket": "1", "changelog-producer": "full-compaction"}
+    table = lake.create_table("t", columns, primary_key=["k", "p"], partition_by=["p"], options=options)
+    data = pa.table({"k": pa.array([1], pa.int32()), "p": pa.array([1], pa.int32())})
+    table.write(data.append_column("kind", pa.array(["-D"])), row_kind="kind")
+    assert not table.scan().files
+    table.alter(lakebed.SetOption("bucket", "3"))
+    assert table.write(data) is not None
+    with pytest.raises(lakebed.errors.CommitConflict, match="3"):
+        lake.table("t").alter(lakebed.SetOption("bucket", "2"))
+        table.write(data)
