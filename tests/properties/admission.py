@@ -145,8 +145,8 @@ class Admission:
         functions = self._functions(engine)
         if isinstance(engine, PartialUpdate):
             # Records that only take back fold into one -D, which holds no sum of what they take.
-            # One that is ignored still moves its group on, and then stands for a first value of null.
-            return any(not function.ignore_retract or isinstance(function, FirstValue) for function in functions)
+            # One that is ignored still moves its group on, and then stands there with a value of null.
+            return any(not each.ignore_retract or isinstance(each, FirstValue | LastValue) for each in functions)
         # A retract leaves null in the columns of `sequence.field`, and null goes before everything.
         return bool(self.model.sequence_fields) or any(
             isinstance(function, LastValue)

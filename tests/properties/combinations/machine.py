@@ -611,6 +611,8 @@ class Machine:
             present = {snapshot.id for snapshot in self.handles[0].snapshots()}
             for gone in [each for each in self.line.saved if each not in present]:
                 del self.line.saved[gone], self.line.rows[gone]
+            # Commits of the line that was left are not known any more: they may come again.
+            self.identifiers = dict(self.line.saved[max(self.line.saved)].identifiers)
 
         def real(table: lakebed.Table) -> None:
             for writer, *_ in self.writers:

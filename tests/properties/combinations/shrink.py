@@ -54,7 +54,7 @@ def shrunk(
             return False
         try:
             found = replay(config, history, spark, judges)
-        except (pa.ArrowException, KeyError):
+        except (pa.ArrowException, KeyError, TypeError):
             return False  # rows of a history are made for the columns that its other operations leave
         return found is not None and found.oracle == finding.oracle
 
