@@ -161,7 +161,8 @@ def change_splits(
             replaced,
             key=lambda item: (context.partition_directory(item.split.partition), gone_first[item.telling]),
         )
-    if producer(context.options) != NONE:
+    # A state that came back from before there was a producer is told of by files too.
+    if producer(context.options) != NONE or snapshot.changelog_manifest_list is not None:
         entries = changelog_entries(context.stores, snapshot, sieve.keep_partitions)
     elif snapshot.commit_kind == CommitKind.APPEND or (
         is_overwrite and not context.has_key and context.options[STREAMING_READ_APPEND_OVERWRITE]

@@ -97,6 +97,8 @@ class WriteCommit:
         """What the snapshot is to say beside, such as how far a source was read."""
         self._committer: Committer = committer_for(context)
         self._states = states
+        self._base = states.snapshot if states is not None else None
+        """What places and numbers of the rows start from."""
         self._read = read
         self._run_pieces = run_pieces
         self._moved_files = itertools.count()
@@ -117,6 +119,7 @@ class WriteCommit:
                 self._states = BucketStates.load(stores, latest)
             else:
                 self._states = remembered.advanced_to(stores, latest)
+            self._base = self._states.snapshot
         return self._states
 
     def is_committed(self) -> bool:
@@ -148,6 +151,7 @@ class WriteCommit:
                 return None
             if self._goes_past_waiting(messages, latest):
                 raise _RowsWait
+            self._check_base()
             placement_of(self._context).check_commit(self._context, final, latest)
             final = self._told_anew(final, latest)
             final = [self._rebased(message, latest) for message in final]
@@ -222,6 +226,21 @@ class WriteCommit:
         self._told = self._telling.entries(latest, delta, indexes)
         self._attempt.make_durable()
         return Changes(delta, self._told, indexes)
+
+    def _check_base(self) -> None:
+        """INVARIANT: where an index remembers keys, rows are placed by the index of a snapshot of this table's history.
+
+        After a rollback another snapshot may have the same id. Keys that only the one before knew would be in files,
+        but in no index: nobody would find them, and their next rows would come to another bucket.
+        """
+        base = self._base
+        if base is None or not self._context.bucket_mode.indexes_keys:
+            return
+        if self._context.stores.snapshots.find(base.id) != base:
+            raise CommitConflict(
+                f"table `{self._context.name}`: snapshot {base.id}, which this write began with, is no longer there",
+                hint="the table was rolled back, or the snapshot has expired: write again",
+            )
 
     def _indexed(
         self, messages: list[CommitMessage], latest: Snapshot | None, kept: list[IndexEntry] | None = None

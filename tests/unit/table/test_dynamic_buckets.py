@@ -395,3 +395,25 @@ def test_an_index_that_expires_under_an_open_writer_is_a_conflict() -> None:
     table.expire_snapshots(retain_max=1, retain_min=1)
     with pytest.raises(CommitConflict, match="has expired"):
         writer.commit()
+
+
+def test_a_write_that_began_before_a_rollback() -> None:
+    """Its keys have places in an index that is gone, even if another snapshot has the same id now: it is refused."""
+    lake = lakebed.connect("memory://write-across-rollback")
+    table = lake.create_table("t", {"k": "INT NOT NULL", "v": "INT"}, primary_key=["k"], options={"write-only": "true"})
+
+    def rows(*keys: int) -> pa.Table:
+        return pa.table({"k": pa.array(keys, pa.int32()), "v": pa.array(keys, pa.int32())})
+
+    table.write(rows(6))
+    table.write(rows(1))
+    writer = table.writer()
+    writer.write(rows(1))
+    other = lake.table("t")
+    other.rollback_to(1)
+    other.write(rows(5))
+    with pytest.raises(lakebed.errors.CommitConflict, match="snapshot 2, which this write began with"):
+        writer.commit()
+    other.write(rows(1))
+    assert sorted(table.to_arrow().column("k").to_pylist()) == [1, 5, 6]
+    assert table.check() == []

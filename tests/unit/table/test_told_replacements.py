@@ -303,3 +303,17 @@ def test_a_full_compaction_of_one_bucket_tells_of_all() -> None:
     table.write(batch((2, 3, 3)))
     assert table.compact(full=False) is not None
     agree(table)
+
+
+def test_a_state_from_before_there_was_a_producer_is_told() -> None:
+    """Its snapshot means rows as they were meant then, and carries what who follows the table now has to know."""
+    table = create({"bucket": "1"})
+    table.write(batch((1, 1, 1)))
+    table.alter(lakebed.SetOption("changelog-producer", "lookup"))
+    table.write(batch((1, 1, 2)))
+    agree(table)
+    table.rollback_to_as_latest(1)
+    assert shown(table) == [(1, 1, 1)]
+    agree(table)
+    table.compact(full=True)
+    agree(table)
