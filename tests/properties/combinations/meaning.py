@@ -310,7 +310,8 @@ class Meaning:
                     found.get(names.get(i, "")) is not None or i in self.model.counted_ids for i in group.protected
                 )
                 if brings and all(found[names[i]] is None for i in group.ordering):
-                    found |= {names[i]: 9 for i in group.ordering}
+                    texts = {column.id for column in self.model.schema.columns if "STRING" in str(column.type)}
+                    found |= {names[i]: "9" if i in texts else 9 for i in group.ordering}
         return found
 
     def _in_home(self, row: Row, homes: dict[Key, Value]) -> Row:
