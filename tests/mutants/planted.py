@@ -61,7 +61,7 @@ MENDS = [
     Mutant(
         "commits that replace files tell nothing",
         "table/told_replacements.py",
-        "if not self.is_needed or not delta:",
+        "if not partitions:",
         "if True:",
         "an overwrite is told",
     ),
