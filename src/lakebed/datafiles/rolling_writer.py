@@ -9,13 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
-from lakebed.cleanup import on_failure
+from lakebed.cleanup import AbortedOnFailure, on_failure
 from lakebed.clock import Clock
 from lakebed.datafiles.index.build import FileIndexBuilder, IndexSpec
 from lakebed.datafiles.statistics import key_statistics, value_statistics
@@ -91,7 +89,7 @@ class WriteRules:
         return f"{compression}.{self.format.name}" if self.names_compression and compression else self.format.name
 
 
-class RollingWriter:
+class RollingWriter(AbortedOnFailure):
     """Streams batches of one bucket into files. REQUIRES for a key: batches in key order, one row per key and file."""
 
     def __init__(
@@ -132,15 +130,6 @@ class RollingWriter:
         with on_failure(self.abort):
             self._roll()
         return self._files
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if error is not None:
-            self.abort()
 
     def abort(self) -> None:
         """Removes every file of this writer. What can not be removed is an orphan, and no reason to fail once more."""

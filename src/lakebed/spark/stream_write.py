@@ -15,11 +15,11 @@ import json
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakebed.cleanup import AbortedOnFailure
 from lakebed.clock import RandomIds
 from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
@@ -255,7 +255,7 @@ class KeyShares:
             self._remove = weakref.finalize(self, kept.remove, batch.context)
 
 
-class _Batch:
+class _Batch(AbortedOnFailure):
     """What is written for one micro-batch on the driver."""
 
     def __init__(
@@ -322,15 +322,6 @@ class _Batch:
         """To be called once the batch is committed."""
         if self._maker is not None:
             self._maker.remember(snapshot)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if error is not None:
-            self.abort()
 
     def abort(self) -> None:
         """Gives up what is not finished."""

@@ -66,11 +66,7 @@ class ToldReplacements:
             return []
         current = current_entries(context.stores, latest)
         # Rows may be marked, or their marks taken back, in files that stay.
-        marked = (
-            []
-            if indexes is None
-            else [entry for entry in (*current, *indexes) if (entry in current) != (entry in indexes)]
-        )
+        marked = set() if indexes is None else set(current) ^ set(indexes)
         partitions = {entry.partition for entry in delta} | {entry.partition for entry in marked}
         if not partitions:
             return []

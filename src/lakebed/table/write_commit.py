@@ -1,7 +1,7 @@
 """Makes new files part of a table: one snapshot from the messages of one writer, or of all tasks of a job.
 
 Between writing and committing, others may have committed: the new rows are then moved behind theirs, so that the later
-commit wins. Afterwards comes what a commit makes due: compaction, expiry.
+commit wins. What a commit makes due is `follow_up`.
 """
 
 from __future__ import annotations

@@ -9,13 +9,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from lakebed.cleanup import on_failure
+from lakebed.cleanup import AbortedOnFailure, on_failure
 from lakebed.commit.message import CommitMessage
 from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter, WriteRules
 from lakebed.errors import InvalidArgument
@@ -49,7 +48,7 @@ from lakebed.table.write_rules import changelog_write_rules, waiting_rules, writ
 from lakebed.types.row_kind import RowKind, is_retract, kinds_from_text
 
 
-class FileMaker:
+class FileMaker(AbortedOnFailure):
     """Files of one commit, or of one task's part of it.
 
     `states` tells where sequence numbers stand, and is asked only if it matters; `prefixes` are how the names of data
@@ -158,15 +157,6 @@ class FileMaker:
     def remember(self, snapshot: Snapshot) -> None:
         """To be called once the messages are committed: the next write of this handle need not read again."""
         self._placement.remember(snapshot)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if error is not None:
-            self.abort()
 
     def abort(self) -> None:
         """Gives up open files. Finished ones are the caller's to remove."""
