@@ -125,6 +125,7 @@ class Expected:
         assert set(self.changelogs) <= {*logs, *there}
         if self.tag is not None:
             assert shown(table.at(tag="t")) == self.tag
+        assert table.check() == []
 
     def check_done(self, fileio: FileIO, scenario: ExpiryScenario, may_leave: bool = False) -> None:
         """What has to hold when an expiry went through: all that is due is gone, and nothing is left over."""

@@ -78,10 +78,8 @@ def _places(stores: MetadataStores) -> Iterator[_Place]:
     for branch in all_branches(stores):
         paths = branch.paths
         suffix = "" if paths.branch == MAIN_BRANCH else f" of branch `{paths.branch}`"
-        expiring = branch.snapshots.first_not_expiring()
-        for number in branch.snapshots.ids():
-            if number >= expiring:  # others are about to go, and would come back
-                yield _Place(branch, f"snapshot {number}{suffix}", paths.snapshot_file(number), number)
+        for number in branch.snapshots.kept_ids():  # others are about to go, and would come back
+            yield _Place(branch, f"snapshot {number}{suffix}", paths.snapshot_file(number), number)
         for name in branch.tags.names():
             yield _Place(branch, f"tag `{name}`{suffix}", paths.tag_file(name))
         for number in branch.changelogs.ids():

@@ -227,6 +227,15 @@ class SnapshotStore:
         """Ids of all snapshots, ascending, by listing the directory."""
         return self._files.ids()
 
+    def kept_ids(self) -> list[int]:
+        """As `ids`, without those that an expiry has announced to delete: of these any file may be gone by now.
+
+        What was announced beyond the newest snapshot is of a history that was rolled back, and says nothing.
+        """
+        first_kept = self.first_not_expiring()  # before the listing, which then has at least one that is kept
+        ids = self.ids()
+        return [each for each in ids if each >= first_kept or first_kept > ids[-1]]
+
     def latest_id(self) -> int | None:
         """Id of the newest snapshot; `None` for a table without any."""
         return self._files.latest_id()

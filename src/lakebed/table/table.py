@@ -249,7 +249,7 @@ class Table(TableUpkeep):
         snapshots = context.stores.snapshots
         if self._pinned is not None:
             return check_table(context, self._pinned, deep=deep)
-        history = [found for each in snapshots.ids() if (found := snapshots.find(each)) is not None]
+        history = [found for each in snapshots.kept_ids() if (found := snapshots.find(each)) is not None]
         findings = check_table(context, history[-1] if history else None, history, deep=deep)
         return [*check_snapshots(context), *findings]
 
