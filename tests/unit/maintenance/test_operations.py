@@ -153,6 +153,9 @@ def test_what_is_about_to_expire_does_not_come_back() -> None:
     table.with_options({"write-only": "false"}).analyze()
     as_older_versions_wrote(shop.fileio)
     assert table.repair_metadata(dry_run=True) == ["snapshot 4", "snapshot 5"]
+    stores.snapshots.announce_expiry(5)
+    assert table.repair_metadata(dry_run=True) == ["snapshot 5"]
+    stores.snapshots.withdraw_expiry(0)
 
     class ExpiringMeanwhile:
         """Where there are no locks, another process expires just before the rewritten file appears."""
