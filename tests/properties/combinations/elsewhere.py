@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import multiprocessing
 from functools import cache
 from multiprocessing.connection import Connection
@@ -31,7 +32,8 @@ def write(url: str, data: pa.Table, row_kind: str | None) -> None:
 
 
 def _stop(process: Any, connection: Connection) -> None:
-    connection.send(None)
+    with contextlib.suppress(BrokenPipeError):  # it may have been ended with this process's other children
+        connection.send(None)
     process.join(5)
 
 

@@ -730,11 +730,16 @@ class Machine:
             meaning.set_live(cast(record) for record in meaning.live)
             meaning.told_rows = None
             meaning.model.widen_column(name, data_type)
-            meaning.visible = {
-                key: tuple(None if each is None else cast(each) for each in states)
-                for key, states in meaning.visible.items()
-            }
-            meaning.told = dict.fromkeys((), (None,))
+            meaning.visible, told = (
+                {
+                    key: tuple(None if each is None else cast(each) for each in states)
+                    for key, states in possible.items()
+                }
+                for possible in (meaning.visible, meaning.told)
+            )
+            # Where the change compacts first, that tells what nobody had told yet.
+            current = meaning.current()
+            meaning.told = {key: (*told.get(key, (None,)), current.get(key)) for key in {*told, *current}}
             self.line.forgotten |= set(self.line.saved)
             self.line.saved = {}
             self.line.rows = {}
