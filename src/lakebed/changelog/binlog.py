@@ -11,15 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from lakebed.changelog.events import Mask
 from lakebed.types import key_value
 from lakebed.types.equality import equal_rows
 from lakebed.types.key_value import KIND_FIELD, VALUE_KIND
 from lakebed.types.row_kind import RowKind
-
-Mask = npt.NDArray[np.bool_]
 
 
 def packed_schema(columns: pa.Schema) -> pa.Schema:

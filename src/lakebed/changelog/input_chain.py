@@ -16,12 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakebed.changelog.events import EventRules, change_events
+from lakebed.changelog.events import EventRules, Mask, change_events
 from lakebed.types import key_value, ordering
 from lakebed.types.row_kind import RowKind, is_retract
 
 Indices = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

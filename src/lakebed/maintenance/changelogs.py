@@ -41,7 +41,7 @@ def expire_changelogs(files: TableFiles, rules: RetentionRules, *, everything: b
     snapshots = read_snapshots(stores, snapshot_line)
     timeline = [*(stores.changelogs.get(number) for number in ids), snapshots[0]]
     candidates = [
-        _candidates(files, old, new if new.id == old.id + 1 else None, old.id == ids[0])
+        _changelog_candidates(files, old, new if new.id == old.id + 1 else None, old.id == ids[0])
         for old, new in pairwise(timeline)
         if old.id < stop
     ]
@@ -50,7 +50,7 @@ def expire_changelogs(files: TableFiles, rules: RetentionRules, *, everything: b
     left = [number for number in ids if number >= stop]
     if not left:
         stores.changelogs.delete_hints()
-    done = end_all(steps, lambda step: _end(files, step), lambda ended, count: Expired((), ended, count))
+    done = end_all(steps, lambda step: _end_changelog(files, step), lambda ended, count: Expired((), ended, count))
     if left:
         stores.changelogs.write_earliest_hint(left[0])
     return done
@@ -86,7 +86,7 @@ def _first_kept(
     return first_kept(ids[0], latest, time_ms, stores.consumers.min_next_snapshot)
 
 
-def _candidates(files: TableFiles, old: Snapshot, new: Snapshot | None, is_first: bool) -> Candidates:
+def _changelog_candidates(files: TableFiles, old: Snapshot, new: Snapshot | None, is_first: bool) -> Candidates:
     """What may go with `old`. The first one may be what an interrupted expiry left.
 
     So may one without a successor: an expiry that was overtaken by another leaves it when all around it has gone.
@@ -109,7 +109,7 @@ def _candidates(files: TableFiles, old: Snapshot, new: Snapshot | None, is_first
     return Candidates(old, dropped, log_files, listed, [*named, *remains.lists(old)])
 
 
-def _end(files: TableFiles, step: Step) -> int:
+def _end_changelog(files: TableFiles, step: Step) -> int:
     stores = files.stores
     if not is_still_there(stores.changelogs.get, step.snapshot):
         return 0

@@ -14,8 +14,12 @@ READ_THREADS = 4
 SMALL_BYTES = 1 << 20
 """Below this, starting threads takes longer than reading."""
 
+Bucket = tuple[bytes, int]
+"""A partition, as its row, and the number of one of its buckets."""
+
 MetaFilter = Callable[[list[ManifestMeta]], list[ManifestMeta]]
-EntryFilter = Callable[[list[ManifestEntry]], list[ManifestEntry]]
+Keep = Callable[[list[ManifestEntry]], list[ManifestEntry]]
+"""Chooses among entries."""
 
 
 def all_metas(stores: MetadataStores, snapshot: Snapshot | None) -> list[ManifestMeta]:
@@ -43,7 +47,7 @@ def changelog_metas(stores: MetadataStores, snapshot: Snapshot) -> list[Manifest
 
 
 def read_manifests(
-    stores: MetadataStores, metas: Iterable[ManifestMeta], keep: EntryFilter | None = None
+    stores: MetadataStores, metas: Iterable[ManifestMeta], keep: Keep | None = None
 ) -> list[ManifestEntry]:
     """Entries of these manifests in order. `keep` must treat all entries of one file alike: it runs before merging."""
 
@@ -63,7 +67,7 @@ def live_files(
     snapshot: Snapshot | None,
     *,
     keep_metas: MetaFilter | None = None,
-    keep_entries: EntryFilter | None = None,
+    keep_entries: Keep | None = None,
 ) -> list[ManifestEntry]:
     """The files that make up the snapshot's state, pruned by the filters."""
     metas = all_metas(stores, snapshot)
@@ -73,14 +77,12 @@ def live_files(
 
 
 def changelog_entries(
-    stores: MetadataStores, snapshot: Snapshot, keep_entries: EntryFilter | None = None
+    stores: MetadataStores, snapshot: Snapshot, keep_entries: Keep | None = None
 ) -> list[ManifestEntry]:
     """The changelog files that the snapshot brought."""
     return read_manifests(stores, changelog_metas(stores, snapshot), keep_entries)
 
 
-def delta_entries(
-    stores: MetadataStores, snapshot: Snapshot, keep_entries: EntryFilter | None = None
-) -> list[ManifestEntry]:
+def delta_entries(stores: MetadataStores, snapshot: Snapshot, keep_entries: Keep | None = None) -> list[ManifestEntry]:
     """What the snapshot added and deleted."""
     return read_manifests(stores, delta_metas(stores, snapshot), keep_entries)

@@ -9,13 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from lakebed.errors import InvalidData
-from lakebed.sql.conversion import convert
+from lakebed.sql.conversion import _EPOCH, convert
 from lakebed.sql.values import Items, Members, Pairs, Scalar, Value
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import TIMESTAMPS, ArrayType, AtomicType, DataField, DataType, MapType, RowType, TypeRoot
 
 _UNIT_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-_EPOCH = dt.datetime(1970, 1, 1)
 
 
 def column_of(field: DataField, values: Iterable[Value], zone: dt.tzinfo | None) -> pa.Array:

@@ -30,7 +30,7 @@ from lakebed.types.predicate import (
     negate,
 )
 
-_OPS: dict[type[exp.Expression], Op] = {
+_COMPARISONS: dict[type[exp.Expression], Op] = {
     exp.EQ: Op.EQ,
     exp.NEQ: Op.NE,
     exp.LT: Op.LT,
@@ -76,8 +76,8 @@ class _Reader:
             return conjunction([low, self._compared(node.this, Op.LE, node.args["high"])])
         if isinstance(node, exp.In) and node.expressions:
             return self._within(node)
-        if type(node) in _OPS:
-            op = _OPS[type(node)]
+        if type(node) in _COMPARISONS:
+            op = _COMPARISONS[type(node)]
             if isinstance(node.left, exp.Column):
                 return self._compared(node.left, op, node.right)
             return self._compared(node.right, MIRRORED[op], node.left)

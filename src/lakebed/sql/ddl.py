@@ -143,7 +143,7 @@ def _like(lake: SqlLake, statement: CreateTable) -> dict[str, Any]:
 
 def _create_from_query(lake: SqlLake, statement: CreateTable, exists: bool) -> None:
     """The query is carried out while the old table is still there: it may read from it."""
-    from lakebed.sql.dml import insert_query  # needs Spark: only when it is used
+    from lakebed.sql.insert import insert_query  # needs Spark: only when it is used
     from lakebed.sql.parse_query import read_query
     from lakebed.sql.queries import schema_of
     from lakebed.sql.views import quoted

@@ -79,14 +79,14 @@ def _describe(lake: SqlLake, statement: ds.Describe | ds.ShowColumns) -> Any:
 
 
 def _run_on_spark(lake: SqlLake, statement: Statement) -> Any:
-    from lakebed.sql import dml, queries  # pyspark is heavy: only when it is used
+    from lakebed.sql import delete, insert, merge, queries, update  # pyspark is heavy: only when it is used
 
     deeds: dict[type[Any], Callable[[SqlLake, Any], Any]] = {
         st.Query: queries.run_query,
         st.SparkStatement: queries.run_spark,
-        st.Insert: dml.insert,
-        st.Update: dml.update,
-        st.Delete: dml.delete,
-        st.Merge: dml.merge,
+        st.Insert: insert.insert,
+        st.Update: update.update,
+        st.Delete: delete.delete,
+        st.Merge: merge.merge,
     }
     return deeds[type(statement)](lake, statement)

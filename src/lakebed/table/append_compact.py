@@ -28,7 +28,7 @@ from lakebed.fileio.base import FileIO
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.metadata.data_file import DataFile, FileSource
 from lakebed.metadata.deletion_vector import DeletionVectorStore, Positions
-from lakebed.metadata.entries import live_files
+from lakebed.metadata.entries import Bucket, Keep, live_files
 from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
@@ -43,7 +43,7 @@ from lakebed.options import (
 )
 from lakebed.schema.system_columns import TRACKING_FIELDS
 from lakebed.table.column_files import check_ranges, files_by_range, joined_file, moved_marks
-from lakebed.table.compact import Bucket, Keep, in_buckets
+from lakebed.table.compact import in_buckets
 from lakebed.table.context import TableContext
 from lakebed.table.elsewhere import Elsewhere
 from lakebed.table.pieces import PieceWork, Tell

@@ -22,6 +22,7 @@ from lakebed.lsm.spill import Spill, SpillRules
 from lakebed.lsm.write_buffer import WriteBuffer
 from lakebed.merge.base import MergeOrder
 from lakebed.metadata.data_file import DataFile
+from lakebed.metadata.entries import Bucket
 from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.options import (
     CHANGELOG_PRODUCER_IGNORE_DELETE,
@@ -45,7 +46,6 @@ from lakebed.types.row_kind import RowKind
 
 _log = logging.getLogger(__name__)
 
-Bucket = tuple[bytes, int]
 
 _LEAST_PIECE_BYTES = 1 << 20
 _MOST_BUFFER_BYTES = (1 << 31) - 1

@@ -21,11 +21,11 @@ def read_changes(context: TableContext, since: int, until: int | None) -> pa.Tab
     """
     refuse_unmergeable(context)
     reader = ChangeReader(context, context.schema.fields)
-    snapshots, sieve = _between(context, since, until), sieve_of(context)
+    snapshots, sieve = _snapshots_between(context, since, until), sieve_of(context)
     return reader.read_all(split for found in snapshots for split in change_splits(context, found, sieve=sieve))
 
 
-def _between(context: TableContext, since: int, until: int | None) -> Iterator[Snapshot]:
+def _snapshots_between(context: TableContext, since: int, until: int | None) -> Iterator[Snapshot]:
     history = History(context.stores)
     latest, earliest = history.latest_id(), history.earliest_id()
     if isinstance(since, bool) or not isinstance(since, int) or since < 0:

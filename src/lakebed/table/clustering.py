@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakebed.errors import InvalidOption, did_you_mean
+from lakebed.metadata.entries import Bucket
 from lakebed.options import (
     BUCKET,
     BUCKET_APPEND_ORDERED,
@@ -32,8 +33,6 @@ from lakebed.table.row_order import HILBERT, ORDER, ZORDER, RowOrder
 from lakebed.types.logical import is_nested
 
 _LEAST_HILBERT_COLUMNS = 5
-
-Bucket = tuple[bytes, int]
 
 
 @dataclass(frozen=True, slots=True)

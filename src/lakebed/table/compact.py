@@ -29,7 +29,7 @@ from lakebed.lsm.levels import Levels
 from lakebed.lsm.sections import key_bounds
 from lakebed.merge.first_row import FirstRow
 from lakebed.metadata.data_file import DataFile
-from lakebed.metadata.entries import live_files
+from lakebed.metadata.entries import Bucket, Keep, live_files
 from lakebed.metadata.index_manifest import DELETION_VECTORS_INDEX, IndexEntry
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
@@ -69,9 +69,6 @@ _log = logging.getLogger(__name__)
 _SMALL_BUCKET_BYTES = 512 << 10
 """Streams compact a bucket of up to this size as a whole, unless `compaction.total-size-threshold` says otherwise:
 merging a part of it takes about as long, and what is left over would have to be opened by every reader."""
-
-Bucket = tuple[bytes, int]
-Keep = Callable[[list[ManifestEntry]], list[ManifestEntry]]
 
 
 @dataclass(frozen=True, slots=True)

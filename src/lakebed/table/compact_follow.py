@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from lakebed.clock import Clock
 from lakebed.commit.replay import CommitIdentity
 from lakebed.errors import CommitConflict, FileMissing, InvalidArgument, LakebedError, NotFound
+from lakebed.metadata.entries import Keep
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import COMMIT_USER_PREFIX
 from lakebed.table.after_commit import tidy_up
 from lakebed.table.append_compact import AppendCompactor
-from lakebed.table.compact import Compactor, Keep
+from lakebed.table.compact import Compactor
 from lakebed.table.context import TableContext
 from lakebed.table.elsewhere import Elsewhere
 from lakebed.table.postpone_compact import WaitingRows

@@ -28,7 +28,7 @@ def expire_table(
     return replace(expired, remaining=still_due(files, rules)) if expired else expired
 
 
-def expire_changelogs(
+def expire_table_changelogs(
     context: TableContext,
     older_than: int | str | dt.datetime | dt.date | None,
     retain_max: int | None,

@@ -21,13 +21,12 @@ from lakebed.bucket.base import Buckets
 from lakebed.bucket.dynamic import AssignerRules, PartitionBuckets
 from lakebed.bucket.hashing import Hashes, hash_row
 from lakebed.fileio.base import FileIO
+from lakebed.metadata.entries import Bucket
 from lakebed.metadata.hash_index import HashEntries, HashIndexStore
 from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.paths import TablePaths
 from lakebed.table.memory import Slot
 from lakebed.types.binary_layout import ARITY_PREFIX_BYTES
-
-Bucket = tuple[bytes, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,13 @@ from lakebed.bucket.hashing import Hashes
 from lakebed.commit.message import CommitMessage
 from lakebed.errors import CommitConflict, FileMissing, NotFound
 from lakebed.fileio.base import FileIO
+from lakebed.metadata.entries import Bucket
 from lakebed.metadata.hash_index import HashEntries, hash_entries
 from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.table.bucket_modes import WritePart, assigner_rules, shared_rules
 from lakebed.table.context import TableContext
-from lakebed.table.hash_indexes import KNOWN_BUCKETS, Bucket, HashIndexes
+from lakebed.table.hash_indexes import KNOWN_BUCKETS, HashIndexes
 
 
 class KeyIndex:

@@ -19,7 +19,7 @@ from lakebed.lsm.levels import Levels
 from lakebed.lsm.merge_runs import windows
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.metadata.data_file import DataFile
-from lakebed.metadata.entries import live_files
+from lakebed.metadata.entries import Bucket, live_files
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.schema import system_columns
@@ -31,8 +31,6 @@ from lakebed.table.splits import Split
 from lakebed.table.write_rules import changelog_write_rules
 from lakebed.types import ordering
 from lakebed.types.logical import DataField
-
-Bucket = tuple[bytes, int]
 
 
 class InputNormaliser:

@@ -21,7 +21,7 @@ from lakebed.errors import CommitConflict
 from lakebed.fileio.base import FileIO
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.metadata.data_file import DataFile
-from lakebed.metadata.entries import live_files
+from lakebed.metadata.entries import Keep, live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.manifest_list import ManifestMeta
 from lakebed.metadata.paths import POSTPONE_BUCKET
@@ -29,7 +29,7 @@ from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import BUCKET, Options
 from lakebed.schema.system_columns import VALUE_KIND
 from lakebed.table.bucket_state import BucketStates
-from lakebed.table.compact import Keep, in_buckets
+from lakebed.table.compact import in_buckets
 from lakebed.table.context import TableContext
 from lakebed.table.elsewhere import Elsewhere
 from lakebed.table.pieces import PieceWork

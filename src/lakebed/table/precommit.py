@@ -18,6 +18,7 @@ from lakebed.errors import InvalidOption
 from lakebed.fileio.base import FileIO
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.metadata.data_file import DataFile
+from lakebed.metadata.entries import Bucket
 from lakebed.options import BUCKET, COMPACTION_SMALL_FILE_RATIO, PRECOMMIT_COMPACT, Options
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.context import TableContext
@@ -27,8 +28,6 @@ from lakebed.table.splits import Split
 from lakebed.table.write_files import file_layout
 from lakebed.table.write_rules import write_rules
 
-_Place = tuple[bytes, int]
-
 
 def joined_before_commit(work: PieceWork, messages: Sequence[CommitMessage]) -> list[CommitMessage]:
     """The messages with fewer, larger files, if the table asks for it."""
@@ -36,7 +35,7 @@ def joined_before_commit(work: PieceWork, messages: Sequence[CommitMessage]) -> 
     if not context.options[PRECOMMIT_COMPACT]:
         return list(messages)
     rules = SmallFileRules(write_rules(context).target_size_bytes, context.options[COMPACTION_SMALL_FILE_RATIO])
-    small: dict[_Place, list[DataFile]] = defaultdict(list)
+    small: dict[Bucket, list[DataFile]] = defaultdict(list)
     for message in messages:
         # Files whose rows carry ids stay by themselves: other rows get theirs from the commit.
         small[message.partition, message.bucket] += [
@@ -64,7 +63,7 @@ def check_precommit(schema: TableSchema, options: Options, table: str) -> None:
         )
 
 
-def _joined(context: TableContext, piece: tuple[_Place, list[DataFile]], fileio: FileIO) -> list[CommitMessage]:
+def _joined(context: TableContext, piece: tuple[Bucket, list[DataFile]], fileio: FileIO) -> list[CommitMessage]:
     place, files = piece
     rules, names = write_rules(context), itertools.count()
     prefix = context.new_data_file_prefix()

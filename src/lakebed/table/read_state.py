@@ -18,11 +18,11 @@ from lakebed.commit.message import CommitMessage
 from lakebed.errors import CommitConflict, FileMissing, NotFound
 from lakebed.lsm.sections import Section, SortedRun, key_bounds
 from lakebed.metadata.data_file import DataFile
-from lakebed.metadata.entries import delta_entries
+from lakebed.metadata.entries import Bucket, delta_entries
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.snapshot import CommitKind, Snapshot
-from lakebed.table.compact import Bucket, in_buckets
+from lakebed.table.compact import in_buckets
 from lakebed.table.context import TableContext
 from lakebed.table.read import SplitReader
 from lakebed.table.splits import Split

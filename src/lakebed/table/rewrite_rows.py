@@ -22,7 +22,7 @@ from lakebed.fileio.base import FileIO
 from lakebed.lsm.compaction.full import pick_full
 from lakebed.lsm.levels import Levels
 from lakebed.metadata.data_file import DataFile
-from lakebed.metadata.entries import live_files
+from lakebed.metadata.entries import Bucket, live_files
 from lakebed.metadata.index_manifest import DELETION_VECTORS_INDEX, IndexEntry
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
@@ -43,7 +43,7 @@ from lakebed.options import (
     Options,
 )
 from lakebed.table.bucket_state import BucketStates
-from lakebed.table.compact import Bucket, PickedBucket, compacted_bucket, in_buckets
+from lakebed.table.compact import PickedBucket, compacted_bucket, in_buckets
 from lakebed.table.compaction_files import CompactionFiles
 from lakebed.table.context import TableContext, num_levels
 from lakebed.table.elsewhere import Elsewhere

@@ -50,14 +50,14 @@ from lakebed.metadata.deletion_vector import (
     decode_vector,
     encode_vector,
 )
-from lakebed.metadata.entries import live_files
+from lakebed.metadata.entries import Bucket, live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import COMMIT_USER_PREFIX, DATA_EVOLUTION_ENABLED, DELETION_VECTORS_ENABLED
 from lakebed.schema.system_columns import ROW_INDEX, TRACKING_FIELDS
 from lakebed.table.bucket_state import BucketStates
 from lakebed.table.column_files import range_guard, refuse_deletes
-from lakebed.table.compact import Bucket, in_buckets
+from lakebed.table.compact import in_buckets
 from lakebed.table.context import TableContext
 from lakebed.table.elsewhere import Elsewhere
 from lakebed.table.pieces import PieceWork

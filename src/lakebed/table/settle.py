@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 from lakebed.commit.committer import CommitIdentity
 from lakebed.errors import CommitConflict
-from lakebed.metadata.entries import live_files
+from lakebed.metadata.entries import Keep, live_files
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import COMPACTION_FORCE_UP_LEVEL_0, WRITE_ONLY, Options
-from lakebed.table.compact import Compactor, Keep
+from lakebed.table.compact import Compactor
 from lakebed.table.context import TableContext, num_levels
 from lakebed.table.elsewhere import Elsewhere
 from lakebed.table.postpone_compact import WaitingRows

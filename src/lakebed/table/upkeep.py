@@ -43,7 +43,7 @@ from lakebed.table.branching import (
 from lakebed.table.cleaning import clean_orphans
 from lakebed.table.context import TableContext
 from lakebed.table.elsewhere import jobs_of
-from lakebed.table.expire import expire_changelogs
+from lakebed.table.expire import expire_table_changelogs
 from lakebed.table.follow_up import FollowUp
 from lakebed.table.index_rewrite import RewrittenIndexes, rewrite_indexes
 from lakebed.table.manifests import compact_manifests
@@ -265,7 +265,7 @@ class TableUpkeep(ABC):
 
         Without arguments the table's `changelog.*` options decide; with them it is as for `expire_snapshots`.
         """
-        return expire_changelogs(
+        return expire_table_changelogs(
             self._writable(), older_than, retain_max, retain_min, max_deletes, everything=delete_all
         )
 

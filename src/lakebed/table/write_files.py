@@ -19,6 +19,7 @@ from lakebed.commit.message import CommitMessage
 from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter, WriteRules
 from lakebed.errors import InvalidArgument
 from lakebed.fileio.base import FileIO
+from lakebed.metadata.entries import Bucket
 from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import (
@@ -32,7 +33,7 @@ from lakebed.options import (
 from lakebed.schema.system_columns import TRACKING_FIELDS
 from lakebed.table.bucket_modes import WritePart
 from lakebed.table.bucket_state import BucketStates
-from lakebed.table.bucket_writers import Bucket, BucketWriters
+from lakebed.table.bucket_writers import BucketWriters
 from lakebed.table.clustering import clustering_of
 from lakebed.table.conform import Conformer, to_batches
 from lakebed.table.context import TableContext

@@ -14,6 +14,7 @@ import pyarrow as pa
 from lakebed.commit.message import CommitMessage
 from lakebed.errors import InvalidArgument
 from lakebed.fileio.base import FileIO
+from lakebed.metadata.entries import Bucket
 from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.table.bucket_modes import BucketMode, WritePart
@@ -24,7 +25,6 @@ from lakebed.table.overwrite import Overwrite
 from lakebed.table.routing import Partitions
 from lakebed.table.table_keys import KnownKeys
 
-Bucket = tuple[bytes, int]
 Numbers = npt.NDArray[np.int64]
 
 
@@ -123,4 +123,4 @@ class Placement(ABC):
         """
 
 
-__all__ = ["Bucket", "Numbers", "PlacedRows", "Placement", "PlacementSetup"]
+__all__ = ["Numbers", "PlacedRows", "Placement", "PlacementSetup"]

@@ -7,12 +7,13 @@ from collections.abc import Collection, Mapping
 import pyarrow as pa
 
 from lakebed.commit.message import CommitMessage
+from lakebed.metadata.entries import Bucket
 from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.table.bucket_modes import DYNAMIC
 from lakebed.table.context import TableContext
 from lakebed.table.key_index import KeyIndex, check_only_writer
-from lakebed.table.placement.base import Bucket, PlacedRows, Placement, PlacementSetup
+from lakebed.table.placement.base import PlacedRows, Placement, PlacementSetup
 from lakebed.table.routing import by_partition, key_hashes, partitions_of
 
 
