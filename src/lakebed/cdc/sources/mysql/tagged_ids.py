@@ -11,7 +11,7 @@ from uuid import UUID
 
 from lakebed.errors import CorruptFile
 
-_FLAGS, _SERVER, _NUMBER, _TAG = 0, 1, 2, 3
+_FLAGS, _SERVER, _NUMBER, _NAME = 0, 1, 2, 3
 _TAGGED = 1
 
 
@@ -22,7 +22,7 @@ def tagged_id(body: bytes) -> tuple[str, int]:
         at = 0
         for _ in range(3):  # version, size, and what may not be ignored
             _, at = _varying(body, at)
-        for expected in (_FLAGS, _SERVER, _NUMBER, _TAG):
+        for expected in (_FLAGS, _SERVER, _NUMBER, _NAME):
             field, at = _varying(body, at)
             if field != expected:
                 raise IndexError(field)
@@ -32,7 +32,7 @@ def tagged_id(body: bytes) -> tuple[str, int]:
                     value, at = _varying(body, at)
                     each.append(value)
                 server = str(UUID(bytes=bytes(each)))
-            elif field == _TAG:
+            elif field == _NAME:
                 length, at = _varying(body, at)
                 tag = body[at : at + length].decode("ascii")
             else:
