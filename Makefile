@@ -51,7 +51,7 @@ nightly: $(READY) ## the long random runs, the unit tests with many more example
 
 docs: $(READY) ## write the generated reference pages again
 	@$(BIN)/python -m lakebed.options > docs/reference/options.md
-	@$(BIN)/python -m lakebed.table.statement_rules > docs/reference/statements.md
+	@$(BIN)/python -m lakebed.definition.statement_rules > docs/reference/statements.md
 	@$(BIN)/python -m lakebed.schema > docs/reference/changes.md
 
 lock: $(READY) ## pin the newest versions that pyproject.toml allows

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from lakebed.cdc.sources.postgres.offsets import Offset
+from lakebed.cdc.sources.postgres.names import Offset
 from lakebed.cdc.sources.postgres.planner import StreamPlanner, read_piece
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.state import SourceState

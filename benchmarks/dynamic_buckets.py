@@ -30,10 +30,10 @@ import pyarrow.parquet as pq
 
 import lakebed
 from benchmarks.spark_peers import SCHEMA, make_rows, tree_cpu_s
+from lakebed.definition.partition_spec import key_hashes
 from lakebed.metadata.hash_index import HashIndexStore, hash_entries
-from lakebed.table.read import SplitReader
-from lakebed.table.routing import key_hashes
-from lakebed.table.scan import plan_scan
+from lakebed.read.plan import plan_scan
+from lakebed.read.reader import SplitReader
 
 UPDATES = 0.3
 """Known keys among the rows of a commit."""
@@ -45,7 +45,7 @@ from lakebed.bucket.dynamic import AssignerRules
 from lakebed.fileio.local import LocalFileIO
 from lakebed.metadata.hash_index import HashIndexStore
 from lakebed.metadata.paths import TablePaths
-from lakebed.table.hash_indexes import HashIndexes
+from lakebed.write.placement.dynamic import HashIndexes
 from lakebed.types.binary_row import EMPTY_ROW
 directory, keys = sys.argv[1], int(sys.argv[2])
 def status_mib(name):

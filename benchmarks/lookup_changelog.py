@@ -21,7 +21,7 @@ import tempfile
 WORKER = """
 import cProfile, json, pstats, statistics, sys, time
 import numpy as np
-import lakebed, lakebed.table.compact
+import lakebed, lakebed.rewrite.bucket
 from benchmarks.merge_read import make_rows
 warehouse, producer, rows, upserts, commits, profiled = *sys.argv[1:3], *map(int, sys.argv[3:7])
 rng = np.random.default_rng(7)
@@ -40,7 +40,7 @@ class OneThread:  # a profile sees one thread only
     def __exit__(self, *error): pass
     def map(self, function, items): return map(function, items)
 if profiled:
-    lakebed.table.compact.ThreadPoolExecutor = OneThread
+    lakebed.rewrite.bucket.ThreadPoolExecutor = OneThread
 profile = cProfile.Profile()
 walls, cpus = [], []
 for delta in deltas:

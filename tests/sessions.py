@@ -18,7 +18,7 @@ def open_session() -> Any:
         return Session().get()
     from pyspark.sql import SparkSession
 
-    from lakebed.spark.java import java_home
+    from lakebed.spark.session import java_home
     from lakebed.spark.worker_python import worker_python
 
     os.environ["JAVA_HOME"] = java_home() or os.environ.get("JAVA_HOME", "")

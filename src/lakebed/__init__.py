@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     )
     from lakebed.schema.table_schema import TableSchema
     from lakebed.table.table import Table
-    from lakebed.table.write import TableWriter
+    from lakebed.table.writer import TableWriter
 
 __version__ = VERSION
 
@@ -71,7 +71,7 @@ _HOMES = {
     "Snapshot": "metadata.snapshot",
     "TableSchema": "schema.table_schema",
     "Table": "table.table",
-    "TableWriter": "table.write",
+    "TableWriter": "table.writer",
 }
 
 

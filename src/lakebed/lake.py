@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
 
-from lakebed.catalog.filesystem import FilesystemCatalog
+from lakebed.catalog.base import Catalog
 from lakebed.catalog.names import DEFAULT_DATABASE, TableName, parse_table_name
-from lakebed.clock import RandomIds, SystemClock
+from lakebed.catalog.registry import open_catalog
+from lakebed.definition.arguments import names_argument, options_argument
 from lakebed.errors import InvalidArgument
-from lakebed.fileio import open_fileio
 from lakebed.spark.jobs import SparkJobs
-from lakebed.spark.process import keep_memory_warm
-from lakebed.spark.session import Session
-from lakebed.table.arguments import names_argument, options_argument
+from lakebed.spark.session import Session, keep_memory_warm
 from lakebed.table.table import Table
 from lakebed.types.arrow import as_data_type, from_arrow_schema
 from lakebed.types.logical import DataField, renumbered
@@ -31,21 +29,21 @@ SchemaLike = Any
 def connect(path: str | os.PathLike[str], spark: object = None, options: Mapping[str, str] | None = None) -> Lake:
     """Opens the warehouse at a local path or a URL (s3://, gs://, az://, memory://).
 
-    `options` are those of the file system, such as `s3.endpoint`. Nothing is created until something is written, and
-    Spark is not started until something needs it: `spark` is the session to use then, a local one if left out.
+    `options` are those of the file system, such as `s3.endpoint`, and `metastore`: the kind of catalog. Nothing is
+    created until something is written, and Spark is not started until something needs it: `spark` is the session to use
+    then, a local one if left out.
     """
     if not isinstance(path, str | os.PathLike):
         raise InvalidArgument(f"path is {path!r}", hint="pass a directory, or a URL such as s3://bucket/path")
     keep_memory_warm()
-    fileio, root = open_fileio(os.fspath(path), options)
     jobs = SparkJobs(spark if isinstance(spark, Session) else Session(spark))
-    return Lake(FilesystemCatalog(fileio, root, SystemClock(), RandomIds(), jobs), jobs)
+    return Lake(open_catalog(os.fspath(path), options, jobs), jobs)
 
 
 class Lake:
     """Databases and tables of one warehouse. Names are `table` (in the current database) or `database.table`."""
 
-    def __init__(self, catalog: FilesystemCatalog, jobs: SparkJobs | None = None) -> None:
+    def __init__(self, catalog: Catalog, jobs: SparkJobs | None = None) -> None:
         self._catalog = catalog
         self._jobs = jobs or SparkJobs(Session(None))
         self._database = DEFAULT_DATABASE
@@ -71,7 +69,7 @@ class Lake:
         Queries give a Spark DataFrame. What needs no Spark, such as SHOW TABLES, starts none and gives rows that look
         like one. The result is that of the last statement.
         """
-        from lakebed.sql.front import run  # the parser is only for those who use it
+        from lakebed.sql.run import run  # the parser is only for those who use it
 
         return run(self, text)
 

@@ -14,18 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed import (
-    AddColumn,
-    DropColumn,
-    First,
-    RenameColumn,
-    SetOption,
-    Table,
-    UpdateColumnPosition,
-    UpdateColumnType,
-)
-from lakebed.table.replace_rows import ReplaceRows
-from lakebed.table.row_changes import rows_matching
+from lakebed import AddColumn, DropColumn, First, RenameColumn, SetOption, Table, UpdateColumnPosition, UpdateColumnType
+from lakebed.rewrite.rows_by_place import ReplaceRows, rows_matching
 from lakebed.types.predicate_parse import to_predicate
 
 from . import ours

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from lakebed.table.replace_rows import ReplaceRows
+from lakebed.rewrite.rows_by_place import ReplaceRows
 
 from . import ours
 from .judges import Judge, Row, assert_same_rows

@@ -9,11 +9,11 @@ import pytest
 
 import lakebed
 from lakebed.commit.attempt import Attempt
-from lakebed.table.bucket_modes import WritePart
-from lakebed.table.routing import key_hashes
-from lakebed.table.write_commit import WriteCommit
-from lakebed.table.write_files import FileMaker
+from lakebed.definition.bucket_mode import WritePart
+from lakebed.definition.partition_spec import key_hashes
 from lakebed.testing.key_layout import KeyLayout
+from lakebed.write.commit import WriteCommit
+from lakebed.write.files import FileMaker
 
 from .judges import JavaJudge, Judge, PypaimonJudge, Row, RustJudge, assert_same_rows
 from .judges.canonical import arrow_table

@@ -59,7 +59,7 @@ class OneThread:
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything here runs in one thread."""
     monkeypatch.setattr("lakebed.metadata.entries.ThreadPoolExecutor", OneThread)
-    monkeypatch.setattr("lakebed.table.read.ThreadPoolExecutor", OneThread)
+    monkeypatch.setattr("lakebed.read.reader.ThreadPoolExecutor", OneThread)
 
 
 class MeddledFileIO(FaultyFileIO):

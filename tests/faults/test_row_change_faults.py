@@ -30,7 +30,7 @@ from tests.faults.test_every_operation import MODES, MeddledFileIO, OneThread, P
 
 from lakebed.errors import CommitConflict, LakebedError, OutcomeUnknown
 from lakebed.fileio.memory import MemoryFileIO
-from lakebed.table.replace_rows import ReplaceRows
+from lakebed.rewrite.rows_by_place import ReplaceRows
 from lakebed.table.table import Table
 from lakebed.testing.faulty_io import FaultMode, SimulatedCrash
 

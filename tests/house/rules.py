@@ -15,7 +15,7 @@ ALL_ERRORS = {
     "cli/main.py",
     "cli/sql.py",
     "spark/late_workers.py",
-    "spark/stream_query.py",
+    "spark/stream/query.py",
 }
 """Where errors of any class may be caught: doors to people, and to Spark, which has no classes of its own for them."""
 

@@ -20,20 +20,23 @@ LAYERS = {
     "formats": 2,
     "metadata": 3,
     "merge": 4,
-    "changelog": 4,
     "bucket": 4,
     "datafiles": 4,
     "lsm": 5,
-    "append": 5,
     "commit": 5,
-    "maintenance": 5,
-    "table": 6,
-    "catalog": 7,
-    "spark": 8,
-    "sql": 9,
-    "lake": 10,
-    "cdc": 11,
-    "cli": 12,
+    "definition": 6,
+    "read": 7,
+    "changes": 8,
+    "write": 9,
+    "rewrite": 10,
+    "maintenance": 11,
+    "table": 12,
+    "catalog": 13,
+    "spark": 14,
+    "sql": 15,
+    "lake": 16,
+    "cdc": 17,
+    "cli": 18,
 }
 ABOVE_ALL = {"testing", "__init__", "__main__"}
 HEAVY = {"pandas", "polars", "duckdb", "obstore", "pyspark", "hypothesis"}
@@ -86,7 +89,7 @@ def test_imports_go_down(path: Path) -> None:
 @pytest.mark.parametrize("path", _files(), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_heavy_imports_are_not_at_the_top(path: Path) -> None:
     """Optional packages are imported where they are needed, so that importing lakebed does not load them."""
-    is_loaded_late = _part(path) == "spark" and path.name not in {"__init__.py", "jobs.py", "session.py", "java.py"}
+    is_loaded_late = _part(path) == "spark" and path.name not in {"__init__.py", "jobs.py", "session.py"}
     is_source = _part(path) == "cdc" and path.name == "spark_source.py"  # classes that only Spark loads
     if _part(path) == "testing" or is_loaded_late or is_source:
         return

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import lakebed
+from lakebed.definition.statement_rules import page as statements_page
 from lakebed.options import options_page
-from lakebed.table.statement_rules import page as statements_page
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import lakebed
-from lakebed.table.bucket_modes import BUCKET_MODES, BucketMode, TaskNeeds
-from lakebed.table.placement import PLACEMENTS, PlacedRows, Placement
+from lakebed.definition.bucket_mode import BUCKET_MODES, BucketMode, TaskNeeds
+from lakebed.write.placement import PLACEMENTS, PlacedRows, Placement
 
 EVEN_AND_ODD = BucketMode(
     "even-and-odd", lambda schema, _: "parity_of" in schema.field_names, TaskNeeds.WHOLE_BUCKETS, hashes_keys=False

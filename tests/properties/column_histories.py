@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import lakebed
 from lakebed.errors import CommitConflict
-from lakebed.table.replace_rows import ReplaceRows
+from lakebed.rewrite.rows_by_place import ReplaceRows
 
 OPTIONS = {
     "row-tracking.enabled": "true",

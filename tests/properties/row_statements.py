@@ -10,17 +10,16 @@ import pyarrow as pa
 
 from lakebed import Table
 from lakebed.commit.message import CommitMessage
+from lakebed.definition.context import TableContext
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import DATA_EVOLUTION_ENABLED
+from lakebed.read.plan import plan_scan
+from lakebed.read.reader import SplitReader
+from lakebed.rewrite.rows_by_place import Deleted, ReplaceRows, RowChanges
 from lakebed.schema.system_columns import PLACE_FIELDS, TRACKED_SEQUENCE_NUMBER, TRACKING_FIELDS
-from lakebed.table.bucket_state import BucketStates
-from lakebed.table.context import TableContext
-from lakebed.table.read import SplitReader
-from lakebed.table.replace_rows import ReplaceRows
-from lakebed.table.row_changes import Deleted, RowChanges
-from lakebed.table.scan import plan_scan
-from lakebed.table.write_files import FileMaker
 from lakebed.types.predicate_parse import to_predicate
+from lakebed.write.files import FileMaker
+from lakebed.write.sequence import BucketStates
 
 Change = Callable[[pa.Table], pa.Table]
 

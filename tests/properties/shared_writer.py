@@ -10,17 +10,18 @@ import pyarrow as pa
 import lakebed
 from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
+from lakebed.definition.bucket_mode import WritePart
+from lakebed.definition.context import TableContext
+from lakebed.definition.incoming import to_batches
+from lakebed.definition.memory import TableMemory
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.table.bucket_modes import WritePart
-from lakebed.table.bucket_state import BucketStates
-from lakebed.table.conform import Conformer, to_batches
-from lakebed.table.context import TableContext
 from lakebed.table.follow_up import FollowUp
-from lakebed.table.kept_keys import KeptPlace
-from lakebed.table.memory import TableMemory
-from lakebed.table.table_keys import TableKeys, shares_of
-from lakebed.table.write_commit import WriteCommit
-from lakebed.table.write_files import FileMaker
+from lakebed.write.commit import WriteCommit
+from lakebed.write.conform import Conformer
+from lakebed.write.files import FileMaker
+from lakebed.write.placement.kept_keys import KeptPlace
+from lakebed.write.placement.table_keys import TableKeys, shares_of
+from lakebed.write.sequence import BucketStates
 
 
 @dataclass

@@ -7,15 +7,7 @@ from hypothesis import strategies as st
 from tests.properties.side_by_side import SideBySide
 
 from lakebed.testing.model import order_of
-from lakebed.testing.strategies import (
-    ATOMIC_TYPES,
-    TableDefinition,
-    filters,
-    layouts,
-    row_kinds,
-    rows_of,
-    values_of,
-)
+from lakebed.testing.strategies import ATOMIC_TYPES, TableDefinition, filters, layouts, row_kinds, rows_of, values_of
 from lakebed.types.logical import INT, AtomicType
 
 

@@ -21,9 +21,9 @@ from tests.properties.shared_writer import SharedWriter
 from tests.properties.side_by_side import OP, OpenWriter
 from tests.properties.test_cross_partition_model import Moving, MovingDefinition, MovingMachine
 
-from lakebed.table.kept_keys import KeptPlace
 from lakebed.testing.engine_strategies import KINDS_OF_TABLES, engine_definitions
 from lakebed.testing.model import Value
+from lakebed.write.placement.kept_keys import KeptPlace
 
 
 @dataclass(frozen=True)

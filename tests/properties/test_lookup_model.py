@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import lakebed
 from lakebed.errors import LakebedError
-from lakebed.table.key_lookup import KeyLookup
+from lakebed.read.lookup import KeyLookup
 from lakebed.testing.engine_strategies import KINDS_OF_TABLES, engine_definitions
 from lakebed.testing.model import Row
 from lakebed.testing.model_arrow import from_arrow, to_arrow_table

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakebed.sql.parse import parse
-from lakebed.sql.pushdown import needs_of
+from lakebed.sql.query.pushdown import needs_of
 from lakebed.types.predicate_evaluate import evaluate
 from lakebed.types.predicate_parse import to_predicate
 

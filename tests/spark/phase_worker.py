@@ -15,8 +15,8 @@ import pyarrow as pa
 from tests.spark.stream_worker import KEYS, QUERIES, ROWS, SETS, checkpoint_of, die_at
 
 import lakebed
-from lakebed.spark.event_time import EventTime
-from lakebed.spark.stream_write import BatchWriter
+from lakebed.spark.stream.micro_batch import BatchWriter
+from lakebed.spark.stream.query import EventTime
 
 _BATCHES = 30
 """So many of each query make every phase come a dozen times."""

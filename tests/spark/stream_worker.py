@@ -22,12 +22,12 @@ from typing import Any
 import lakebed
 from lakebed.fileio.local import LocalFileIO
 from lakebed.metadata.snapshot import SnapshotStore
-from lakebed.spark.java import java_home
-from lakebed.spark.stream_write import BatchWriter
-from lakebed.table.compact import Compactor
+from lakebed.rewrite.bucket import Compactor
+from lakebed.spark.session import java_home
+from lakebed.spark.stream.micro_batch import BatchWriter
 from lakebed.table.follow_up import FollowUp
 from lakebed.table.table import Table
-from lakebed.table.write_commit import WriteCommit
+from lakebed.write.commit import WriteCommit
 
 ROWS = 20
 """Rows of each micro-batch."""

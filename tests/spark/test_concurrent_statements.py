@@ -11,8 +11,8 @@ import pytest
 import lakebed
 from lakebed.errors import CommitConflict
 from lakebed.spark import read
-from lakebed.sql import target_rows
-from lakebed.table.write_commit import WriteCommit
+from lakebed.sql.change import target_rows
+from lakebed.write.commit import WriteCommit
 
 SUMS = "'merge-engine' = 'aggregation', 'fields.n.aggregate-function' = 'sum'"
 

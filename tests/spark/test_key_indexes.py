@@ -9,7 +9,7 @@ import pytest
 
 import lakebed
 from lakebed.spark import write
-from lakebed.table.table_keys import TableKeys
+from lakebed.write.placement.table_keys import TableKeys
 
 COLUMNS = {"id": "BIGINT NOT NULL", "p": "INT NOT NULL", "v": "INT"}
 SMALL = {"dynamic-bucket.target-row-num": "20"}

@@ -14,7 +14,7 @@ from tests.sessions import IS_CONNECT
 
 import lakebed
 from lakebed.errors import CommitConflict
-from lakebed.spark import stream_write
+from lakebed.spark.stream import micro_batch as stream_write
 
 Rows = list[tuple[int, int, int | None]]
 ENGINES: dict[str, dict[str, str]] = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakebed.spark.process import prepare_worker
+from lakebed.spark.session import prepare_worker
 
 
 def test_a_worker_is_prepared_once(spark: Any) -> None:

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 import lakebed
-from lakebed.spark import marked, read
+from lakebed.spark import read
+from lakebed.spark import read as marked
 
 EVERYTHING = {
     "id": "BIGINT NOT NULL",

@@ -12,7 +12,7 @@ import pytest
 import lakebed
 from lakebed.errors import InvalidData, Unsupported
 from lakebed.spark import read, tasks
-from lakebed.table import pieces
+from lakebed.write import pieces
 
 APPEND = "'bucket' = '-1'"
 VECTORS = "'bucket' = '-1', 'deletion-vectors.enabled' = 'true'"
@@ -169,7 +169,7 @@ def test_waiting_rows_are_placed_in_tasks(lake: lakebed.Lake, spark: Any) -> Non
 
 def test_a_failed_rewrite_leaves_nothing(lake: lakebed.Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If others replace the file that is rewritten, the statement begins anew, and the first try leaves no file."""
-    from lakebed.table import row_changes
+    from lakebed.rewrite import rows_by_place as row_changes
 
     table = filled(lake, APPEND, commits=1)
     commit, raced = row_changes._Fitting.commit, []

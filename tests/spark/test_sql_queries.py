@@ -9,7 +9,7 @@ import pytest
 
 import lakebed
 from lakebed.errors import InvalidArgument, LakebedError, NotFound, Unsupported
-from lakebed.sql.planned import Planner
+from lakebed.sql.query.plan import Planner
 from lakebed.table.table import Table
 
 

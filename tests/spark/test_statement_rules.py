@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.spark.test_sql_changes import rows, way
-from tests.unit.table.test_told_replacements import replayed
+from tests.unit.write.test_told_replacements import replayed
 
 import lakebed
 from lakebed.errors import InvalidArgument, LakebedError

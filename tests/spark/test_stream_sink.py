@@ -16,7 +16,7 @@ from tests.spark.streams import batch, drain, drain_format, files_below, forget_
 
 import lakebed
 from lakebed.metadata.snapshot import CommitKind
-from lakebed.spark import stream_write
+from lakebed.spark.stream import micro_batch as stream_write
 
 SINKS = pytest.mark.parametrize("sink", [drain, drain_format], ids=["write_stream", "format"])
 Sink = Callable[..., None]

@@ -11,7 +11,7 @@ from pyspark.sql import functions as sf
 
 import lakebed
 from lakebed.bucket.fixed import assign_buckets
-from lakebed.spark.bucket_expression import with_bucket
+from lakebed.spark.distribute import with_bucket
 
 COLUMNS = {"id": "BIGINT NOT NULL", "p": "STRING NOT NULL", "v": "INT"}
 

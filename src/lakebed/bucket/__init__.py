@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from lakebed.bucket.base import BucketFunction
-from lakebed.bucket.default import DefaultFunction
+from lakebed.bucket.functions import BucketFunction, DefaultFunction, ModFunction
 from lakebed.bucket.hive import HiveFunction
-from lakebed.bucket.mod import ModFunction
 
 BUCKET_FUNCTIONS: dict[str, BucketFunction] = {
     function.name: function for function in (DefaultFunction(), ModFunction(), HiveFunction())

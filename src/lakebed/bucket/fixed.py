@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakebed.bucket import BUCKET_FUNCTIONS
-from lakebed.bucket.base import Buckets
+from lakebed.bucket.functions import Buckets
 from lakebed.bucket.hashing import key_columns
 from lakebed.errors import InvalidOption, did_you_mean
 from lakebed.types.logical import DataType

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakebed.bucket.base import BucketFunction, Buckets, remainder_in_place
+from lakebed.bucket.functions import BucketFunction, Buckets, remainder_in_place
 from lakebed.bucket.hashing import BLOCK_ROWS, key_columns
 from lakebed.errors import InvalidOption
 from lakebed.types.binary_slots import MAX_COMPACT_DECIMAL, byte_spans, fixed_values, lower, null_mask

@@ -15,24 +15,24 @@ from lakebed.catalog.global_tables import GLOBAL_TABLES, global_table
 from lakebed.catalog.listing import database_names, database_path, table_names
 from lakebed.catalog.names import DEFAULT_DATABASE, SYSTEM_DATABASE, TableName, check_name
 from lakebed.clock import Clock, IdSource
+from lakebed.definition.aggregate_names import stored_options
+from lakebed.definition.context import TableContext
+from lakebed.definition.elsewhere import SparkJobs
+from lakebed.definition.guards import warn_of_unguarded
+from lakebed.definition.new_settings import check_new_settings
+from lakebed.definition.validate import validate_table
 from lakebed.errors import AlreadyExists, InvalidArgument, NotFound, did_you_mean
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.branches import branch_names
 from lakebed.metadata.paths import TablePaths
 from lakebed.options import DATA_FILE_PATH_DIRECTORY, Options, check_options
+from lakebed.read.plan import check_other_branch
+from lakebed.rewrite.replace_table import can_replace_in_place, publish_replacement
 from lakebed.schema.store import SchemaStore
 from lakebed.schema.table_schema import TableSchema
-from lakebed.table.context import TableContext
-from lakebed.table.elsewhere import SparkJobs
-from lakebed.table.fallback import check_other_branch
-from lakebed.table.functions import stored_options
-from lakebed.table.guards import warn_of_unguarded
-from lakebed.table.new_settings import check_new_settings
-from lakebed.table.replacing import can_replace_in_place, publish_replacement
 from lakebed.table.system import SYSTEM_TABLES
 from lakebed.table.system.handle import SystemTableHandle
 from lakebed.table.table import Table
-from lakebed.table.validate import validate_table
 from lakebed.types.logical import DataField
 
 

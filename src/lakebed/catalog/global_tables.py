@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from lakebed.catalog.base import Catalog
 from lakebed.catalog.names import SYSTEM_DATABASE, TableName
+from lakebed.definition.context import TableContext
 from lakebed.errors import InvalidArgument, NotFound, Unsupported, did_you_mean
 from lakebed.metadata.data_file import creation_time_to_epoch
 from lakebed.metadata.paths import TablePaths, parse_partition_path
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import PATH, TYPE, Options
 from lakebed.schema.store import SchemaStore
-from lakebed.table.context import TableContext
 from lakebed.table.system.base import SystemTable, TableState, each
 from lakebed.table.system.file_groups import FileGroup, by_partition
 from lakebed.table.system.handle import DefinedTable
 from lakebed.table.table import Table
-
-if TYPE_CHECKING:
-    from lakebed.catalog.filesystem import FilesystemCatalog
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class _KnownTable:
         return FileGroup(tuple(self.state.files)) if self.state.files else None
 
 
-def _tables(catalog: FilesystemCatalog) -> Iterator[_KnownTable]:
+def _tables(catalog: Catalog) -> Iterator[_KnownTable]:
     for database in catalog.databases():
         for table in catalog.tables(database):
             name = TableName(database, table)
@@ -62,12 +60,12 @@ def _tables(catalog: FilesystemCatalog) -> Iterator[_KnownTable]:
                 continue  # it was dropped since we looked
 
 
-def _partitions(catalog: FilesystemCatalog) -> Iterator[tuple[_KnownTable, FileGroup]]:
+def _partitions(catalog: Catalog) -> Iterator[tuple[_KnownTable, FileGroup]]:
     partitioned = (table for table in _tables(catalog) if table.context.schema.partition_keys)
     return ((table, group) for table in partitioned for group in by_partition(table.state.files))
 
 
-def _options(catalog: FilesystemCatalog) -> Iterator[tuple[TableName, str, str]]:
+def _options(catalog: Catalog) -> Iterator[tuple[TableName, str, str]]:
     for table in _tables(catalog):
         for key, value in {**table.context.schema.options, PATH.key: table.context.paths.root}.items():
             yield table.name, key, value
@@ -149,7 +147,7 @@ def _sum(group: FileGroup | None) -> int:
     return 0 if group is None else group.size_bytes
 
 
-def global_table(catalog: FilesystemCatalog, name: TableName) -> Table:
+def global_table(catalog: Catalog, name: TableName) -> Table:
     """The table of that name in database `sys`."""
     definition = GLOBAL_TABLES.get(name.table.lower())
     if definition is None or not name.is_table_itself:
@@ -165,11 +163,11 @@ def global_table(catalog: FilesystemCatalog, name: TableName) -> Table:
 class GlobalTable(DefinedTable):
     """An opened table of database `sys`."""
 
-    def __init__(self, catalog: FilesystemCatalog, definition: SystemTable[Any, Any], context: TableContext) -> None:
+    def __init__(self, catalog: Catalog, definition: SystemTable[Any, Any], context: TableContext) -> None:
         super().__init__(definition, context)
         self._catalog = catalog
 
-    def _source(self) -> FilesystemCatalog:
+    def _source(self) -> Catalog:
         return self._catalog
 
     def _current(self) -> TableContext:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakebed.catalog.listing import DEFAULT_DATABASE
+from lakebed.definition.context import VIEWS
 from lakebed.errors import InvalidArgument, NotFound, did_you_mean
 from lakebed.table.system import SYSTEM_TABLES
-from lakebed.table.views import VIEWS
 
 SYSTEM_DATABASE = "sys"
 """Holds tables about all tables; nobody else's name."""

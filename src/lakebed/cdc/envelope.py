@@ -15,8 +15,9 @@ from typing import Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
-from lakebed.cdc.payload_place import payload_at
 from lakebed.errors import InvalidData
+from lakebed.fileio import open_fileio
+from lakebed.fileio.local import LocalFileIO
 from lakebed.types.arrow import as_data_type, to_arrow_type
 from lakebed.types.logical import DataType
 from lakebed.types.row_kind import RowKind
@@ -294,6 +295,28 @@ def chunks_from_arrow(rows: pa.RecordBatch | pa.Table) -> list[Chunk]:
     ]
 
 
+# --- Where a payload lies that did not come with its envelope row: a part of a file, as a text --------------------
+
+
+def place_of(start: int, size_bytes: int, url: str) -> str:
+    """The text for a part of a file."""
+    return f"{start}:{size_bytes}:{url}"
+
+
+def size_at(place: str) -> int:
+    """How many bytes the payload at a place has."""
+    return int(place.split(":", 2)[1])
+
+
+def payload_at(place: str) -> pa.Buffer:
+    """The payload at a place. On a local disk it is mapped, not read."""
+    start, size, url = place.split(":", 2)
+    fileio, path = open_fileio(url)
+    with pa.memory_map(path) if isinstance(fileio, LocalFileIO) else fileio.open_input(path) as file:
+        file.seek(int(start))
+        return file.read_buffer(int(size))
+
+
 __all__ = [
     "ABOUT",
     "COPY",
@@ -320,6 +343,9 @@ __all__ = [
     "copied_rows",
     "decode_rows",
     "encode_rows",
+    "payload_at",
     "payload_columns",
     "payload_rows",
+    "place_of",
+    "size_at",
 ]

@@ -19,26 +19,25 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.cdc.backfill import fill_waiting
-from lakebed.cdc.batches import Batch, Counts, Marks, SparkBatch
-from lakebed.cdc.column_links import TableLinks
+from lakebed.cdc.batch.batch import POSITION, SOURCE, Batch, Counts, Marks, SparkBatch, position_of
+from lakebed.cdc.batch.commit import TableCommit, is_committed
+from lakebed.cdc.batch.job import BatchJob, ChunkPlace, TableTask
 from lakebed.cdc.envelope import COPY, ROWS, SKIPPED, STREAM, TRUNCATE, Chunk, Description, SourceName, SourceTable
-from lakebed.cdc.position import POSITION, SOURCE, position_of
 from lakebed.cdc.progress import ProgressBoard, ProgressFile
 from lakebed.cdc.routing import Target
-from lakebed.cdc.rows import ShapedRows
+from lakebed.cdc.rows.assemble import assembled
+from lakebed.cdc.rows.shape import ShapedRows
 from lakebed.cdc.rules import FAIL_TRUNCATE, IGNORE_TRUNCATE, SyncRules
-from lakebed.cdc.spark_batch import BatchJob, ChunkPlace, TableTask
-from lakebed.cdc.table_commit import TableCommit, is_committed
-from lakebed.cdc.table_evolution import EvolvedTable, evolve
-from lakebed.cdc.table_rows import assembled
-from lakebed.cdc.target_tables import target_table
+from lakebed.cdc.schema.backfill import fill_waiting
+from lakebed.cdc.schema.evolve import EvolvedTable, evolve
+from lakebed.cdc.schema.links import TableLinks
+from lakebed.cdc.schema.targets import target_table
 from lakebed.cleanup import on_failure
 from lakebed.clock import SystemClock
 from lakebed.errors import InvalidArgument, InvalidData, InvalidSchema, LakebedError
 from lakebed.options import LAKEBED_CDC_COLUMNS
-from lakebed.spark.follow_ups import FollowUps
-from lakebed.spark.stream_query import query_id_of
+from lakebed.spark.stream.follow_ups import FollowUps
+from lakebed.spark.stream.query import query_id_of
 from lakebed.spark.tasks import run_pieces
 from lakebed.table.follow_up import FollowUp
 

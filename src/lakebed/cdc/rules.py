@@ -6,10 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from lakebed.cdc.computed_columns import ComputedColumn
 from lakebed.cdc.envelope import Description, SourceColumn
-from lakebed.cdc.metadata_columns import MetadataColumn
-from lakebed.cdc.mysql_types import (
+from lakebed.cdc.formats.mysql_types import (
     BIGINT_UNSIGNED_TO_BIGINT,
     CHAR_TO_STRING,
     LONGTEXT_TO_BYTES,
@@ -17,8 +15,10 @@ from lakebed.cdc.mysql_types import (
     TO_STRING,
 )
 from lakebed.cdc.routing import PatternValue, Routing
-from lakebed.cdc.schema_sync import Policies
-from lakebed.cdc.type_evolution import TypeRules
+from lakebed.cdc.rows.computed import ComputedColumn
+from lakebed.cdc.rows.metadata import MetadataColumn
+from lakebed.cdc.schema.sync import Policies
+from lakebed.cdc.schema.types import TypeRules
 from lakebed.errors import InvalidArgument, did_you_mean
 from lakebed.types.logical import STRING, with_nullable
 

@@ -15,19 +15,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from lakebed.cdc.computed_columns import ComputedColumn
-from lakebed.cdc.metadata_columns import metadata_columns
 from lakebed.cdc.pipeline import Pipeline
 from lakebed.cdc.progress import ProgressBoard, ProgressFile, SyncProgress
 from lakebed.cdc.routing import KEEP_CASE, PatternValue, Routing
+from lakebed.cdc.rows.computed import ComputedColumn
+from lakebed.cdc.rows.metadata import metadata_columns
 from lakebed.cdc.rules import DELETE_ROWS, SyncRules, type_modes, type_rules
-from lakebed.cdc.schema_sync import FAIL, KEEP, Policies
+from lakebed.cdc.schema.sync import FAIL, KEEP, Policies
 from lakebed.cdc.sources import ChangeSource, open_source
 from lakebed.errors import InvalidArgument, LakebedError
 from lakebed.options import check_options
-from lakebed.spark.causes import cause_of
+from lakebed.spark.errors import cause_of
 from lakebed.spark.late_workers import started
-from lakebed.spark.stream_query import batch_errors, query_id_of, trigger_of
+from lakebed.spark.stream.query import batch_errors, query_id_of, trigger_of
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
@@ -162,7 +162,7 @@ def sync(
 
     `table_conf` holds options of the tables, or maps patterns to options: `{"orders|lines": {"bucket": "4"}}`.
     `trigger` is an interval such as "10 seconds", or {"availableNow": True} to catch up and end. `rename`, `drop`,
-    `incompatible` and `truncate` say what happens then; see `lakebed.cdc.schema_sync.Policies`.
+    `incompatible` and `truncate` say what happens then; see `lakebed.cdc.schema.sync.Policies`.
     """
     if lake is None or not hasattr(lake, "create_table"):
         raise InvalidArgument("the first argument is no lake", hint="pass what lakebed.connect(...) returns")

@@ -18,7 +18,7 @@ from lakebed.cli.values import text, to_json
 from lakebed.options import CONTINUOUS_DISCOVERY_INTERVAL, SCAN_MODE, SCAN_SNAPSHOT_ID
 
 if TYPE_CHECKING:
-    from lakebed.table.stream_follow import ChangeStream
+    from lakebed.changes.follow import ChangeStream
     from lakebed.table.table import Table
 
 # --- diff ------------------------------------------------------------------------------------------------------------

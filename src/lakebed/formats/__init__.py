@@ -7,20 +7,13 @@ A format is one class that fulfils `base.FileFormat` and one line in `FORMATS`.
 from __future__ import annotations
 
 from lakebed.errors import Unsupported, did_you_mean
-from lakebed.formats.avro import AvroFormat
-from lakebed.formats.base import (
-    ColumnStats,
-    FileFormat,
-    FileStats,
-    FormatReader,
-    FormatWriter,
-    WriteSettings,
-)
+from lakebed.formats.avro.format import AvroFormat
+from lakebed.formats.base import ColumnStats, FileFormat, FileStats, FormatReader, FormatWriter, WriteSettings
 from lakebed.formats.orc import OrcFormat
-from lakebed.formats.parquet import ParquetFormat
-from lakebed.formats.text_files import CSV, JSON, TEXT
-from lakebed.formats.text_settings import Written
-from lakebed.formats.text_stream import EXTENSIONS
+from lakebed.formats.parquet.format import ParquetFormat
+from lakebed.formats.text.files import CSV, JSON, TEXT
+from lakebed.formats.text.settings import Written
+from lakebed.formats.text.stream import EXTENSIONS
 
 __all__ = [
     "FORMATS",

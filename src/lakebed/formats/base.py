@@ -15,7 +15,7 @@ from typing import Protocol, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.formats.text_settings import Written
+from lakebed.formats.text.settings import Written
 from lakebed.types.logical import DataField
 
 DEFAULT_ROW_GROUP_ROWS = 512 * 1024

@@ -28,7 +28,7 @@ from lakebed.formats.guarded import BlockSums, find_guard
 from lakebed.formats.pushed_nulls import with_pushed_nulls
 from lakebed.formats.size_estimate import SizeEstimate
 from lakebed.formats.statistics import StatsCollector
-from lakebed.formats.text_settings import Written
+from lakebed.formats.text.settings import Written
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import (
     ArrayType,

@@ -10,6 +10,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from lakebed.clock import IdSource
+from lakebed.definition.branch import forget_writes
+from lakebed.definition.context import TableContext
 from lakebed.errors import (
     AlreadyExists,
     CommitConflict,
@@ -29,6 +31,7 @@ from lakebed.metadata.paths import MAIN_BRANCH, TablePaths
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.stores import MetadataStores
 from lakebed.metadata.tag import Tag
+from lakebed.options import SCAN_FALLBACK_BRANCH, SCAN_PRIMARY_BRANCH
 from lakebed.schema.store import SchemaStore
 from lakebed.schema.table_schema import TableSchema
 
@@ -262,3 +265,39 @@ def _rename(fileio: FileIO, paths: TablePaths, source: str, name: str) -> None:
 
 def _taken(paths: TablePaths, name: str) -> AlreadyExists:
     return AlreadyExists(f"{paths.root} has a branch `{name}` already", hint="choose another name, or delete it first")
+
+
+def make_branch(context: TableContext, name: str, tag: str | None) -> None:
+    """A new branch: from a tag, or without any rows."""
+    found = None if tag is None else context.stores.tags.get(tag)
+    create_branch(context.stores, name, found, context.ids)
+
+
+def drop_branches(context: TableContext, names: list[str]) -> None:
+    """Deletes branches: their metadata, not their files."""
+    known = branch_names(context.fileio, context.paths)
+    for name in names:
+        if name not in known:
+            raise NotFound(f"table `{context.name}` has no branch `{name}`", hint=did_you_mean(name, known))
+        if name == context.paths.branch:
+            raise InvalidArgument(f"`{context.name}` is branch `{name}` itself", hint="delete it from another branch")
+        for option in (SCAN_FALLBACK_BRANCH, SCAN_PRIMARY_BRANCH):
+            if context.options[option] == name:
+                raise InvalidArgument(
+                    f"table `{context.name}` reads branch `{name}`: option `{option.key}` names it",
+                    hint=f"remove option `{option.key}` first",
+                )
+    for name in names:
+        remove_branch(context.fileio, context.paths, name, context.ids)
+
+
+def move_branch(context: TableContext, name: str, new_name: str) -> None:
+    """Gives a branch another name."""
+    rename_branch(context.fileio, context.paths, name, new_name)
+
+
+def follow_branch(context: TableContext, name: str) -> None:
+    """The table goes on as the branch does."""
+    fast_forward(context.stores, name)
+    context.schemas.forget()
+    forget_writes(context)

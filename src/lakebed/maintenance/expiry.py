@@ -8,18 +8,26 @@ other one pulled the ground from is made again.
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 from collections.abc import Callable
 from dataclasses import replace
 
+from lakebed.definition.context import TableContext
+from lakebed.definition.moments import to_millis
 from lakebed.errors import FileMissing, LakebedError, NotFound
-from lakebed.maintenance.changelogs import due_changelogs, expire_changelogs, outliving_ids
 from lakebed.maintenance.retention import RetentionRules
-from lakebed.maintenance.snapshots import expire_snapshots, first_kept_snapshot
-from lakebed.maintenance.steps import Expired, Overtaken, line_of
-from lakebed.maintenance.table_files import TableFiles
-
-__all__ = ["Expired", "expire", "expire_only_changelogs", "expire_quietly", "still_due"]
+from lakebed.maintenance.snapshots import (
+    Expired,
+    Overtaken,
+    due_changelogs,
+    expire_changelogs,
+    expire_snapshots,
+    first_kept_snapshot,
+    line_of,
+    outliving_ids,
+)
+from lakebed.maintenance.table_files import TableFiles, table_files
 
 _log = logging.getLogger(__name__)
 _ATTEMPTS = 5
@@ -88,3 +96,42 @@ def _overtaken_or(
 
 def _oldest(files: TableFiles) -> tuple[list[int], list[int]]:
     return files.stores.snapshots.ids()[:1], files.stores.changelogs.ids()[:1]
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# Expiry as a table sees it: with its options, its clock and its directories. What goes is decided in `maintenance`.
+
+
+def expire_table(
+    context: TableContext,
+    older_than: int | str | dt.datetime | dt.date | None,
+    retain_max: int | None,
+    retain_min: int | None,
+    max_deletes: int | None,
+) -> Expired:
+    """Expires what the options, or the arguments in their place, say is due, and counts what the limit left."""
+    older_than_ms = None if older_than is None else to_millis(older_than)
+    rules = RetentionRules.of(context.options, context.clock.now_ms())
+    rules = rules.with_arguments(older_than_ms, retain_max, retain_min, max_deletes)
+    files = table_files(context)
+    expired = expire(files, rules)
+    return replace(expired, remaining=still_due(files, rules)) if expired else expired
+
+
+def expire_table_changelogs(
+    context: TableContext,
+    older_than: int | str | dt.datetime | dt.date | None,
+    retain_max: int | None,
+    retain_min: int | None,
+    max_deletes: int | None,
+    *,
+    everything: bool,
+) -> Expired:
+    """Expires changelogs that outlived their snapshots, as the options, or the arguments in their place, say."""
+    older_than_ms = None if older_than is None else to_millis(older_than)
+    rules = RetentionRules.of(context.options, context.clock.now_ms())
+    rules = rules.for_changelogs(older_than_ms, retain_max, retain_min, max_deletes)
+    return expire_only_changelogs(table_files(context), rules, everything=everything)
+
+
+__all__ = ["Expired", "expire", "expire_only_changelogs", "expire_quietly", "still_due"]

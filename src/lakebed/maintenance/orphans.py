@@ -7,19 +7,22 @@ not be read, or a directory not listed, nothing is deleted.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lakebed.errors import CorruptFile
+from lakebed.definition.context import TableContext
+from lakebed.definition.moments import to_millis
+from lakebed.errors import CorruptFile, InvalidArgument
 from lakebed.fileio.base import FileIO, FileStatus
 from lakebed.maintenance.branches import HIDDEN_PREFIX
-from lakebed.maintenance.references import references
-from lakebed.maintenance.table_files import TableFiles
+from lakebed.maintenance.references import references, used_names
+from lakebed.maintenance.table_files import TableFiles, table_files
 from lakebed.maintenance.tags import used_by_all
-from lakebed.maintenance.used_files import used_names
 from lakebed.metadata.branches import all_branches, is_husk
 from lakebed.metadata.paths import TablePaths
 from lakebed.schema.store import SchemaStore
+from lakebed.units import DAY_MS
 
 _BUCKET_PREFIX = "bucket-"
 
@@ -128,3 +131,20 @@ class _Listing:
 
 def _is_temporary(name: str) -> bool:
     return name.startswith(".") and name.endswith(".tmp")
+
+
+# --- Orphan cleaning as a table sees it: with its clock, its partitions and the moments users write ---------------
+
+
+def clean_orphans(
+    context: TableContext, older_than: int | str | dt.datetime | dt.date | None, dry_run: bool
+) -> Orphans:
+    """Removes files older than a moment (a day ago) that nothing refers to."""
+    now_ms = context.clock.now_ms()
+    moment_ms = now_ms - DAY_MS if older_than is None else to_millis(older_than)
+    if moment_ms >= now_ms:
+        raise InvalidArgument(
+            f"older_than is {older_than!r}, which is not in the past",
+            hint="leave time to writers that have yet to commit: a day, if older_than is left out",
+        )
+    return remove_orphans(table_files(context), len(context.schema.partition_keys), moment_ms, dry_run)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from lakebed.maintenance.survivors import Survivor
+from lakebed.maintenance.references import Survivor
 from lakebed.maintenance.table_files import TableFiles
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot

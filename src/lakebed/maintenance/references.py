@@ -7,12 +7,18 @@ announces that it will go, and then reads the references that are left. One of t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from lakebed.errors import FileMissing
 from lakebed.maintenance.table_files import TableFiles
 from lakebed.metadata.branches import all_branches
+from lakebed.metadata.entries import READ_THREADS, all_metas, changelog_metas, delta_metas, read_manifests
+from lakebed.metadata.manifest import EntryKind, ManifestEntry
+from lakebed.metadata.manifest_list import ManifestMeta
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.metadata.stores import MetadataStores
 
@@ -79,3 +85,192 @@ def _reviving_names(own: MetadataStores, since: int | None) -> Iterator[tuple[st
 def is_kept(stores: MetadataStores, snapshot: Snapshot) -> bool:
     """Whether a snapshot stands and is not about to expire: what was taken from it before this was asked is safe."""
     return stores.snapshots.first_not_expiring() <= snapshot.id and stores.snapshots.find(snapshot.id) == snapshot
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# What stays and therefore protects files: tags, the other branches, and later snapshots that may reuse old files.
+#
+# All of it is read strictly. A survivor that can not be read stops the expiry: what it needs can not be known.
+
+
+_FEW = 16
+"""Up to this many small files, starting threads takes longer than reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survivor:
+    """A snapshot, or a copy of one, whose files must stay.
+
+    `is_whole`: its whole state is meant. If not, only what it added, because an older survivor covers the rest.
+    """
+
+    files: TableFiles
+    snapshot: Snapshot
+    is_whole: bool = True
+    has_changelog: bool = False
+
+    def data(self, names: Collection[str]) -> set[str]:
+        """Its data files, as far as they have one of these names."""
+        found = self.files.live(self.snapshot, names) if self.is_whole else self.files.added(self.snapshot)
+        return found | set(self.files.changelog_files(self.snapshot)) if self.has_changelog else found
+
+    def named_metadata(self) -> set[str]:
+        """Metadata files that the snapshot itself names: known without reading any of them."""
+        files, snapshot = self.files, self.snapshot
+        index = () if snapshot.index_manifest is None else (files.stores.paths.manifest_file(snapshot.index_manifest),)
+        log = files.changelog_list(snapshot) if self.has_changelog else ()
+        return {*index, *log, *files.lists(snapshot), *files.statistics(snapshot)}
+
+    def metadata(self) -> set[str]:
+        """All its metadata files."""
+        found = {*self.files.manifests(self.snapshot), *self.files.indexes(self.snapshot)}
+        if self.has_changelog:
+            found.update(self.files.changelog_manifests(self.snapshot))
+        return found | self.named_metadata()
+
+
+def reusing(files: TableFiles, snapshots: list[Snapshot]) -> list[Survivor]:
+    """The snapshots that may hold files which earlier ones had dropped: overwrites that bring back an old state."""
+    return [
+        Survivor(files, snapshot, is_whole=False)
+        for snapshot in snapshots
+        if snapshot.commit_kind == CommitKind.OVERWRITE
+    ]
+
+
+def outsiders(files: TableFiles, kept: range) -> list[Survivor]:
+    """Tags of snapshots that are not kept, and all that the other branches have."""
+    tags = [Survivor(files, tag.snapshot) for tag in files.stores.tags.list() if tag.snapshot.id not in kept]
+    return [*tags, *(survivor for stores in _other_branches(files.stores) for survivor in _branch(files, stores))]
+
+
+def read_snapshots(stores: MetadataStores, ids: Collection[int]) -> list[Snapshot]:
+    """Many snapshots, in the order of their ids."""
+    if len(ids) <= _FEW:
+        return [stores.snapshots.get(snapshot_id) for snapshot_id in ids]
+    with ThreadPoolExecutor(READ_THREADS) as pool:
+        return list(pool.map(stores.snapshots.get, ids))
+
+
+def _other_branches(stores: MetadataStores) -> Iterator[MetadataStores]:
+    return (found for found in all_branches(stores) if found.paths.branch != stores.paths.branch)
+
+
+def _branch(files: TableFiles, stores: MetadataStores) -> Iterator[Survivor]:
+    there = replace(files, stores=stores)
+    before = 0
+    for snapshot in read_snapshots(stores, stores.snapshots.ids()):
+        # What follows on the one before adds to it; after a gap nothing is known.
+        yield Survivor(there, snapshot, is_whole=snapshot.id != before + 1 or before == 0, has_changelog=True)
+        before = snapshot.id
+    for tag in stores.tags.list():
+        yield Survivor(there, tag.snapshot)
+    for snapshot_id in stores.changelogs.ids():
+        # Of a changelog without a producer the state's manifests are left, of one with a producer they are not.
+        yield Survivor(there.lenient(), stores.changelogs.get(snapshot_id), is_whole=False, has_changelog=True)
+
+
+# --- Which files the references of a table need, by name. What is not among them is garbage -----------------------
+#
+# Every manifest is read once, however many snapshots share it. References are numbered, and a set of them is an
+# integer with one bit each: a file is live in those that have its ADD and not its DELETE.
+
+
+def used_names(references: Iterable[Reference]) -> set[str]:
+    """Names of all files that these need: data files, manifests, lists, indexes, statistics.
+
+    Names rather than paths: they are unique, and other engines may spell or place a path in another way. Anything that
+    can not be read is an error, except what a long-lived changelog has lost by its nature.
+    """
+    found = _Found()
+    for number, reference in enumerate(references):
+        found.take(reference, 1 << number)
+    return found.names | _live_names(found.manifests.values())
+
+
+@dataclass(slots=True)
+class _Manifest:
+    """A manifest, and who needs which of its files: those not deleted elsewhere, or all."""
+
+    files: TableFiles
+    meta: ManifestMeta
+    states: int = 0
+    is_needed_whole: bool = False
+
+    def entries(self) -> list[ManifestEntry]:
+        try:
+            return read_manifests(self.files.stores, [self.meta])
+        except FileMissing:
+            if not self.files.is_lenient:
+                raise
+            return []
+
+
+@dataclass(slots=True)
+class _Found:
+    names: set[str] = field(default_factory=set)
+    manifests: dict[str, _Manifest] = field(default_factory=dict)
+
+    def take(self, reference: Reference, bit: int) -> None:
+        files, snapshot = reference.files, reference.snapshot
+        self._named(files.lists(snapshot), files.statistics(snapshot))
+        if reference.holds is not Holds.CHANGES:
+            self._named(files.indexes(snapshot))
+        for meta in _metas(files, all_metas, snapshot):
+            self._manifest(files, meta).states |= 0 if reference.holds is Holds.CHANGES else bit
+        if reference.holds is Holds.CHANGES:
+            for meta in _metas(files, delta_metas, snapshot):
+                self._manifest(files, meta).is_needed_whole = True
+        if reference.holds is not Holds.STATE:
+            self._named(files.changelog_list(snapshot))
+            for meta in _metas(files, changelog_metas, snapshot):
+                self._manifest(files, meta).is_needed_whole = True
+
+    def _named(self, *paths: Iterable[str]) -> None:
+        self.names.update(_name(path) for group in paths for path in group)
+
+    def _manifest(self, files: TableFiles, meta: ManifestMeta) -> _Manifest:
+        self.names.update((meta.file_name, *(meta.extra_files or ())))
+        found = self.manifests.setdefault(meta.file_name, _Manifest(files, meta))
+        if found.files.is_lenient and not files.is_lenient:
+            found.files = files  # somebody else needs it for certain
+        return found
+
+
+def _metas(
+    files: TableFiles, read: Callable[[MetadataStores, Snapshot], list[ManifestMeta]], snapshot: Snapshot
+) -> list[ManifestMeta]:
+    try:
+        return read(files.stores, snapshot)
+    except FileMissing:
+        if not files.is_lenient:
+            raise
+        return []
+
+
+def _live_names(manifests: Iterable[_Manifest]) -> set[str]:
+    wanted = [manifest for manifest in manifests if manifest.states or manifest.is_needed_whole]
+    added: dict[Hashable, int] = defaultdict(int)
+    deleted: dict[Hashable, int] = defaultdict(int)
+    names: dict[Hashable, list[str]] = {}
+    live: set[str] = set()
+    with ThreadPoolExecutor(READ_THREADS) as pool:
+        for manifest, entries in zip(wanted, pool.map(_Manifest.entries, wanted), strict=True):
+            for entry in entries:
+                if entry.kind is EntryKind.DELETE:
+                    deleted[entry.identity] |= manifest.states
+                    continue
+                of_entry = [_name(path) for path in manifest.files.paths(entry)]
+                # Added twice in one state is more than this count can follow: such a file stays.
+                if manifest.is_needed_whole or added[entry.identity] & manifest.states:
+                    live.update(of_entry)
+                added[entry.identity] |= manifest.states
+                names[entry.identity] = of_entry
+    for identity, states in added.items():
+        if states & ~deleted.get(identity, 0):
+            live.update(names[identity])
+    return live
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -8,14 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
+from lakebed.definition.context import TableContext
 from lakebed.errors import FileMissing
-from lakebed.metadata.entries import (
-    all_metas,
-    changelog_metas,
-    delta_entries,
-    live_files,
-    read_manifests,
-)
+from lakebed.metadata.entries import all_metas, changelog_metas, delta_entries, live_files, read_manifests
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.manifest_list import ManifestMeta
 from lakebed.metadata.snapshot import Snapshot
@@ -149,3 +144,11 @@ class TableFiles:
             if not self.is_lenient:
                 raise
             return []
+
+
+# --- A table's files as those see them who decide what goes: by path ----------------------------------------------
+
+
+def table_files(context: TableContext) -> TableFiles:
+    """The files of the table, on the branch that is open."""
+    return TableFiles(context.stores, context.data_file_path)

@@ -15,11 +15,7 @@ from lakebed.merge.aggregates.configured import DEFAULT_FUNCTION, aggregate_for,
 from lakebed.merge.base import MergeSetup
 from lakebed.merge.folding import Folded, FoldingEngine, value_columns
 from lakebed.merge.segments import Segments
-from lakebed.options import (
-    AGGREGATION_REMOVE_RECORD_ON_DELETE,
-    IGNORE_DELETE,
-    SEQUENCE_FIELD,
-)
+from lakebed.options import AGGREGATION_REMOVE_RECORD_ON_DELETE, IGNORE_DELETE, SEQUENCE_FIELD
 from lakebed.types.key_value import VALUE_KIND
 from lakebed.types.row_kind import RowKind, is_retract
 

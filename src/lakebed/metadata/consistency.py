@@ -14,12 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from lakebed.errors import LakebedError
-from lakebed.metadata.entries import (
-    base_metas,
-    changelog_entries,
-    delta_metas,
-    read_manifests,
-)
+from lakebed.metadata.entries import base_metas, changelog_entries, delta_metas, read_manifests
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.manifest_list import ManifestMeta
 from lakebed.metadata.operation import ROLLBACK

@@ -13,23 +13,9 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any
 
-from lakebed.errors import InvalidArgument
+from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.metadata.avro_container import Record, optional, required
 from lakebed.metadata.stats import EMPTY_STATS, SimpleStats, build_stats, stats_schema, stats_to_record
-
-__all__ = [
-    "EMPTY_STATS",
-    "INDEX_SUFFIX",
-    "DataFile",
-    "FileSource",
-    "SimpleStats",
-    "creation_time_from_epoch",
-    "creation_time_to_epoch",
-    "data_file_builders",
-    "data_file_schema",
-    "data_file_to_record",
-]
-
 
 INDEX_SUFFIX = ".index"
 """What the name of a data file gets for the name of the file beside it that holds its indexes."""
@@ -120,7 +106,6 @@ def _to_plain(value: Any) -> Any:
 
 
 # Creation time -------------------------------------------------------------------------------------------------------
-
 _EPOCH = datetime(1970, 1, 1)
 
 
@@ -137,7 +122,6 @@ def creation_time_to_epoch(creation_time_ms: int) -> int:
 
 
 # Avro ----------------------------------------------------------------------------------------------------------------
-
 _NAMES = {"type": "array", "items": "string"}
 
 
@@ -204,3 +188,27 @@ def data_file_builders(name: str) -> dict[str, Callable[..., Any]]:
 def _listed(values: tuple[Any, ...] | None) -> list[Any] | None:
     # fastavro takes a tuple in a union for a pair of type name and value, so it gets lists.
     return None if values is None else list(values)
+
+
+def first_row_id(file: DataFile) -> int:
+    """The id of a file's first row."""
+    if file.first_row_id is None:
+        raise Unsupported(
+            f"file {file.file_name} was written before its rows had ids, so single columns can not be replaced",
+            hint="copy the rows into a new table",
+        )
+    return file.first_row_id
+
+
+__all__ = [
+    "EMPTY_STATS",
+    "INDEX_SUFFIX",
+    "DataFile",
+    "FileSource",
+    "SimpleStats",
+    "creation_time_from_epoch",
+    "creation_time_to_epoch",
+    "data_file_builders",
+    "data_file_schema",
+    "data_file_to_record",
+]

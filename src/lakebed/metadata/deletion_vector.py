@@ -161,6 +161,10 @@ class DeletionVectorStore:
         return entry.external_path or self._paths.index_file(entry.file_name)
 
 
+Vectors = Mapping[str, VectorPlace]
+"""Where the deletion vectors of data files lie, by the names of the data files."""
+
+
 __all__ = [
     "NO_POSITIONS",
     "DeletionVectorStore",

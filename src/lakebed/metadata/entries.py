@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
+from lakebed.metadata.data_file import creation_time_to_epoch
 from lakebed.metadata.manifest import ManifestEntry, live_entries
 from lakebed.metadata.manifest_list import ManifestMeta
 from lakebed.metadata.snapshot import Snapshot
@@ -86,3 +87,24 @@ def changelog_entries(
 def delta_entries(stores: MetadataStores, snapshot: Snapshot, keep_entries: Keep | None = None) -> list[ManifestEntry]:
     """What the snapshot added and deleted."""
     return read_manifests(stores, delta_metas(stores, snapshot), keep_entries)
+
+
+def in_buckets(buckets: Collection[Bucket]) -> Keep:
+    """Keeps the entries of these (partition, bucket) pairs."""
+    wanted = frozenset(buckets)
+    return lambda entries: [entry for entry in entries if (entry.partition, entry.bucket) in wanted]
+
+
+def in_partitions(partitions: Collection[bytes]) -> Keep:
+    """Keeps the entries of these partitions."""
+    wanted = frozenset(partitions)
+    return lambda entries: [entry for entry in entries if entry.partition in wanted]
+
+
+def created_since(entries: Iterable[ManifestEntry], time_ms: int) -> list[ManifestEntry]:
+    """Files that were written at that time or later, and those of which it is not known."""
+    return [
+        entry
+        for entry in entries
+        if entry.file.creation_time_ms is None or creation_time_to_epoch(entry.file.creation_time_ms) >= time_ms
+    ]

@@ -8,8 +8,7 @@ from lakebed.fileio.base import FileIO
 from lakebed.metadata.changelog import ChangelogStore
 from lakebed.metadata.consumer import ConsumerStore
 from lakebed.metadata.index_manifest import IndexManifestStore
-from lakebed.metadata.manifest import ManifestStore
-from lakebed.metadata.manifest_cache import ManifestCache
+from lakebed.metadata.manifest import ManifestCache, ManifestStore
 from lakebed.metadata.manifest_list import ManifestListStore
 from lakebed.metadata.paths import TablePaths
 from lakebed.metadata.snapshot import SnapshotStore

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from lakebed.options.option import (
-    INT_MAX,
-    ON_WRITE,
-    READS,
-    READS_AND_WRITES,
-    FieldOption,
-    Kind,
-    Names,
-    Option,
-)
+from lakebed.options.option import INT_MAX, ON_WRITE, READS, READS_AND_WRITES, FieldOption, Kind, Names, Option
 
 MERGE_ENGINE = Option(
     "merge-engine",

@@ -1,7 +1,7 @@
 """Brings the rows of a write that clusters to the tasks that write them: each task gets one stretch of the order.
 
 The rows are looked at once before, as Spark does for its own ranges: tasks tell codes of some of their rows, from which
-the driver learns the order (`table/row_order`). Few rows go to one task, so that they do not make many small files.
+the driver learns the order (`write/row_order`). Few rows go to one task, so that they do not make many small files.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as sf
 
-from lakebed.append.curves import value_codes
+from lakebed.definition.context import TableContext
 from lakebed.options import ZORDER_VAR_LENGTH_CONTRIBUTION
 from lakebed.spark.filters import quoted
 from lakebed.spark.late_workers import until_workers_come
-from lakebed.spark.process import prepare_worker
-from lakebed.table.clustering import Clustering
-from lakebed.table.context import TableContext
-from lakebed.table.row_order import RowOrder
+from lakebed.spark.session import prepare_worker
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import DataField
+from lakebed.write.clustering import Clustering
+from lakebed.write.row_order import RowOrder, value_codes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
+    from lakebed.definition.elsewhere import Elsewhere
     from lakebed.metadata.snapshot import Snapshot
-    from lakebed.table.elsewhere import Elsewhere
     from lakebed.table.table import Table
 
 
@@ -41,7 +41,7 @@ class SparkJobs:
         options: Mapping[str, object],
     ) -> DataFrame:
         """The table as a streaming DataFrame."""
-        from lakebed.spark.stream_source import stream_frame
+        from lakebed.spark.stream.source import stream_frame
 
         return stream_frame(self.spark, table, columns, filter, options)
 
@@ -76,6 +76,6 @@ class SparkJobs:
         query_name: str | None,
     ) -> StreamingQuery:
         """Writes a streaming DataFrame, each micro-batch as one commit."""
-        from lakebed.spark.stream_sink import start_sink
+        from lakebed.spark.stream.sink import start_sink
 
         return start_sink(table, frame, checkpoint, trigger, output_mode, row_kind, query_name)

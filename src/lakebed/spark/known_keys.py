@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as sf
 
+from lakebed.definition.context import TableContext
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.spark.process import prepare_worker
+from lakebed.read.splits import Split
 from lakebed.spark.read import packed
-from lakebed.table.context import TableContext
-from lakebed.table.splits import Split
-from lakebed.table.table_keys import KnownKeys, TableKeys, shares_of
-from lakebed.table.write_files import FileMaker
+from lakebed.spark.session import prepare_worker
+from lakebed.write.files import FileMaker
+from lakebed.write.placement.table_keys import KnownKeys, TableKeys, shares_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lakebed.spark.causes import is_worker_late, worker_late
+from lakebed.spark.errors import is_worker_late, worker_late
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery

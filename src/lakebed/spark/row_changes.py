@@ -13,23 +13,21 @@ from pyspark.sql import functions as sf
 
 from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
+from lakebed.definition.context import TableContext
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.deletion_vector import Positions, decode_vector, encode_vector
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import DATA_EVOLUTION_ENABLED
+from lakebed.rewrite.columns import ColumnChanges, refuse_deletes
+from lakebed.rewrite.rows_by_place import Deleted, RowChanges, without_places
 from lakebed.schema.system_columns import FILE_PATH, ROW_ID, ROW_INDEX
 from lakebed.spark.distribute import distributed
 from lakebed.spark.late_workers import until_workers_come
-from lakebed.spark.leftovers import message_paths, remove_leftovers
-from lakebed.spark.tasks import answer_batch, answer_of, made_by, run_pieces
+from lakebed.spark.tasks import answer_batch, answer_of, made_by, message_paths, remove_leftovers, run_pieces
 from lakebed.spark.types import to_precision
 from lakebed.spark.write import WriteTask, run_tasks
-from lakebed.table.bucket_state import BucketStates
-from lakebed.table.column_files import ColumnChanges, refuse_deletes
-from lakebed.table.context import TableContext
 from lakebed.table.follow_up import after_rows_changed
-from lakebed.table.replace_rows import without_places
-from lakebed.table.row_changes import Deleted, RowChanges
+from lakebed.write.sequence import BucketStates
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

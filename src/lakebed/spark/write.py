@@ -6,7 +6,8 @@ task leaves behind that was killed, or ran twice, is found by the name of the jo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,36 +16,43 @@ import pyarrow as pa
 from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity
+from lakebed.definition.bucket_mode import WritePart
+from lakebed.definition.context import TableContext
+from lakebed.definition.partition_spec import Overwrite
 from lakebed.errors import Unsupported
 from lakebed.fileio.base import FileIO
 from lakebed.fileio.memory import MemoryFileIO
+from lakebed.lsm.sections import Section, SortedRun
+from lakebed.metadata.data_file import DataFile
+from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.options import WRITE_MERGE_SCHEMA
+from lakebed.options import BUCKET, POSTPONE_BATCH_WRITE_FIXED_BUCKET, WRITE_MERGE_SCHEMA, Options
+from lakebed.read.reader import SplitReader
+from lakebed.read.splits import Split
+from lakebed.rewrite.rows_by_key import RowRewrite
+from lakebed.schema.system_columns import VALUE_KIND
 from lakebed.spark.clustered import in_stretches
 from lakebed.spark.distribute import distributed
 from lakebed.spark.known_keys import learn
 from lakebed.spark.late_workers import until_workers_come
-from lakebed.spark.leftovers import message_paths, remove_leftovers
-from lakebed.spark.tasks import answer_batch, answer_of, made_by, run_pieces
+from lakebed.spark.tasks import answer_batch, answer_of, made_by, message_paths, remove_leftovers, run_pieces
 from lakebed.spark.types import empty_rows, to_precision
-from lakebed.table.bucket_modes import WritePart
-from lakebed.table.bucket_state import BucketStates
-from lakebed.table.clustering import clustering_of
-from lakebed.table.conform import Conformer
-from lakebed.table.context import TableContext
 from lakebed.table.follow_up import FollowUp, catch_up
-from lakebed.table.kept_keys import KeptPlace
-from lakebed.table.overwrite import Overwrite
-from lakebed.table.pieces import PieceWork
-from lakebed.table.read_state import ReadState
-from lakebed.table.rewrite_rows import RowRewrite
-from lakebed.table.write_commit import WriteCommit
-from lakebed.table.write_files import FileMaker
+from lakebed.write.clustering import clustering_of
+from lakebed.write.commit import WriteCommit
+from lakebed.write.conform import Conformer
+from lakebed.write.files import FileMaker
+from lakebed.write.pieces import PieceWork
+from lakebed.write.placement.kept_keys import KeptPlace
+from lakebed.write.placement.waiting import in_writing_order
+from lakebed.write.read_state import ReadState
+from lakebed.write.sequence import BucketStates
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lakebed.table.table import Table
+
 
 _PIECE_ROWS = 1 << 17
 _PIECE_BYTES = 64 << 20
@@ -285,3 +293,46 @@ def _pieces(batches: Iterable[pa.RecordBatch], most_rows: int = _PIECE_ROWS) -> 
             waiting, rows, size_bytes = [], 0, 0
     if rows:
         yield pa.Table.from_batches(waiting).combine_chunks()
+
+
+# --- Writes whose tasks can not choose buckets: they write rows down as they come, and one process does the rest --
+#
+# `df.write.format("lakebed")` can not have rows brought together by key, and an index of keys can not be shared
+# between tasks that get any rows. So rows wait in files of their partitions, as rows of postponed buckets do, but
+# only until the commit: nothing refers to these files, and they go with it.
+
+
+@dataclass(frozen=True)
+class StagedWrite:
+    """One such write."""
+
+    context: TableContext
+    job: str
+
+    def task(self, row_kind: str | None, overwrite: bool | None) -> WriteTask:
+        """What each task does."""
+        waiting = {BUCKET.key: str(POSTPONE_BUCKET), POSTPONE_BATCH_WRITE_FIXED_BUCKET.key: "false"}
+        context = self.context.with_schema(self.context.schema, Options({**self.context.options.raw, **waiting}))
+        return WriteTask(context, row_kind, overwrite, None, self.job)
+
+    def placed(
+        self,
+        staged: Sequence[CommitMessage],
+        overwrite: Overwrite | None,
+        states: Callable[[], BucketStates],
+        fileio: FileIO,
+    ) -> list[CommitMessage]:
+        """The rows that tasks have written down, in files of their buckets."""
+        reader = SplitReader(self.context, (VALUE_KIND, *self.context.schema.fields))
+        files: dict[bytes, list[DataFile]] = defaultdict(list)
+        for message in staged:
+            files[message.partition] += message.new_files
+        with FileMaker(self.context, row_kind=None, overwrite=overwrite, states=states, fileio=fileio) as maker:
+            for partition, found in files.items():
+                sections = tuple(Section((SortedRun((file,)),)) for file in in_writing_order(found))
+                for batch in reader.read_stored(Split(partition, POSTPONE_BUCKET, sections)):
+                    maker.write_stored(batch.drop_columns([VALUE_KIND.name]), batch.column(VALUE_KIND.name))
+            return maker.finish()
+
+
+__all__ = ["StagedWrite"]

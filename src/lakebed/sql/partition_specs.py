@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from lakebed.errors import InvalidArgument, InvalidData, NotFound, did_you_mean
+from lakebed.maintenance.partitions import Partition
 from lakebed.metadata.partition_text import partition_text
 from lakebed.options import PARTITION_DEFAULT_NAME, Options
 from lakebed.schema.casts import cast_array
-from lakebed.sql.ddl_statements import PartitionSpec
-from lakebed.table.partitions import Partition
+from lakebed.sql.statements import PartitionSpec
 from lakebed.table.table import Table
 from lakebed.types.logical import STRING, with_nullable
 

@@ -32,6 +32,10 @@ class SqlLake(Protocol):
         """The database that plain table names refer to."""
         ...
 
+    def sql(self, text: str) -> Any:
+        """Carries out statements: procedures say some of theirs as such."""
+        ...
+
     def use(self, database: str) -> None:
         """Makes a database the current one."""
         ...

@@ -24,9 +24,9 @@ from lakebed.options import (
     check_options,
 )
 from lakebed.options.table import find_option
-from lakebed.spark.failures import spark_errors
-from lakebed.sql.ddl_statements import ResetSetting, SetSetting
+from lakebed.spark.errors import spark_errors
 from lakebed.sql.session import SqlLake, nothing, result
+from lakebed.sql.statements import ResetSetting, SetSetting
 
 _PREFIXES = ("spark.paimon.", "spark.lakebed.")
 _WRITE_SETTINGS = tuple(

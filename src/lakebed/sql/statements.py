@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from sqlglot import exp
 
-from lakebed.sql.values import Value
+from lakebed.sql.words.values import Value
+
 
 # --- parts of statements ---------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Sql:
     """A query, relation, condition or value in Spark's spelling.
@@ -116,8 +116,6 @@ class MergeClause:
 
 
 # --- statements for Spark --------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Query:
     """SELECT, WITH, VALUES, FROM, TABLE."""
@@ -182,3 +180,392 @@ class SparkStatement:
 
     text: str
     query: Sql | None = None
+
+
+# --- Statements that need no Spark, as plain data: definitions, alterations, SHOW, CALL, SET ----------------------
+#
+# Names of tables are texts as `Lake.table` takes them, types are texts of Paimon's types.
+
+
+PartitionSpec = Mapping[str, Any]
+"""Values of some partition columns, as the literals say them: text, int, Decimal, bool, date or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column's definition."""
+
+    path: tuple[str, ...]
+    type: str
+    """Nullability included."""
+    comment: str | None = None
+    default: Sql | None = None
+    position: Position | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """FIRST when there is no `after`."""
+
+    after: str | None = None
+
+
+# --- databases -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class CreateDatabase:
+    """CREATE DATABASE."""
+
+    name: str
+    if_not_exists: bool = False
+    comment: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DropDatabase:
+    """DROP DATABASE."""
+
+    name: str
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UseDatabase:
+    """USE."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class UseCatalog:
+    """USE CATALOG."""
+
+    name: str
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE TABLE, REPLACE TABLE, CREATE OR REPLACE TABLE."""
+
+    name: str
+    columns: tuple[Column, ...] = ()
+    primary_key: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    if_not_exists: bool = False
+    replace: bool = False
+    must_exist: bool = False
+    """REPLACE TABLE without CREATE: there has to be one."""
+    query: Sql | None = None
+    like: str | None = None
+    is_flink: bool = field(default=False, compare=False)
+    """Whether it is written as Flink writes it, with options after WITH."""
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    """DROP TABLE."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """TRUNCATE TABLE."""
+
+    name: str
+    partition: PartitionSpec | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Analyze:
+    """ANALYZE TABLE ... COMPUTE STATISTICS; `columns` is empty for the table only, None for all columns."""
+
+    name: str
+    columns: tuple[str, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshTable:
+    """REFRESH TABLE; `text` is for Spark, when it is one of its tables."""
+
+    name: str
+    text: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    """ALTER TABLE with what is to be done, in order."""
+
+    name: str
+    actions: tuple[Action, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetOptions:
+    """SET (...), SET TBLPROPERTIES (...)."""
+
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class UnsetOptions:
+    """RESET (...), UNSET TBLPROPERTIES (...); Spark's form does not mind options that are not set."""
+
+    keys: tuple[str, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetComment:
+    """COMMENT ON TABLE ... IS."""
+
+    comment: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumns:
+    """ADD COLUMN(S), ADD (...)."""
+
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumns:
+    """DROP COLUMN(S), DROP name, DROP (...)."""
+
+    paths: tuple[tuple[str, ...], ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """RENAME COLUMN a TO b, RENAME a TO b."""
+
+    path: tuple[str, ...]
+    new_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RedefineColumns:
+    """Flink's MODIFY and Spark's CHANGE COLUMN: a whole new definition."""
+
+    columns: tuple[Column, ...]
+    new_name: str | None = None
+    keeps_nullability: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterColumn:
+    """ALTER COLUMN: each part that is given changes."""
+
+    path: tuple[str, ...]
+    type: str | None = None
+    nullable: bool | None = None
+    comment: str | None = None
+    position: Position | None = None
+    default: Sql | None = None
+    drops_default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    """RENAME TO."""
+
+    new_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropPrimaryKey:
+    """DROP PRIMARY KEY, DROP CONSTRAINT."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddPrimaryKey:
+    """ADD PRIMARY KEY (...) NOT ENFORCED."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions:
+    """ADD PARTITION."""
+
+    partitions: tuple[PartitionSpec, ...]
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropPartitions:
+    """DROP PARTITION."""
+
+    partitions: tuple[PartitionSpec, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTag:
+    """CREATE TAG, CREATE OR REPLACE TAG, REPLACE TAG."""
+
+    tag: str
+    snapshot: int | None = None
+    retain: str | None = None
+    if_not_exists: bool = False
+    creates: bool = True
+    replaces: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTag:
+    """DELETE TAG; the name may be a list with commas."""
+
+    tag: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTag:
+    """RENAME TAG a TO b."""
+
+    tag: str
+    new_name: str
+
+
+Action = (
+    SetOptions
+    | UnsetOptions
+    | SetComment
+    | AddColumns
+    | DropColumns
+    | RenameColumn
+    | RedefineColumns
+    | AlterColumn
+    | RenameTable
+    | DropPrimaryKey
+    | AddPrimaryKey
+    | AddPartitions
+    | DropPartitions
+    | CreateTag
+    | DeleteTag
+    | RenameTag
+)
+
+
+# --- asking ----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ShowDatabases:
+    """SHOW DATABASES."""
+
+    like: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCatalogs:
+    """SHOW CATALOGS."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCurrent:
+    """SHOW CURRENT DATABASE / CATALOG / NAMESPACE."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTables:
+    """SHOW TABLES."""
+
+    database: str | None = None
+    like: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCreateTable:
+    """SHOW CREATE TABLE."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowColumns:
+    """SHOW COLUMNS; `text` is for Spark, when it is one of its views."""
+
+    name: str
+    text: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ShowPartitions:
+    """SHOW PARTITIONS."""
+
+    name: str
+    partition: PartitionSpec = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTags:
+    """SHOW TAGS."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowOptions:
+    """SHOW TBLPROPERTIES."""
+
+    name: str
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowProcedures:
+    """SHOW PROCEDURES."""
+
+    like: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """DESCRIBE [EXTENDED] table [column]; `text` is for Spark, when it is one of its views."""
+
+    name: str
+    extended: bool = False
+    column: tuple[str, ...] | None = None
+    text: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeDatabase:
+    """DESCRIBE DATABASE."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """CALL: arguments by name or, with None, by position."""
+
+    procedure: str
+    arguments: tuple[tuple[str | None, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SetSetting:
+    """SET key = value; without a value the setting is shown, without a key all of them."""
+
+    key: str | None = None
+    value: str | None = None
+    text: str = field(default="SET", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ResetSetting:
+    """RESET [key]."""
+
+    key: str | None = None
+    text: str = field(default="RESET", compare=False)

@@ -14,18 +14,18 @@ from dataclasses import dataclass
 
 from lakebed.clock import Clock
 from lakebed.commit.replay import CommitIdentity
+from lakebed.definition.changelog_rules import full_compaction_every
+from lakebed.definition.context import TableContext
+from lakebed.definition.elsewhere import Elsewhere
 from lakebed.errors import CommitConflict, FileMissing, InvalidArgument, LakebedError, NotFound
+from lakebed.maintenance.tidy_up import tidy_up
 from lakebed.metadata.entries import Keep
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import COMMIT_USER_PREFIX
-from lakebed.table.after_commit import tidy_up
-from lakebed.table.append_compact import AppendCompactor
-from lakebed.table.compact import Compactor
-from lakebed.table.context import TableContext
-from lakebed.table.elsewhere import Elsewhere
-from lakebed.table.postpone_compact import WaitingRows
-from lakebed.table.producers import full_compaction_every
+from lakebed.rewrite.bucket import Compactor
+from lakebed.rewrite.small_files import AppendCompactor
 from lakebed.units import MINUTE_MS, parse_duration
+from lakebed.write.waiting_rows import WaitingRows
 
 _log = logging.getLogger(__name__)
 

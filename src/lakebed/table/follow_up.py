@@ -7,6 +7,12 @@ from __future__ import annotations
 
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity
+from lakebed.definition.changelog_rules import full_compaction_every
+from lakebed.definition.context import TableContext
+from lakebed.definition.elsewhere import Elsewhere
+from lakebed.maintenance.mark_done import mark_done_after_commit
+from lakebed.maintenance.tidy_up import tidy_up
+from lakebed.metadata.entries import in_buckets
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import (
     COMMIT_FORCE_COMPACT,
@@ -15,14 +21,9 @@ from lakebed.options import (
     NUM_SORTED_RUN_STOP_TRIGGER,
     WRITE_ONLY,
 )
-from lakebed.table.after_commit import tidy_up
-from lakebed.table.append_compact import AppendCompactor
-from lakebed.table.compact import Compactor, in_buckets, looks_for_more
-from lakebed.table.context import TableContext
-from lakebed.table.elsewhere import Elsewhere
-from lakebed.table.mark_done import mark_done_after_commit
-from lakebed.table.producers import full_compaction_every
-from lakebed.table.write_commit import Committed
+from lakebed.rewrite.bucket import Compactor, looks_for_more
+from lakebed.rewrite.small_files import AppendCompactor
+from lakebed.write.commit import Committed
 
 
 class FollowUp:

@@ -11,9 +11,37 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakebed.changes.follow import ChangeStream
+from lakebed.changes.range import asked_range, is_incremental, read_changes, state_named
+from lakebed.changes.read import ChangeRead, ChangeReading, change_reading
+from lakebed.changes.start import StreamPosition
+from lakebed.changes.stream import StreamScan
+from lakebed.changes.views import ROWKIND_FIELD, DiffRows, packed_changes, shows_changes, view_of
 from lakebed.commit.committer import CommitIdentity
+from lakebed.definition.aggregate_names import stored_options
+from lakebed.definition.arguments import (
+    changes_argument,
+    identity_arguments,
+    names_argument,
+    options_argument,
+    options_by_keyword,
+    snapshot_argument,
+    tag_argument,
+)
+from lakebed.definition.branch import branch_argument, context_on_branch
+from lakebed.definition.context import BINLOG, TableContext
+from lakebed.definition.elsewhere import jobs_of
+from lakebed.definition.guards import warn_of_unguarded
+from lakebed.definition.incoming import reader_of
+from lakebed.definition.moments import is_travelling, resolve_snapshot, snapshot_at_time, snapshot_of_tag, to_millis
+from lakebed.definition.new_settings import check_new_settings
+from lakebed.definition.row_rules import shows_waiting_rows
+from lakebed.definition.validate import check_fixed_options, validate_table
 from lakebed.errors import InvalidArgument, InvalidOption, MissingDependency, NotFound, Unsupported, did_you_mean
-from lakebed.maintenance.expiry import Expired
+from lakebed.maintenance.check import check_snapshots, check_table
+from lakebed.maintenance.expiry import Expired, expire_table
+from lakebed.maintenance.tags import refuse_callbacks
+from lakebed.maintenance.tidy_up import tidy_up
 from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from lakebed.options import (
     BRANCH,
@@ -29,69 +57,29 @@ from lakebed.options import (
     unhonoured_for_read,
     unhonoured_for_write,
 )
+from lakebed.read.lookup import KeyLookup
+from lakebed.read.plan import FileSieve, ScanPlan, check_other_branch, plan_scan, with_other_branch
+from lakebed.read.reader import SplitReader, projected_fields
+from lakebed.read.scan_options import batch_snapshot, in_scanned_partitions, plan_batch
+from lakebed.rewrite import background
+from lakebed.rewrite.bucket import Compactor
+from lakebed.rewrite.fold_first import fold_stored, prepare_change
+from lakebed.rewrite.rows_by_place import RowChanges, rows_matching
+from lakebed.rewrite.small_files import AppendCompactor
+from lakebed.rewrite.sorting import sort_compact
 from lakebed.schema.changes import RemoveOption, SchemaChange, SetOption
 from lakebed.schema.table_schema import TableSchema
-from lakebed.table import background
-from lakebed.table.after_commit import tidy_up
-from lakebed.table.append_compact import AppendCompactor
-from lakebed.table.arguments import (
-    changes_argument,
-    identity_arguments,
-    names_argument,
-    options_argument,
-    snapshot_argument,
-    tag_argument,
-)
-from lakebed.table.branching import branch_argument, context_on_branch
-from lakebed.table.change_read import ChangeRead, ChangeReading, change_reading
-from lakebed.table.change_views import ROWKIND_FIELD, DiffRows, packed_changes, shows_changes, view_of
-from lakebed.table.changes import read_changes
-from lakebed.table.check import check_snapshots, check_table
-from lakebed.table.compact import Compactor
 from lakebed.table.compact_follow import Follower, Stop, follow, interval_argument
-from lakebed.table.conform import reader_of
-from lakebed.table.context import TableContext
-from lakebed.table.elsewhere import jobs_of
-from lakebed.table.expire import expire_table
-from lakebed.table.fallback import check_other_branch, with_other_branch
-from lakebed.table.fold_first import fold_stored, prepare_change
 from lakebed.table.follow_up import after_rows_changed
-from lakebed.table.functions import stored_options
-from lakebed.table.guards import warn_of_unguarded
-from lakebed.table.incremental import asked_range, is_incremental, state_named
-from lakebed.table.key_lookup import KeyLookup
-from lakebed.table.new_settings import check_new_settings
-from lakebed.table.option_keywords import options_by_keyword
-from lakebed.table.postpone_compact import WaitingRows
-from lakebed.table.postponed import for_stream
-from lakebed.table.read import SplitReader, projected_fields
-from lakebed.table.row_changes import RowChanges, rows_matching
-from lakebed.table.scan import FileSieve, ScanPlan, plan_scan
-from lakebed.table.scan_modes import batch_snapshot, plan_batch
-from lakebed.table.scan_partitions import in_scanned_partitions
-from lakebed.table.schema_merge import SchemaMerge, relaxed
-from lakebed.table.sort_compact import sort_compact
-from lakebed.table.stream_commits import CommitTimer, is_stream, next_identity
-from lakebed.table.stream_follow import ChangeStream
-from lakebed.table.stream_position import StreamPosition
-from lakebed.table.stream_scan import StreamScan
-from lakebed.table.tagging import refuse_callbacks
-from lakebed.table.time_travel import (
-    is_travelling,
-    resolve_snapshot,
-    snapshot_at_time,
-    snapshot_of_tag,
-    to_millis,
-)
 from lakebed.table.upkeep import TableUpkeep
-from lakebed.table.validate import check_fixed_options, validate_table
-from lakebed.table.views import BINLOG
-from lakebed.table.waiting_read import plan_with_waiting, shows_waiting_rows
-from lakebed.table.write import TableWriter
+from lakebed.table.writer import CommitTimer, TableWriter, is_stream, next_identity
 from lakebed.types.arrow import from_arrow_schema, to_arrow_schema
 from lakebed.types.predicate import Predicate
 from lakebed.types.predicate import columns as predicate_columns
 from lakebed.types.predicate_parse import to_predicate
+from lakebed.write.make_room import SchemaMerge, relaxed
+from lakebed.write.placement.waiting import for_stream
+from lakebed.write.waiting_rows import WaitingRows, plan_with_waiting
 
 if TYPE_CHECKING:
     import duckdb

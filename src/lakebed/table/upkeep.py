@@ -13,50 +13,27 @@ from dataclasses import replace
 from typing import Any, Literal, overload
 
 from lakebed.commit.committer import CommitIdentity
+from lakebed.definition.arguments import names_argument, snapshot_argument
+from lakebed.definition.branch import branch_argument, context_on_branch, list_branches
+from lakebed.definition.context import TableContext
+from lakebed.definition.elsewhere import jobs_of
 from lakebed.errors import InvalidArgument
+from lakebed.maintenance.analyze import analyzable, analyze
+from lakebed.maintenance.auto_tags import create_due_tags
+from lakebed.maintenance.branch_merge import merge_branch
+from lakebed.maintenance.branches import drop_branches, follow_branch, make_branch, move_branch
 from lakebed.maintenance.consumers import clear_consumers, reset_consumer
-from lakebed.maintenance.expiry import Expired
-from lakebed.maintenance.operations import look_at_operations, mend_operations
-from lakebed.maintenance.orphans import Orphans
-from lakebed.maintenance.rollback import RolledBack
-from lakebed.maintenance.tags import DeletedTags
-from lakebed.metadata.consumer import Consumer
-from lakebed.metadata.paths import MAIN_BRANCH
-from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from lakebed.metadata.statistics import TableStatistics, read_statistics
-from lakebed.metadata.tag import Tag
-from lakebed.options import BUCKET, COMMIT_USER_PREFIX, PARTITION_EXPIRATION_TIME
-from lakebed.table import background
-from lakebed.table.analyze import analyzable, analyze
-from lakebed.table.arguments import names_argument, snapshot_argument
-from lakebed.table.auto_tags import create_due_tags
-from lakebed.table.branch_merge import merge_branch
-from lakebed.table.branching import (
-    branch_argument,
-    context_on_branch,
-    drop_branches,
-    follow_branch,
-    list_branches,
-    make_branch,
-    move_branch,
-)
-from lakebed.table.cleaning import clean_orphans
-from lakebed.table.context import TableContext
-from lakebed.table.elsewhere import jobs_of
-from lakebed.table.expire import expire_table_changelogs
-from lakebed.table.follow_up import FollowUp
-from lakebed.table.index_rewrite import RewrittenIndexes, rewrite_indexes
-from lakebed.table.manifests import compact_manifests
-from lakebed.table.mark_done import mark_done
-from lakebed.table.missing_files import remove_missing
-from lakebed.table.partitions import DroppedPartitions, Partition, PartitionLife, drop, expire, list_partitions
-from lakebed.table.purging import purge
-from lakebed.table.reassign_ids import ReassignedIds, reassign_ids
-from lakebed.table.rescale import rescale
-from lakebed.table.rolling_back import Revived, revive, roll_back_table, target_snapshot
-from lakebed.table.scan import FileSieve
-from lakebed.table.settle import lift_untold
-from lakebed.table.tagging import (
+from lakebed.maintenance.expiry import Expired, expire_table_changelogs
+from lakebed.maintenance.file_indexes import RewrittenIndexes, rewrite_indexes
+from lakebed.maintenance.manifests import compact_manifests
+from lakebed.maintenance.mark_done import mark_done
+from lakebed.maintenance.orphans import Orphans, clean_orphans
+from lakebed.maintenance.partitions import DroppedPartitions, Partition, PartitionLife, drop, expire, list_partitions
+from lakebed.maintenance.purge import purge
+from lakebed.maintenance.repair import look_at_operations, mend_operations, remove_missing
+from lakebed.maintenance.rollback import Revived, RolledBack, revive, roll_back_table, target_snapshot
+from lakebed.maintenance.tags import (
+    DeletedTags,
     Duration,
     duration_argument,
     remove_expired_tags,
@@ -65,6 +42,18 @@ from lakebed.table.tagging import (
     retag,
     tag_snapshot,
 )
+from lakebed.metadata.consumer import Consumer
+from lakebed.metadata.paths import MAIN_BRANCH
+from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from lakebed.metadata.statistics import TableStatistics, read_statistics
+from lakebed.metadata.tag import Tag
+from lakebed.options import BUCKET, COMMIT_USER_PREFIX, PARTITION_EXPIRATION_TIME
+from lakebed.read.plan import FileSieve
+from lakebed.rewrite import background
+from lakebed.rewrite.rescale import rescale
+from lakebed.rewrite.row_ids import ReassignedIds, reassign_ids
+from lakebed.rewrite.settle import lift_untold
+from lakebed.table.follow_up import FollowUp
 from lakebed.types.logical import DataField
 from lakebed.types.predicate import Predicate
 

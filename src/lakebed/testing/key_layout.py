@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lakebed.definition.context import TableContext
+from lakebed.definition.partition_spec import key_hashes
 from lakebed.metadata.hash_index import HashIndexStore, hash_entries
-from lakebed.table.context import TableContext
-from lakebed.table.read import SplitReader
-from lakebed.table.routing import key_hashes
-from lakebed.table.scan import plan_scan
+from lakebed.read.plan import plan_scan
+from lakebed.read.reader import SplitReader
 from lakebed.table.table import Table
 
 Bucket = tuple[bytes, int]

@@ -10,13 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakebed.errors import InvalidData, NotFound
-from lakebed.testing.model_aggregates import (
-    DEFAULT_FUNCTION,
-    NOTHING,
-    Accumulator,
-    ModelAggregate,
-    model_aggregate,
-)
+from lakebed.testing.model_aggregates import DEFAULT_FUNCTION, NOTHING, Accumulator, ModelAggregate, model_aggregate
 from lakebed.testing.model_records import Deduplicate, ModelEngine, ModelSchema, Record, Value, order_of
 from lakebed.types.logical import AtomicType
 

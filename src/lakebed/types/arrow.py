@@ -13,16 +13,7 @@ import pyarrow as pa
 
 from lakebed.errors import InvalidSchema
 from lakebed.types import logical as lt
-from lakebed.types.logical import (
-    ArrayType,
-    AtomicType,
-    DataField,
-    DataType,
-    MapType,
-    MultisetType,
-    RowType,
-    TypeRoot,
-)
+from lakebed.types.logical import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType, TypeRoot
 
 _FIXED = {
     TypeRoot.BOOLEAN: pa.bool_(),

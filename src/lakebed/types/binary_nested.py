@@ -16,16 +16,7 @@ import pyarrow.compute as pc
 from lakebed.types import logical as lt
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.binary_layout import assemble, lay_out, null_bits_size, put, put_spill, to_binary, with_offsets
-from lakebed.types.binary_read import (
-    Places,
-    Source,
-    describe,
-    pointed_spans,
-    read_atomic,
-    read_spans,
-    refuse,
-    validity,
-)
+from lakebed.types.binary_read import Places, Source, describe, pointed_spans, read_atomic, read_spans, refuse, validity
 from lakebed.types.binary_slots import (
     Ints,
     RaggedSpill,

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pymysql.err import OperationalError
 
-from lakebed.cdc.sources.mysql.copy_chunk import ChunkReader
-from lakebed.cdc.sources.mysql.copy_state import CopyState, next_step
-from lakebed.cdc.sources.mysql.follow import Follow
-from lakebed.cdc.sources.mysql.keys import KeyRange
-from lakebed.cdc.sources.mysql.server import Server
+from lakebed.cdc.sources.mysql.copy.chunk import ChunkReader
+from lakebed.cdc.sources.mysql.copy.keys import KeyRange
+from lakebed.cdc.sources.mysql.copy.state import CopyState, next_step
+from lakebed.cdc.sources.mysql.server.follow import Follow
+from lakebed.cdc.sources.mysql.server.server import Server
 
 from .conftest import Database
 

@@ -13,7 +13,7 @@ import pytest
 from pymysql.err import IntegrityError, OperationalError
 
 from lakebed.cdc.envelope import SCHEMA, TRUNCATE, Description
-from lakebed.cdc.sources.mysql.follow import Follow, any_of
+from lakebed.cdc.sources.mysql.server.follow import Follow, any_of
 from lakebed.cdc.sources.mysql.spark_source import MySqlStreamReader
 from lakebed.errors import InvalidOption, InvalidSchema, NotFound, Unsupported
 

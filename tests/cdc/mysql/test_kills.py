@@ -15,7 +15,7 @@ from pymysql.err import Error
 from tests.cdc.application import Application
 
 import lakebed
-from lakebed.cdc.sources.mysql.follow import Follow, any_of
+from lakebed.cdc.sources.mysql.server.follow import Follow, any_of
 from lakebed.cdc.sources.mysql.settings import ServerSettings, keep_password
 from lakebed.cdc.sources.mysql.spark_source import MySqlStreamReader
 from lakebed.errors import LakebedError

@@ -14,11 +14,11 @@ from tests.cdc.pipeline.local_sync import LocalSync
 
 import lakebed
 from lakebed.cdc.sources.mysql import MySqlSource
-from lakebed.cdc.sources.mysql.follow import Follow, any_of
-from lakebed.cdc.sources.mysql.log_reader import LogReader
+from lakebed.cdc.sources.mysql.log.reader import LogReader
+from lakebed.cdc.sources.mysql.log.transactions import Rows
+from lakebed.cdc.sources.mysql.server.follow import Follow, any_of
 from lakebed.cdc.sources.mysql.settings import ServerSettings, keep_password
 from lakebed.cdc.sources.mysql.spark_source import MySqlStreamReader
-from lakebed.cdc.sources.mysql.transactions import Rows
 from lakebed.errors import MissingDependency
 from lakebed.testing.sql_server import PASSWORD, USER
 

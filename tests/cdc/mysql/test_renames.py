@@ -14,8 +14,8 @@ from tests.cdc.pipeline.local_sync import LocalSync
 
 import lakebed
 from lakebed.cdc.envelope import SCHEMA, TRUNCATE
-from lakebed.cdc.sources.mysql.catalog import was_made_since
-from lakebed.cdc.sources.mysql.follow import Follow, any_of
+from lakebed.cdc.sources.mysql.server.catalog import was_made_since
+from lakebed.cdc.sources.mysql.server.follow import Follow, any_of
 from lakebed.cdc.sources.mysql.spark_source import MySqlStreamReader
 from lakebed.errors import Unsupported
 from lakebed.testing.sql_server import PASSWORD, USER

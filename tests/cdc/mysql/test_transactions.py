@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lakebed.cdc.sources.mysql.events import Statement
-from lakebed.cdc.sources.mysql.log_reader import LogReader
+from lakebed.cdc.sources.mysql.log.events import Statement
+from lakebed.cdc.sources.mysql.log.reader import LogReader
+from lakebed.cdc.sources.mysql.log.transactions import Rows
 from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition
-from lakebed.cdc.sources.mysql.transactions import Rows
 from lakebed.errors import NotFound
 
 from .conftest import Database, Position

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lakebed.cdc.sources.mysql.charsets import charset_of, is_readable
-from lakebed.cdc.sources.mysql.mapping import describe
-from lakebed.cdc.sources.mysql.text_rows import quoted, rows_of_query, selected
+from lakebed.cdc.sources.mysql.copy.text_rows import quoted, rows_of_query, selected
+from lakebed.cdc.sources.mysql.server.mapping import describe
+from lakebed.cdc.sources.mysql.values.charsets import charset_of, is_readable
 
 from .conftest import Database
 

@@ -15,7 +15,7 @@ from tests.sessions import IS_CONNECT
 
 import lakebed
 import lakebed.cdc
-from lakebed.cdc import backfill
+from lakebed.cdc.schema import backfill
 from lakebed.errors import InvalidArgument, InvalidData, NotFound
 from lakebed.options import LAKEBED_CDC_BACKFILL
 from lakebed.schema.changes import AddColumn, SetOption

@@ -10,16 +10,13 @@ from typing import Any
 from tests.patience import PATIENCE_S
 
 from lakebed.cdc.envelope import SourceName, chunks_from_arrow
-from lakebed.cdc.sources.postgres.catalog import Catalog
-from lakebed.cdc.sources.postgres.chunk_rows import copied_chunk
 from lakebed.cdc.sources.postgres.connect import session
-from lakebed.cdc.sources.postgres.copy_read import csv_texts
-from lakebed.cdc.sources.postgres.lsn import parse_lsn
-from lakebed.cdc.sources.postgres.names import quote_name, quote_table
-from lakebed.cdc.sources.postgres.offsets import Offset
+from lakebed.cdc.sources.postgres.copy.read import copy_out, csv_texts
+from lakebed.cdc.sources.postgres.log.chunk_rows import copied_chunk
+from lakebed.cdc.sources.postgres.log.relations import followed_table
+from lakebed.cdc.sources.postgres.names import Offset, parse_lsn, quote_name, quote_table
 from lakebed.cdc.sources.postgres.planner import StreamPlanner, read_piece
-from lakebed.cdc.sources.postgres.raw_copy import copy_out
-from lakebed.cdc.sources.postgres.relations import followed_table
+from lakebed.cdc.sources.postgres.server.catalog import Catalog
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.state import SourceState
 from lakebed.testing.followed_rows import FollowedRows

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from tests.cdc.postgres.following import Follower
 
-from lakebed.cdc.sources.postgres import copy_frames, planner, replication
+from lakebed.cdc.sources.postgres import planner
+from lakebed.cdc.sources.postgres.log import frames as copy_frames
+from lakebed.cdc.sources.postgres.log import replication
 
 TABLES = ("CREATE TABLE t (id int PRIMARY KEY, v text, n int)", "CREATE TABLE u (id int PRIMARY KEY, v text)")
 

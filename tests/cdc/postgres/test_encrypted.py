@@ -18,7 +18,7 @@ from tests.cdc.postgres.following import Follower
 
 import lakebed
 from lakebed.cdc.sources.postgres.connect import session
-from lakebed.cdc.sources.postgres.copy_frames import CopyFrames
+from lakebed.cdc.sources.postgres.log.frames import CopyFrames
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.errors import LakebedError
 from lakebed.testing.postgres_server import PostgresServer, find_binaries

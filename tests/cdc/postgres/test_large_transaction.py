@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.cdc.postgres.following import Follower
 
-from lakebed.cdc.sources.postgres.offsets import Offset
+from lakebed.cdc.sources.postgres.names import Offset
 from lakebed.cdc.sources.postgres.state import SourceState
 
 ROOT = Path(__file__).parents[3]
@@ -19,7 +19,7 @@ ROWS = 1_000_000
 READ = """
 import json, sys
 from lakebed.cdc.envelope import decode_rows
-from lakebed.cdc.sources.postgres.offsets import Offset
+from lakebed.cdc.sources.postgres.names import Offset
 from lakebed.cdc.sources.postgres.planner import StreamPlanner, read_piece
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.state import SourceState

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lakebed.cdc.sources.postgres.messages import Messages, Relation
-from lakebed.cdc.sources.postgres.pgoutput import DecodedRows, PgOutputDecoder, Truncation
+from lakebed.cdc.sources.postgres.log.messages import Messages, Relation
+from lakebed.cdc.sources.postgres.log.pgoutput import DecodedRows, PgOutputDecoder, Truncation
 from lakebed.testing.pgoutput_model import UNCHANGED, PgOutputModel
 from lakebed.testing.postgres_workload import RandomWorkload
 from lakebed.types.row_kind import RowKind

@@ -11,7 +11,7 @@ from tests.cdc.conftest import VERSIONS, Database
 from tests.cdc.postgres.following import Follower
 
 from lakebed.cdc.envelope import SCHEMA, Chunk, SourceColumn, chunks_from_arrow
-from lakebed.cdc.sources.postgres.offsets import Offset
+from lakebed.cdc.sources.postgres.names import Offset
 from lakebed.cdc.sources.postgres.planner import read_piece
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.errors import InvalidData, NotFound, StorageError

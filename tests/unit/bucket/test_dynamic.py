@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakebed.bucket import known_hashes
-from lakebed.bucket.dynamic import MOST_BUCKETS, UNLIMITED, AssignerRules, PartitionBuckets
+from lakebed.bucket import dynamic as known_hashes
+from lakebed.bucket.dynamic import MOST_BUCKETS, UNLIMITED, AssignerRules, KnownHashes, PartitionBuckets
 from lakebed.bucket.hashing import Hashes
-from lakebed.bucket.known_hashes import KnownHashes
 from lakebed.errors import InvalidOption
 
 

@@ -64,7 +64,7 @@ def test_default_is_the_magnitude_of_the_signed_remainder(values: list[int], num
 def test_smallest_hash_has_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
     """-2^31, whose magnitude is no int32, is handled like every other hash."""
     lowest = np.array([-(1 << 31), -1, (1 << 31) - 1], np.int32)
-    monkeypatch.setattr("lakebed.bucket.default.hash_rows", lambda *_: lowest.copy())
+    monkeypatch.setattr("lakebed.bucket.functions.hash_rows", lambda *_: lowest.copy())
     column = pa.array([0, 0, 0])
     for num_buckets in (2, 3, 7, 16, 1000):
         wanted = [abs(int(math.fmod(int(h), num_buckets))) for h in lowest]
@@ -73,7 +73,7 @@ def test_smallest_hash_has_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_bucket_needs_no_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a single bucket all rows go to bucket 0 and nothing is hashed."""
-    monkeypatch.setattr("lakebed.bucket.default.hash_rows", lambda *_: pytest.fail("hashed"))
+    monkeypatch.setattr("lakebed.bucket.functions.hash_rows", lambda *_: pytest.fail("hashed"))
     assert assign_buckets([pa.array(["a", None, "b"])], [lt.STRING], 1).tolist() == [0, 0, 0]
 
 

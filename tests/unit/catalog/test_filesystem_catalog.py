@@ -11,14 +11,7 @@ import pytest
 from tests.unit.warehouse_under_test import Warehouse, ints
 
 import lakebed
-from lakebed.errors import (
-    AlreadyExists,
-    InvalidArgument,
-    InvalidOption,
-    InvalidSchema,
-    LakebedError,
-    NotFound,
-)
+from lakebed.errors import AlreadyExists, InvalidArgument, InvalidOption, InvalidSchema, LakebedError, NotFound
 
 COLUMNS = {"id": "INT", "v": "STRING"}
 ROWS = pa.table({"id": ints(1, 2), "v": ["a", "b"]})

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lakebed.cdc.batches import Marks, marks_of
+from lakebed.cdc.batch.batch import Marks, marks_of
+from lakebed.cdc.batch.job import BatchJob
 from lakebed.cdc.envelope import (
     ROWS,
     SCHEMA,
@@ -26,8 +27,7 @@ from lakebed.cdc.envelope import (
     encode_rows,
     payload_rows,
 )
-from lakebed.cdc.payload_marks import payload_marks
-from lakebed.cdc.spark_batch import BatchJob
+from lakebed.cdc.payloads import payload_marks
 from lakebed.commit.message import CommitMessage
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.row_kind import TEXTS

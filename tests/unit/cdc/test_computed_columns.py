@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakebed.cdc.computed_columns import ComputedColumn
 from lakebed.cdc.envelope import Description, SourceColumn
+from lakebed.cdc.rows.computed import ComputedColumn
 from lakebed.errors import InvalidArgument, InvalidData
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import parse_type

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lakebed.cdc import spark_batch
+from lakebed.cdc.batch import job as spark_batch
 
 
 def _batches(*texts: str, name: str = "v") -> list[pa.RecordBatch]:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakebed.cdc.missing_values import neutral_retracts, with_old_values, with_values
-from lakebed.cdc.rows import ShapedRows, state_rows
+from lakebed.cdc.rows.assemble import neutral_retracts, with_old_values, with_values
+from lakebed.cdc.rows.shape import ShapedRows, state_rows
 from lakebed.errors import InvalidData
 from lakebed.types.logical import DataField, parse_type
 from lakebed.types.row_kind import TEXTS, RowKind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakebed.cdc.mysql_types import mysql_type
+from lakebed.cdc.formats.mysql_types import mysql_type
 from lakebed.errors import Unsupported
 
 

@@ -18,9 +18,9 @@ from lakebed.cdc.envelope import (
     chunks_to_arrow,
     encode_rows,
     payload_rows,
+    size_at,
 )
-from lakebed.cdc.payload_files import INLINE_BYTES, PayloadFile
-from lakebed.cdc.payload_place import size_at
+from lakebed.cdc.payloads import INLINE_BYTES, PayloadFile
 
 NAME = SourceName("shop", "public", "orders")
 

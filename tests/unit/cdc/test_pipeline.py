@@ -12,15 +12,15 @@ from tests.unit.cdc.batches import SOURCE, ChunkMaker, LocalBatch, description
 
 import lakebed
 from lakebed.cdc import pipeline as pipelines
-from lakebed.cdc.computed_columns import ComputedColumn
+from lakebed.cdc.batch.batch import POSITION
 from lakebed.cdc.envelope import COPY, SKIPPED, STREAM, Chunk, Description, SourceColumn, SourceName, SourceTable
-from lakebed.cdc.metadata_columns import metadata_columns
 from lakebed.cdc.pipeline import Pipeline
-from lakebed.cdc.position import POSITION
 from lakebed.cdc.progress import ProgressBoard
 from lakebed.cdc.routing import PatternValue, Routing
+from lakebed.cdc.rows.computed import ComputedColumn
+from lakebed.cdc.rows.metadata import metadata_columns
 from lakebed.cdc.rules import SyncRules
-from lakebed.cdc.schema_sync import Policies
+from lakebed.cdc.schema.sync import Policies
 from lakebed.errors import InvalidArgument, InvalidData, InvalidSchema
 from lakebed.schema.changes import RemoveOption
 from lakebed.types.logical import INT, STRING, parse_type

@@ -15,7 +15,7 @@ from lakebed.cdc.envelope import COPY, Chunk, Description, SourceColumn
 from lakebed.cdc.pipeline import Pipeline
 from lakebed.cdc.routing import Routing
 from lakebed.cdc.rules import SyncRules
-from lakebed.cdc.schema_sync import FOLLOW, Policies
+from lakebed.cdc.schema.sync import FOLLOW, Policies
 
 _TYPES = ("INT", "BIGINT", "STRING", "DECIMAL(10, 2)", "DOUBLE")
 _WIDER = {"INT": "BIGINT", "DECIMAL(10, 2)": "DECIMAL(14, 4)"}

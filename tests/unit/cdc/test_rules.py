@@ -8,13 +8,13 @@ import pytest
 from tests.unit.cdc.batches import SOURCE, ChunkMaker, LocalBatch, description
 
 import lakebed
-from lakebed.cdc.computed_columns import ComputedColumn
 from lakebed.cdc.envelope import SourceName, SourceTable
 from lakebed.cdc.pipeline import Pipeline
 from lakebed.cdc.routing import PatternValue, Routing, Target
+from lakebed.cdc.rows.computed import ComputedColumn
 from lakebed.cdc.rules import SyncRules, type_modes, type_rules
-from lakebed.cdc.schema_sync import Policies
-from lakebed.cdc.target_tables import target_table
+from lakebed.cdc.schema.sync import Policies
+from lakebed.cdc.schema.targets import target_table
 from lakebed.errors import InvalidArgument, InvalidSchema
 
 TARGET = Target("lk", "orders")

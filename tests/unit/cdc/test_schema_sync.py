@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lakebed.cdc.column_links import ColumnLink, TableLinks
 from lakebed.cdc.envelope import COPY, STREAM, Description, NameChanges, SourceColumn, SourceName
-from lakebed.cdc.schema_sync import Policies, SchemaStep, plan_step
+from lakebed.cdc.schema.links import ColumnLink, TableLinks
+from lakebed.cdc.schema.sync import Policies, SchemaStep, plan_step
 from lakebed.errors import InvalidArgument, InvalidSchema
 from lakebed.schema.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 from lakebed.schema.table_schema import TableSchema

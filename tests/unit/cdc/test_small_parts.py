@@ -12,17 +12,17 @@ import pytest
 from tests.unit.cdc.batches import ChunkMaker, description
 
 import lakebed
-from lakebed.cdc.backfill import fill_waiting
+from lakebed.cdc.batch.batch import position_of
 from lakebed.cdc.envelope import Description, SourceName, chunks_from_arrow, chunks_to_arrow, decode_rows, encode_rows
-from lakebed.cdc.position import position_of
 from lakebed.cdc.progress import ProgressBoard, ProgressFile, SyncProgress
+from lakebed.cdc.schema.backfill import fill_waiting
 from lakebed.cdc.sources import open_source, source_class
 from lakebed.cdc.sources.kafka.client import KafkaSettings
 from lakebed.errors import InvalidArgument, InvalidData
 from lakebed.options import LAKEBED_CDC_BACKFILL
 from lakebed.schema.changes import AddColumn, SetOption
-from lakebed.spark.causes import cause_of
-from lakebed.spark.stream_query import query_id_of
+from lakebed.spark.errors import cause_of
+from lakebed.spark.stream.query import query_id_of
 
 
 def test_descriptions_and_chunks_survive_their_text() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakebed.cdc.type_evolution import TypeRules, evolved
+from lakebed.cdc.schema.types import TypeRules, evolved
 from lakebed.types.logical import parse_type
 
 

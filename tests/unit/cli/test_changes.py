@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import lakebed
+from lakebed.changes.follow import ChangeStream
 from lakebed.cli import system_rows
-from lakebed.table.stream_follow import ChangeStream
 
 from .conftest import Run
 

@@ -15,8 +15,8 @@ from tests.unit.formats.format_samples import SAMPLES, field, not_null, read, ro
 
 from lakebed.errors import CorruptFile, InvalidSchema, Unsupported
 from lakebed.formats import FORMATS
-from lakebed.formats.avro_encode import encode_long
-from lakebed.formats.avro_schema import avro_schema
+from lakebed.formats.avro.encode import encode_long
+from lakebed.formats.avro.schema import avro_schema
 from lakebed.types import logical as lt
 from lakebed.types.logical import ArrayType, DataField, DataType, MapType, MultisetType
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.unit.formats.format_samples import ArrayType, field, not_null, read, row, same, table, written
 
 from lakebed.errors import Unsupported
-from lakebed.formats.parquet_footer import int96_shown_as_bytes
-from lakebed.formats.parquet_int96 import decoded, int96_columns
+from lakebed.formats.parquet.footer import int96_shown_as_bytes
+from lakebed.formats.parquet.int96 import decoded, int96_columns
 from lakebed.types import logical as lt
 
 NANOS_PER_DAY = 86_400_000_000_000

@@ -159,7 +159,7 @@ def test_lines_may_be_cut_anywhere(line_end: str, monkeypatch: pytest.MonkeyPatc
     texts = ["", "a", "bb", "ccc", "", "", "dddd"] * 3
     content = _content("text", pa.table([pa.array(texts)], ["s"]), fields, options=options)
     for size in range(1, 9):
-        monkeypatch.setattr("lakebed.formats.text_stream._BLOCK_BYTES", size)
+        monkeypatch.setattr("lakebed.formats.text.stream._BLOCK_BYTES", size)
         assert _read("a.text", content, fields, options).column(0).to_pylist() == texts
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakebed.lsm.gather import Gather
+from lakebed.lsm.sorted_rows import Gather
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakebed.lsm import growing_rows, sorted_rows, spill
+from lakebed.lsm import sorted_rows, spill
+from lakebed.lsm import write_buffer as growing_rows
 from lakebed.lsm.arrival import RetractsFirst
 from lakebed.lsm.spill import Spill, SpillRules
 from lakebed.lsm.write_buffer import WriteBuffer

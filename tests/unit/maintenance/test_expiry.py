@@ -24,7 +24,7 @@ from tests.unit.maintenance.expiring_tables import (
 
 from lakebed.errors import CorruptFile, FileMissing, InvalidArgument, NotFound
 from lakebed.fileio.base import FileIO
-from lakebed.maintenance.steps import line_of
+from lakebed.maintenance.snapshots import line_of
 from lakebed.metadata.index_manifest import HASH_INDEX, IndexEntry
 from lakebed.metadata.manifest import EntryKind
 from lakebed.metadata.snapshot import CommitKind

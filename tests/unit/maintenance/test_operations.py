@@ -12,7 +12,7 @@ from tests.unit.maintenance.expiring_tables import ROOT, Workshop, rows, shown, 
 from lakebed.checksums import unsealed
 from lakebed.errors import CorruptFile
 from lakebed.fileio.base import FileIO
-from lakebed.maintenance.operations import mend_operations
+from lakebed.maintenance.repair import mend_operations
 from lakebed.metadata.operation import OWN_OPERATION, SHARED_OPERATIONS
 from lakebed.table.table import Table
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakebed.metadata.avro_decoder import compile_decoder
+from lakebed.metadata.avro_container import compile_decoder
 
 ITEM = {"type": "record", "name": "Item", "fields": [{"name": "x", "type": "int"}]}
 OURS = {

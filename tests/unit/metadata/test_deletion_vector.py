@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from lakebed.errors import CorruptFile, FileMissing
 from lakebed.fileio.local import LocalFileIO
 from lakebed.fileio.memory import MemoryFileIO
-from lakebed.metadata.deletion_vector import (
-    DeletionVectorStore,
-    VectorPlace,
-    VectorRules,
-    decode_vector,
-    encode_vector,
-)
+from lakebed.metadata.deletion_vector import DeletionVectorStore, VectorPlace, VectorRules, decode_vector, encode_vector
 from lakebed.metadata.index_manifest import DELETION_VECTORS_INDEX, IndexEntry
 from lakebed.metadata.paths import TablePaths
 from lakebed.types.binary_row import EMPTY_ROW

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lakebed.metadata import manifest_cache
-from lakebed.metadata.manifest_cache import ManifestCache
+from lakebed.metadata import manifest as manifest_cache
+from lakebed.metadata.manifest import ManifestCache
 
 
 def test_entries_come_back_as_a_list_of_their_own() -> None:

@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import lakebed
-from lakebed.spark.stream_columns import stream_schema
-from lakebed.spark.stream_source import TableStreamReader
+from lakebed.spark.stream.columns import stream_schema
+from lakebed.spark.stream.source import TableStreamReader
 
 Events = list[tuple[Any, ...]]
 

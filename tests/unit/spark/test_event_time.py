@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import types as st
 
-from lakebed.spark.event_time import EventTime, SeenRows
+from lakebed.spark.stream.query import EventTime, SeenRows
 
 BEGIN = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 BEGIN_MS = int(BEGIN.timestamp() * 1000)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakebed.errors import InvalidArgument
-from lakebed.spark.failures import translated_error
+from lakebed.spark.errors import translated_error
 
 
 def test_view_names_and_plans_do_not_leak() -> None:

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from lakebed.errors import InvalidData, LakebedError
-from lakebed.spark.causes import cause_of, is_worker_late
-from lakebed.spark.failures import translated_error
+from lakebed.spark.errors import cause_of, is_worker_late, translated_error
 from lakebed.spark.late_workers import started, until_workers_come
 
 # As Spark 4.3 told them.

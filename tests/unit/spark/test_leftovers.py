@@ -10,11 +10,11 @@ import pytest
 
 import lakebed
 from lakebed.commit.message import CommitMessage
-from lakebed.spark.leftovers import JobIds, message_paths, remove_leftovers
-from lakebed.table.bucket_state import BucketStates
-from lakebed.table.context import TableContext
-from lakebed.table.postponed import for_stream
-from lakebed.table.write_files import FileMaker
+from lakebed.definition.context import TableContext
+from lakebed.spark.tasks import JobIds, message_paths, remove_leftovers
+from lakebed.write.files import FileMaker
+from lakebed.write.placement.waiting import for_stream
+from lakebed.write.sequence import BucketStates
 
 COLUMNS = {"p": "INT NOT NULL", "k": "INT NOT NULL", "v": "INT"}
 ROWS = pa.table({"p": [1, 2], "k": [1, 2], "v": [1, 1]}, schema=pa.schema([(name, pa.int32()) for name in COLUMNS]))

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tests.unit.metadata.metadata_samples import data_file
 
 from lakebed.lsm.sections import Section, SortedRun
+from lakebed.read.splits import Split
 from lakebed.spark.read import packed
-from lakebed.table.splits import Split
 from lakebed.types.binary_row import EMPTY_ROW
 
 MB = 1 << 20

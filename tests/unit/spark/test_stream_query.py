@@ -7,7 +7,7 @@ import re
 import pytest
 
 from lakebed.errors import InvalidData, LakebedError
-from lakebed.spark.stream_query import batch_errors
+from lakebed.spark.stream.query import batch_errors
 
 INTERRUPTED = re.compile(
     r"py4j.protocol.Py4JJavaError: An error occurred while calling"

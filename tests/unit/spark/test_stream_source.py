@@ -23,10 +23,9 @@ import lakebed
 from lakebed.checksums import unsealed
 from lakebed.errors import InvalidArgument, InvalidData, NotFound, Unsupported
 from lakebed.schema.changes import AddColumn, DropColumn, RenameColumn, SetOption, UpdateColumnType
-from lakebed.spark.stream_batches import task_pieces
-from lakebed.spark.stream_columns import stream_schema
-from lakebed.spark.stream_offset import StreamOffset
-from lakebed.spark.stream_source import TableStreamReader, stream_columns, stream_reader
+from lakebed.spark.stream.batches import StreamOffset, task_pieces
+from lakebed.spark.stream.columns import stream_schema
+from lakebed.spark.stream.source import TableStreamReader, stream_columns, stream_reader
 
 KEYED = {"id": "BIGINT NOT NULL", "v": "INT"}
 
@@ -607,7 +606,7 @@ def test_every_type_travels() -> None:
 
 def test_a_bucket_is_read_by_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
     """Changes of a bucket stay together in their order; a state, and rows without buckets, are shared out."""
-    monkeypatch.setattr("lakebed.spark.stream_batches._TASK_BYTES", 1)
+    monkeypatch.setattr("lakebed.spark.stream.batches._TASK_BYTES", 1)
     table = keyed(**{"source.split.target-size": "1 b", "source.split.open-file-cost": "1 b"})
     write(table, *((number, number) for number in range(20)))
     table.compact(full=True)

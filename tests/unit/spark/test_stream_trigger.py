@@ -8,7 +8,7 @@ import pytest
 
 from lakebed.errors import InvalidOption
 from lakebed.options import Options
-from lakebed.spark.stream_sink import chosen_trigger
+from lakebed.spark.stream.sink import chosen_trigger
 
 MINUTE = {"sink.rolling-policy.rollover-interval": "1 min"}
 

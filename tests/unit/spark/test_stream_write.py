@@ -17,13 +17,14 @@ from pyspark.sql import types as st
 
 import lakebed
 from lakebed.errors import InvalidData, Unsupported
-from lakebed.spark import stream_format, stream_write
-from lakebed.spark.event_time import EventTime
-from lakebed.spark.follow_ups import FollowUps
-from lakebed.spark.stream_format import StreamTableWriter
-from lakebed.spark.stream_write import Answers, BatchTask
+from lakebed.spark.stream import micro_batch as stream_write
+from lakebed.spark.stream import writer_format as stream_format
+from lakebed.spark.stream.follow_ups import FollowUps
+from lakebed.spark.stream.micro_batch import Answers, BatchTask
+from lakebed.spark.stream.query import EventTime
+from lakebed.spark.stream.writer_format import StreamTableWriter
 from lakebed.spark.write import WriteTask
-from lakebed.table.bucket_state import BucketStates
+from lakebed.write.sequence import BucketStates
 
 SCHEMA = st.StructType([st.StructField("id", st.LongType()), st.StructField("v", st.IntegerType())])
 SUMS = {"bucket": "2", "merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}

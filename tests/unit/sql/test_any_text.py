@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lakebed.errors import LakebedError
 from lakebed.sql.parse import parse
-from lakebed.sql.spelling import to_spark
+from lakebed.sql.words.spelling import to_spark
 
 WORDS = re.findall(
     r"\w+",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakebed.errors import InvalidArgument, NotFound
-from lakebed.sql.assignments import assigned_texts
+from lakebed.sql.change.update import assigned_texts
 from lakebed.sql.parse import parse
 from lakebed.types.logical import DataField, parse_type
 

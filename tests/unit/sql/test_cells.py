@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from lakebed.errors import InvalidData
-from lakebed.sql.cells import column_of
-from lakebed.sql.cursor import Cursor
-from lakebed.sql.literals import evaluate
-from lakebed.sql.parse_query import read_expression
+from lakebed.sql.parse.query import read_expression
+from lakebed.sql.words.conversion import column_of
+from lakebed.sql.words.cursor import Cursor
+from lakebed.sql.words.literals import evaluate
 from lakebed.types.logical import DataField, parse_type
 
 

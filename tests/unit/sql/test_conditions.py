@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lakebed.sql.conditions import to_predicate
-from lakebed.sql.cursor import Cursor
-from lakebed.sql.parse_query import read_expression
+from lakebed.sql.parse.query import read_expression
+from lakebed.sql.query.pushdown import to_predicate
+from lakebed.sql.words.cursor import Cursor
 from lakebed.types.logical import DataField, parse_type
 from lakebed.types.predicate import Predicate
 from lakebed.types.predicate_evaluate import to_expression

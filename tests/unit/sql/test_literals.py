@@ -8,11 +8,11 @@ from decimal import Decimal
 import pytest
 
 from lakebed.errors import InvalidData
-from lakebed.sql.conversion import convert
-from lakebed.sql.cursor import Cursor
-from lakebed.sql.literals import evaluate
-from lakebed.sql.parse_query import read_expression
-from lakebed.sql.values import Items, Members, NotLiteral, Pairs, Scalar, Value
+from lakebed.sql.parse.query import read_expression
+from lakebed.sql.words.conversion import convert
+from lakebed.sql.words.cursor import Cursor
+from lakebed.sql.words.literals import evaluate
+from lakebed.sql.words.values import Items, Members, NotLiteral, Pairs, Scalar, Value
 from lakebed.types.logical import TypeRoot, parse_type
 
 _NS = 10**9

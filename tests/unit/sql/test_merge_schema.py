@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import lakebed
-from lakebed.sql.merge_schema import SchemaMerge, is_wider, relaxed
+from lakebed.sql.change.new_columns import SchemaMerge, is_wider, relaxed
 from lakebed.types.logical import AtomicType, DataField, parse_type
 
 

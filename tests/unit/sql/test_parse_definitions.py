@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from lakebed.errors import InvalidArgument, LakebedError, Unsupported
-from lakebed.sql import ddl_statements as ds
-from lakebed.sql.ddl_statements import Column, CreateTable, Position
+from lakebed.sql import statements as ds
 from lakebed.sql.parse import parse
+from lakebed.sql.statements import Column, CreateTable, Position
 from lakebed.types.logical import parse_type
 
 CASES_OF_PAIMON = Path(__file__).parents[2] / "conformance" / "cases"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import lakebed
-from lakebed.sql import plain_rows
 from lakebed.sql.parse import parse
+from lakebed.sql.parse import rows as plain_rows
 from lakebed.sql.statements import Insert, PlainRows, Sql
 
 LITERALS = [

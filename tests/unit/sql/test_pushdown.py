@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakebed.sql.parse import parse
-from lakebed.sql.pushdown import Needs, needs_of
+from lakebed.sql.query.pushdown import Needs, needs_of
 from lakebed.types.predicate_parse import to_predicate
 
 _COLUMNS = {

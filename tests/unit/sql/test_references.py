@@ -9,7 +9,7 @@ import pytest
 import lakebed
 from lakebed.errors import InvalidArgument, NotFound
 from lakebed.sql.parse import parse
-from lakebed.sql.references import references
+from lakebed.sql.query.references import references
 
 
 @pytest.fixture

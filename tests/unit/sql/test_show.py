@@ -15,11 +15,11 @@ from tests.unit.warehouse_under_test import Warehouse, ints
 import lakebed
 from lakebed.errors import InvalidArgument, InvalidOption, NotFound, Unsupported
 from lakebed.schema.table_schema import TableSchema
-from lakebed.sql import ddl_statements as ds
-from lakebed.sql.ddl import fields_of
+from lakebed.sql import statements as ds
+from lakebed.sql.define.show import create_text
+from lakebed.sql.define.tables import fields_of
 from lakebed.sql.parse import parse
 from lakebed.sql.settings import dynamic_options, write_settings
-from lakebed.sql.show import create_text
 from lakebed.types import logical as lt
 
 

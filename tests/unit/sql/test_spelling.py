@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakebed.sql.spelling import to_spark, unnested_maps
+from lakebed.sql.words.spelling import to_spark, unnested_maps
 
 CASES = [
     ("ARRAY[1, 2]", "array(1, 2)"),

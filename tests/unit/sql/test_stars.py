@@ -6,7 +6,7 @@ import pytest
 
 from lakebed.errors import Unsupported
 from lakebed.sql.parse import parse
-from lakebed.sql.stars import star_edits, used_hidden
+from lakebed.sql.query.plan import star_edits, used_hidden
 
 
 def _expanded(query: str) -> str:

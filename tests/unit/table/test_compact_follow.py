@@ -14,7 +14,8 @@ from tests.unit.warehouse_under_test import Warehouse
 import lakebed
 from lakebed.errors import InvalidArgument, InvalidOption, StorageError
 from lakebed.metadata.snapshot import CommitKind, Snapshot
-from lakebed.table import compact, compact_follow
+from lakebed.rewrite import bucket as compact
+from lakebed.table import compact_follow
 from lakebed.table.compact_follow import Follower
 
 WRITE_ONLY = {"write-only": "true", "bucket": "2", "num-sorted-run.compaction-trigger": "3"}

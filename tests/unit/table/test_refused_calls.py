@@ -28,14 +28,7 @@ from lakebed import (
     UpdateColumnType,
     UpdateComment,
 )
-from lakebed.errors import (
-    AlreadyExists,
-    InvalidArgument,
-    InvalidOption,
-    InvalidSchema,
-    LakebedError,
-    NotFound,
-)
+from lakebed.errors import AlreadyExists, InvalidArgument, InvalidOption, InvalidSchema, LakebedError, NotFound
 
 ROWS = pa.table({"id": ints(1, 2), "v": ["a", "b"]})
 

@@ -12,7 +12,7 @@ from lakebed.errors import InvalidOption
 from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from lakebed.options import Options
 from lakebed.schema.changes import SetOption
-from lakebed.table.stream_commits import CommitTimer
+from lakebed.table.writer import CommitTimer
 
 KEYED = {"id": "BIGINT NOT NULL", "v": "BIGINT"}
 SUMS = {"bucket": "2", "merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}

@@ -11,8 +11,8 @@ from tests.unit.table.worked_tables import shown
 from tests.unit.warehouse_under_test import Warehouse, ints
 
 import lakebed
-from lakebed.table.bucket_modes import DYNAMIC, UNAWARE, bucket_mode
-from lakebed.table.vectors import vectors_at
+from lakebed.definition.bucket_mode import DYNAMIC, UNAWARE, bucket_mode
+from lakebed.definition.row_rules import vectors_at
 
 
 def rows(*given: Sequence[Any]) -> pa.Table:

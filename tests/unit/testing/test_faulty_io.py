@@ -12,13 +12,7 @@ import pytest
 
 from lakebed.errors import InvalidArgument, OutcomeUnknown, StorageError
 from lakebed.fileio import FileIO, LocalFileIO, MemoryFileIO
-from lakebed.testing.faulty_io import (
-    MUTATIONS,
-    FaultyFileIO,
-    InjectedFault,
-    SimulatedCrash,
-    count_operations,
-)
+from lakebed.testing.faulty_io import MUTATIONS, FaultyFileIO, InjectedFault, SimulatedCrash, count_operations
 
 ROOT = "t"
 

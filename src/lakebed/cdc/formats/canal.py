@@ -35,8 +35,8 @@ from lakebed.cdc.formats.messages import (
     overlaid,
     whole_column,
 )
+from lakebed.cdc.formats.mysql_types import mysql_type
 from lakebed.cdc.formats.texts import from_text
-from lakebed.cdc.mysql_types import mysql_type
 from lakebed.errors import InvalidData
 from lakebed.types.logical import STRING, DataType, with_nullable
 

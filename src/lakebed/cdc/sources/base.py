@@ -48,7 +48,7 @@ class ChangeSource(ABC):
     """How it is called in `lakebed cdc NAME` and in the registry."""
 
     metadata_columns: ClassVar[tuple[str, ...]] = ("database_name", "table_name", "op_ts")
-    """What may be added to each row of a table: see `lakebed.cdc.metadata_columns`."""
+    """What may be added to each row of a table: see `lakebed.cdc.rows.metadata`."""
 
     @abstractmethod
     def check(self) -> None:

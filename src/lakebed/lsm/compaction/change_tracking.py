@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakebed.changelog.events import EventRules, change_events
 from lakebed.lsm.compaction.merging import Merged, ReadRun, SectionMerging
 from lakebed.lsm.compaction.plan import CompactionPlan
 from lakebed.lsm.merge_runs import windows
 from lakebed.lsm.sections import Section, SortedRun, overlapping_runs
 from lakebed.merge.base import Groups, Indices, MergeEngine, MergeOrder
+from lakebed.merge.events import EventRules, change_events
 from lakebed.merge.folding import seeing_everything
 from lakebed.merge.levels import counting, levels_of, lowest_above_0, without_level
 from lakebed.metadata.data_file import DataFile

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lakebed.errors import Unsupported
-from lakebed.sql.ddl_statements import Call
 from lakebed.sql.procedures import (
     branches,
     columns,
@@ -18,6 +17,7 @@ from lakebed.sql.procedures import (
 from lakebed.sql.procedures.registry import Procedure, missing_procedure
 from lakebed.sql.result import SmallResult
 from lakebed.sql.session import SqlLake, result
+from lakebed.sql.statements import Call
 
 _MODULES = (branches, columns, compaction, consumers, expiry, merge_into, partitions, rollback, tags)
 

@@ -9,15 +9,15 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lakebed.errors import InvalidArgument, LakebedError
+from lakebed.maintenance.partitions import Partition
 from lakebed.options import PARTITION_DEFAULT_NAME, Options
 from lakebed.schema.casts import cast_array
-from lakebed.spark.failures import spark_errors
-from lakebed.sql.conditions import to_predicate
-from lakebed.sql.cursor import Cursor
-from lakebed.sql.parse_query import read_expression
+from lakebed.spark.errors import spark_errors
+from lakebed.sql.parse.query import read_expression
 from lakebed.sql.partition_specs import existing_partitions, named_columns, parse_specs
+from lakebed.sql.query.pushdown import to_predicate
 from lakebed.sql.session import SqlLake
-from lakebed.table.partitions import Partition
+from lakebed.sql.words.cursor import Cursor
 from lakebed.table.table import Table
 from lakebed.types.logical import INT, STRING, DataField, with_nullable
 from lakebed.types.predicate import Always, Comparison, IsNull, Op, Predicate, conjunction, disjunction

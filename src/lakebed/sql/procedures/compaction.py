@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakebed.errors import InvalidArgument
+from lakebed.rewrite.sorting import STRATEGIES
 from lakebed.sql.procedures.chosen_partitions import agreeing_partitions, chosen_partitions
 from lakebed.sql.procedures.registry import (
     DONE,
@@ -20,7 +21,6 @@ from lakebed.sql.procedures.registry import (
     SqlLake,
     table_options,
 )
-from lakebed.table.sort_compact import STRATEGIES
 
 _STRATEGIES = ("full", "minor")
 _ORDERS = ("none", *STRATEGIES)

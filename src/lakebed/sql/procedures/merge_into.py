@@ -23,11 +23,9 @@ _REQUIRED = ("source_table", "merge_condition")
 
 
 def _merge_into(lake: SqlLake, target_table: str, **given: str) -> Rows:
-    from lakebed.sql.front import run  # procedures are part of the front
-
     if "source_sqls" in given:
-        run(lake, given["source_sqls"])
-    run(lake, merge_text(target_table, given))
+        lake.sql(given["source_sqls"])
+    lake.sql(merge_text(target_table, given))
     return DONE
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakebed.errors import NotFound
-from lakebed.sql.alter import delete_tags
+from lakebed.sql.define.alter import delete_tags
 from lakebed.sql.procedures.registry import DONE, TABLE, Kind, Parameter, Procedure, Rows, SqlLake
 
 _TAG = Parameter("tag", required=True, aliases=("tag_name",))

@@ -14,14 +14,14 @@ from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
+from lakebed.definition.context import TableContext
+from lakebed.definition.moments import resolve_snapshot
 from lakebed.errors import NotFound, did_you_mean
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.schema.table_schema import TableSchema
-from lakebed.table.context import TableContext
-from lakebed.table.time_travel import resolve_snapshot
 from lakebed.types import predicate as predicates
 from lakebed.types.logical import DataField, parse_type, renumbered
 from lakebed.types.predicate import Predicate

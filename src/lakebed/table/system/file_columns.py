@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
+from lakebed.definition.context import TableContext
 from lakebed.errors import InvalidData
 from lakebed.formats import format_name
 from lakebed.metadata.data_file import DataFile, FileSource
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.schema.evolution import map_fields
 from lakebed.schema.table_schema import TableSchema
-from lakebed.table.context import TableContext
 from lakebed.table.system.base import Column, TableState, each
 from lakebed.table.system.texts import object_texts, partition_texts
 from lakebed.types.binary_row import EMPTY_ROW, decode_rows

@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
+from lakebed.definition.arguments import names_argument
+from lakebed.definition.context import TableContext
 from lakebed.errors import Unsupported
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.schema.table_schema import TableSchema
-from lakebed.table.arguments import names_argument
-from lakebed.table.context import TableContext
 from lakebed.table.system.base import SystemTable, TableState
 from lakebed.table.table import Table
 from lakebed.types.predicate_parse import to_predicate

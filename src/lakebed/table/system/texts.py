@@ -11,9 +11,9 @@ from datetime import timedelta
 
 import pyarrow as pa
 
+from lakebed.definition.context import TableContext
 from lakebed.metadata.data_file import creation_time_from_epoch
 from lakebed.metadata.partition_text import partition_text
-from lakebed.table.context import TableContext
 from lakebed.types.binary_row import decode_rows
 from lakebed.types.logical import BINARIES, AtomicType, DataType, is_root
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lakebed.cdc.envelope import SourceTable
 from lakebed.cdc.formats import message_format
-from lakebed.cdc.metadata_columns import MESSAGE_COLUMNS
 from lakebed.cdc.routing import compiled
+from lakebed.cdc.rows.metadata import MESSAGE_COLUMNS
 from lakebed.cdc.rules import type_modes
 from lakebed.cdc.sources.base import ChangeSource, truth
 from lakebed.cdc.sources.kafka.client import KafkaSettings, list_topics, watermarks

@@ -18,7 +18,7 @@ from lakebed.cdc.envelope import ENVELOPE_DDL, chunks_to_arrow
 from lakebed.cdc.formats import message_format
 from lakebed.cdc.sources.kafka.client import KafkaSettings, Partition, message_blocks, watermarks
 from lakebed.errors import InvalidOption, NotFound
-from lakebed.spark.process import prepare_worker
+from lakebed.spark.session import prepare_worker
 
 _MOST_CHUNKS: Final = 1 << 32
 """Ordinals of one partition are below those of the next by so many."""

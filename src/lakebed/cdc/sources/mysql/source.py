@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from lakebed.cdc.envelope import COPY, STREAM, SourceTable
 from lakebed.cdc.routing import TablePatterns
 from lakebed.cdc.sources.base import ChangeSource, SourceProgress
-from lakebed.cdc.sources.mysql.check import check_server, check_tables
 from lakebed.cdc.sources.mysql.columns import TableColumns
-from lakebed.cdc.sources.mysql.copy_state import CopyState
-from lakebed.cdc.sources.mysql.follow import Follow
-from lakebed.cdc.sources.mysql.mapping import source_table
-from lakebed.cdc.sources.mysql.server import Server
+from lakebed.cdc.sources.mysql.copy.state import CopyState
+from lakebed.cdc.sources.mysql.server.check import check_server, check_tables
+from lakebed.cdc.sources.mysql.server.follow import Follow
+from lakebed.cdc.sources.mysql.server.mapping import source_table
+from lakebed.cdc.sources.mysql.server.server import Server
 from lakebed.cdc.sources.mysql.settings import ServerSettings, keep_password
 from lakebed.errors import InvalidArgument, LakebedError, did_you_mean
 

@@ -15,18 +15,17 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
 from lakebed.cdc.envelope import ENVELOPE_DDL, chunks_to_arrow
-from lakebed.cdc.sources.mysql.arrivals import copied_chunks
-from lakebed.cdc.sources.mysql.check import check_server, check_tables
-from lakebed.cdc.sources.mysql.copy_chunk import ChunkReader
-from lakebed.cdc.sources.mysql.copy_state import CopyState, next_step
-from lakebed.cdc.sources.mysql.dump import PIECE
-from lakebed.cdc.sources.mysql.follow import Follow
-from lakebed.cdc.sources.mysql.kept_readers import borrow_reader
-from lakebed.cdc.sources.mysql.keys import KeyRange
-from lakebed.cdc.sources.mysql.known_booleans import Booleans, KnownBooleans
-from lakebed.cdc.sources.mysql.log_reader import LogReader
+from lakebed.cdc.sources.mysql.copy.arrivals import copied_chunks
+from lakebed.cdc.sources.mysql.copy.chunk import ChunkReader
+from lakebed.cdc.sources.mysql.copy.keys import KeyRange
+from lakebed.cdc.sources.mysql.copy.state import CopyState, next_step
+from lakebed.cdc.sources.mysql.log.dump import PIECE
+from lakebed.cdc.sources.mysql.log.reader import LogReader, borrow_reader
 from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition
-from lakebed.cdc.sources.mysql.server import Server, covers, is_alive, rows
+from lakebed.cdc.sources.mysql.server.check import check_server, check_tables
+from lakebed.cdc.sources.mysql.server.follow import Follow
+from lakebed.cdc.sources.mysql.server.known_booleans import Booleans, KnownBooleans
+from lakebed.cdc.sources.mysql.server.server import Server, covers, is_alive, rows
 from lakebed.cdc.sources.mysql.settings import ServerSettings
 from lakebed.cdc.sources.mysql.stream import StreamReader
 

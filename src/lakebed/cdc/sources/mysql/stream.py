@@ -18,24 +18,24 @@ from lakebed.cdc.envelope import (
     SourceName,
     encode_rows,
 )
-from lakebed.cdc.mysql_types import mysql_type
-from lakebed.cdc.sources.mysql.arrivals import ArrivalReader
-from lakebed.cdc.sources.mysql.catalog import Name, read_tables, was_made_since
-from lakebed.cdc.sources.mysql.changes import ChangeReader, TableChanges
-from lakebed.cdc.sources.mysql.check import table_fault
+from lakebed.cdc.formats.mysql_types import mysql_type
 from lakebed.cdc.sources.mysql.columns import BLOBS, INTEGERS, TEXTS, Column, TableColumns
-from lakebed.cdc.sources.mysql.copy_chunk import ChunkReader
-from lakebed.cdc.sources.mysql.copy_state import CopyState
-from lakebed.cdc.sources.mysql.ddl import ColumnChanges, TableChange, table_changes
-from lakebed.cdc.sources.mysql.events import Statement
-from lakebed.cdc.sources.mysql.follow import Follow
-from lakebed.cdc.sources.mysql.keys import within
-from lakebed.cdc.sources.mysql.known_booleans import Booleans, table_key
-from lakebed.cdc.sources.mysql.log_reader import LogReader
-from lakebed.cdc.sources.mysql.mapping import default_text, describe
-from lakebed.cdc.sources.mysql.moments import moment_text
+from lakebed.cdc.sources.mysql.copy.arrivals import ArrivalReader
+from lakebed.cdc.sources.mysql.copy.chunk import ChunkReader
+from lakebed.cdc.sources.mysql.copy.keys import within
+from lakebed.cdc.sources.mysql.copy.state import CopyState
+from lakebed.cdc.sources.mysql.log.ddl import ColumnChanges, TableChange, table_changes
+from lakebed.cdc.sources.mysql.log.events import Statement
+from lakebed.cdc.sources.mysql.log.reader import LogReader
 from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition
-from lakebed.cdc.sources.mysql.server import Server, value
+from lakebed.cdc.sources.mysql.server.catalog import Name, read_tables, was_made_since
+from lakebed.cdc.sources.mysql.server.changes import ChangeReader, TableChanges
+from lakebed.cdc.sources.mysql.server.check import table_fault
+from lakebed.cdc.sources.mysql.server.follow import Follow
+from lakebed.cdc.sources.mysql.server.known_booleans import Booleans, table_key
+from lakebed.cdc.sources.mysql.server.mapping import default_text, describe
+from lakebed.cdc.sources.mysql.server.server import Server, value
+from lakebed.cdc.sources.mysql.values.moments import moment_text
 from lakebed.errors import InvalidOption, Unsupported
 
 _KINDS: Final = {

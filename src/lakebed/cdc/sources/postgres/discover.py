@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lakebed.cdc.envelope import Description, SourceName
-from lakebed.cdc.sources.postgres.catalog import FAMILY, Catalog, CatalogTable, Publication, describe
-from lakebed.cdc.sources.postgres.check import followable
-from lakebed.cdc.sources.postgres.copy_plan import plan_copy
-from lakebed.cdc.sources.postgres.lsn import parse_lsn
-from lakebed.cdc.sources.postgres.seen_columns import SEEN, remembered
+from lakebed.cdc.sources.postgres.copy.plan import plan_copy
+from lakebed.cdc.sources.postgres.names import parse_lsn
+from lakebed.cdc.sources.postgres.server.catalog import FAMILY, Catalog, CatalogTable, Publication, describe
+from lakebed.cdc.sources.postgres.server.check import followable
+from lakebed.cdc.sources.postgres.server.columns import SEEN, remembered
+from lakebed.cdc.sources.postgres.server.slot import publish_more, wait_for_open_transactions
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
-from lakebed.cdc.sources.postgres.slot import publish_more, wait_for_open_transactions
 from lakebed.cdc.sources.postgres.state import CopyPart, SourceState
 from lakebed.cdc.sources.postgres.stream_read import SchemaNotice
 from lakebed.errors import Unsupported

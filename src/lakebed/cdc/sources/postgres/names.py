@@ -6,7 +6,11 @@ with parameters are preferred; these functions serve where the server takes none
 
 from __future__ import annotations
 
-from lakebed.errors import InvalidArgument
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lakebed.errors import InvalidArgument, InvalidData
 
 
 def quote_name(name: str) -> str:
@@ -38,4 +42,52 @@ def _refuse_zero(text: str) -> None:
         raise InvalidArgument("a name or value holds a zero byte", hint="PostgreSQL has no such names; remove it")
 
 
-__all__ = ["quote_name", "quote_option", "quote_table", "quote_value"]
+# --- Positions in the write-ahead log: 64-bit numbers, written as two hexadecimal halves --------------------------
+
+
+def parse_lsn(text: str) -> int:
+    """The number of a position such as `16/B374D848`."""
+    high, slash, low = text.partition("/")
+    try:
+        if not slash:
+            raise ValueError(text)
+        return (int(high, 16) << 32) | int(low, 16)
+    except ValueError:
+        raise InvalidData(f"`{text}` is no position in the log", hint="a position looks like 16/B374D848") from None
+
+
+def format_lsn(lsn: int) -> str:
+    """The text of a position."""
+    return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
+
+
+# --- How far a stream is: how many parts of the copy are done, and up to where the log is read --------------------
+#
+# Spark writes it down before a batch is read, so it may hold nothing that only reading tells. Both numbers only grow;
+# a batch moves one of them.
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """Parts of the copy before `chunks` are done, transactions before `lsn` are read."""
+
+    chunks: int
+    lsn: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that Spark stores."""
+        return {"chunks": self.chunks, "lsn": format_lsn(self.lsn)}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Offset:
+        """Inverse of `to_json`."""
+        try:
+            return cls(int(body["chunks"]), parse_lsn(str(body["lsn"])))
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidData(
+                f"{dict(body)} is no position of a PostgreSQL source",
+                hint="the checkpoint belongs to another source; choose a new one",
+            ) from error
+
+
+__all__ = ["Offset", "format_lsn", "parse_lsn", "quote_name", "quote_option", "quote_table", "quote_value"]

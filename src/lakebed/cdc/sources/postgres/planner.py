@@ -16,17 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.cdc.sources.postgres.connect import connect, translated
-from lakebed.cdc.sources.postgres.copy_filter import TableFilter, table_filters
-from lakebed.cdc.sources.postgres.copy_read import copy_part
+from lakebed.cdc.sources.postgres.copy.filter import TableFilter, table_filters
+from lakebed.cdc.sources.postgres.copy.read import copy_part
 from lakebed.cdc.sources.postgres.discover import Discovery
-from lakebed.cdc.sources.postgres.lsn import parse_lsn
-from lakebed.cdc.sources.postgres.messages import Messages
-from lakebed.cdc.sources.postgres.offsets import Offset
-from lakebed.cdc.sources.postgres.peek import MESSAGES_PER_CHUNK, peek
+from lakebed.cdc.sources.postgres.log.messages import Messages
+from lakebed.cdc.sources.postgres.log.peek import MESSAGES_PER_CHUNK, peek
+from lakebed.cdc.sources.postgres.log.replication import ReplicationStream, Segment
+from lakebed.cdc.sources.postgres.names import Offset, parse_lsn
 from lakebed.cdc.sources.postgres.prepare import prepare
-from lakebed.cdc.sources.postgres.replication import ReplicationStream, Segment
+from lakebed.cdc.sources.postgres.server.slot import advance_slot, require_slot
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
-from lakebed.cdc.sources.postgres.slot import advance_slot, require_slot
 from lakebed.cdc.sources.postgres.state import CopiedPart, CopyPart, SourceState
 from lakebed.cdc.sources.postgres.stream_read import SchemaNotice, read_stream
 from lakebed.errors import InvalidData, LakebedError

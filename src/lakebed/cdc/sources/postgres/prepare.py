@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from lakebed.cdc.sources.postgres.catalog import Catalog
-from lakebed.cdc.sources.postgres.check import check_source
 from lakebed.cdc.sources.postgres.connect import session
-from lakebed.cdc.sources.postgres.copy_plan import plan_copy
-from lakebed.cdc.sources.postgres.lsn import format_lsn, parse_lsn
-from lakebed.cdc.sources.postgres.names import quote_value
-from lakebed.cdc.sources.postgres.settings import PostgresSettings
-from lakebed.cdc.sources.postgres.slot import (
+from lakebed.cdc.sources.postgres.copy.plan import plan_copy
+from lakebed.cdc.sources.postgres.names import format_lsn, parse_lsn, quote_value
+from lakebed.cdc.sources.postgres.server.catalog import Catalog
+from lakebed.cdc.sources.postgres.server.check import check_source
+from lakebed.cdc.sources.postgres.server.slot import (
     create_publication,
     create_slot,
     publish_more,
     slot_state,
     wait_for_open_transactions,
 )
+from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.state import SourceState
 from lakebed.errors import AlreadyExists, InvalidArgument
 

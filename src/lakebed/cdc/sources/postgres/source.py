@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 from lakebed.cdc.envelope import COPY, STREAM, SourceName, SourceTable
 from lakebed.cdc.routing import TablePatterns
 from lakebed.cdc.sources.base import ChangeSource, SourceProgress
-from lakebed.cdc.sources.postgres.catalog import Catalog, describe
-from lakebed.cdc.sources.postgres.check import check_source, followable
 from lakebed.cdc.sources.postgres.connect import session
-from lakebed.cdc.sources.postgres.lsn import parse_lsn
-from lakebed.cdc.sources.postgres.offsets import Offset
+from lakebed.cdc.sources.postgres.names import Offset, parse_lsn
 from lakebed.cdc.sources.postgres.prepare import prepare
+from lakebed.cdc.sources.postgres.server.catalog import Catalog, describe
+from lakebed.cdc.sources.postgres.server.check import check_source, followable
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.state import SourceState
 from lakebed.errors import InvalidArgument

@@ -14,12 +14,12 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
 from lakebed.cdc.envelope import ENVELOPE_DDL
-from lakebed.cdc.sources.postgres.offsets import Offset
+from lakebed.cdc.sources.postgres.names import Offset
 from lakebed.cdc.sources.postgres.planner import CopyPiece, LogPiece, StreamPlanner, read_piece
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.state import SourceState
 from lakebed.errors import InvalidOption
-from lakebed.spark.process import prepare_worker
+from lakebed.spark.session import prepare_worker
 
 
 class PostgresDataSource(DataSource):  # type: ignore[misc]

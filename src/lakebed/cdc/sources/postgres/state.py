@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lakebed.cdc.envelope import ENVELOPE, Chunk, chunks_to_arrow
-from lakebed.cdc.payload_files import PayloadFile
+from lakebed.cdc.payloads import PayloadFile
 from lakebed.errors import FileMissing, InvalidData
 from lakebed.fileio import FileIO, open_fileio
 from lakebed.fileio.local import LocalFileIO

@@ -8,24 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakebed.cdc.envelope import (
-    SCHEMA,
-    STREAM,
-    TRUNCATE,
-    Chunk,
-    SourceName,
-    chunks_from_arrow,
-    chunks_to_arrow,
-)
-from lakebed.cdc.sources.postgres.catalog import Catalog
-from lakebed.cdc.sources.postgres.chunk_rows import streamed_chunk
+from lakebed.cdc.envelope import SCHEMA, STREAM, TRUNCATE, Chunk, SourceName, chunks_from_arrow, chunks_to_arrow
 from lakebed.cdc.sources.postgres.connect import session
-from lakebed.cdc.sources.postgres.copy_filter import TableFilter
-from lakebed.cdc.sources.postgres.messages import Messages, Relation
-from lakebed.cdc.sources.postgres.moved_rows import with_moved_values
-from lakebed.cdc.sources.postgres.pgoutput import DecodedRows, PgOutputDecoder, Truncation
-from lakebed.cdc.sources.postgres.relations import RelationBook
-from lakebed.cdc.sources.postgres.seen_columns import seen_columns
+from lakebed.cdc.sources.postgres.copy.filter import TableFilter, with_moved_values
+from lakebed.cdc.sources.postgres.log.chunk_rows import streamed_chunk
+from lakebed.cdc.sources.postgres.log.messages import Messages, Relation
+from lakebed.cdc.sources.postgres.log.pgoutput import DecodedRows, PgOutputDecoder, Truncation
+from lakebed.cdc.sources.postgres.log.relations import RelationBook
+from lakebed.cdc.sources.postgres.server.catalog import Catalog
+from lakebed.cdc.sources.postgres.server.columns import seen_columns
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.state import SourceState
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakebed.cdc.sources.mysql.binary_json import json_text
+from lakebed.cdc.sources.mysql.log.binary_json import json_text
 from lakebed.errors import CorruptFile
 
 

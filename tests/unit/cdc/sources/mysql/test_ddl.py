@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from lakebed.cdc.sources.mysql.ddl import ColumnChanges, FilledColumn, TableChange, table_changes
-from lakebed.cdc.sources.mysql.events import Statement
+from lakebed.cdc.sources.mysql.log.ddl import ColumnChanges, FilledColumn, TableChange, table_changes
+from lakebed.cdc.sources.mysql.log.events import Statement
 
 
 def _changes(text: str) -> list[TableChange]:

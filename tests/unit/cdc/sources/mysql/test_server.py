@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from lakebed.cdc.sources.mysql.columns import Column, TableColumns
-from lakebed.cdc.sources.mysql.copy_state import rows_at_once
-from lakebed.cdc.sources.mysql.keys import can_be_cut
-from lakebed.cdc.sources.mysql.server import Server
+from lakebed.cdc.sources.mysql.copy.keys import can_be_cut
+from lakebed.cdc.sources.mysql.copy.state import rows_at_once
+from lakebed.cdc.sources.mysql.server.server import Server
 
 
 @pytest.mark.parametrize(

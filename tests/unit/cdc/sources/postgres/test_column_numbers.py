@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from lakebed.cdc.sources.postgres.column_numbers import Form, column_numbers
+from lakebed.cdc.sources.postgres.server.columns import Form, column_numbers
 
 
 @pytest.mark.parametrize(

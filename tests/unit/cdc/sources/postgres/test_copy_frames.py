@@ -12,8 +12,8 @@ import numpy as np
 import psycopg
 import pytest
 
-from lakebed.cdc.sources.postgres.copy_frames import FRAME_BYTES, CopyFrames, CopyRefused
-from lakebed.cdc.sources.postgres.messages import Messages, stored_pieces
+from lakebed.cdc.sources.postgres.log.frames import FRAME_BYTES, CopyFrames, CopyRefused
+from lakebed.cdc.sources.postgres.log.messages import Messages, stored_pieces
 
 
 def frame(kind: bytes, body: bytes = b"") -> bytes:

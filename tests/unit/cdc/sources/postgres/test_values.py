@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakebed.cdc.sources.postgres.array_text import bit_strings, hex_strings, split_arrays
-from lakebed.cdc.sources.postgres.forms import Form, PgType, form_of
-from lakebed.cdc.sources.postgres.values import Place, parse_values
+from lakebed.cdc.sources.postgres.values.forms import Form, PgType, form_of
+from lakebed.cdc.sources.postgres.values.values import Place, bit_strings, hex_strings, parse_values, split_arrays
 from lakebed.errors import InvalidData
 from lakebed.types.arrow import to_arrow_type
 

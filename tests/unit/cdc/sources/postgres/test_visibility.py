@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakebed.cdc.sources.postgres.lsn import format_lsn, parse_lsn
-from lakebed.cdc.sources.postgres.visibility import TransactionSnapshot
+from lakebed.cdc.sources.postgres.copy.filter import TransactionSnapshot
+from lakebed.cdc.sources.postgres.names import format_lsn, parse_lsn
 from lakebed.errors import InvalidData
 
 

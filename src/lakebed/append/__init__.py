@@ -1,1 +1,0 @@
-"""Tables without a primary key: which of their files are worth rewriting."""

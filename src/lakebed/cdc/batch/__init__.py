@@ -1,0 +1,1 @@
+"""One micro-batch of changes: its chunks, the job that writes it, the commit of each table."""

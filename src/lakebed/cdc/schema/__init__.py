@@ -1,0 +1,1 @@
+"""How a table of the lake follows the columns of its source."""

@@ -1,0 +1,196 @@
+"""Makes tables of the lake for tables of a source, and says why one can not be made."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lakebed.catalog.names import check_name
+from lakebed.cdc.envelope import SourceTable
+from lakebed.cdc.routing import Target, values_for
+from lakebed.cdc.rules import SyncRules
+from lakebed.cdc.schema.links import ColumnLink, LastShape, TableLinks, link_key, shape_text
+from lakebed.cdc.schema.types import evolved
+from lakebed.errors import AlreadyExists, InvalidArgument, InvalidSchema, LakebedError
+from lakebed.options import BUCKET, LAKEBED_CDC_COLUMNS
+from lakebed.options.later import Later
+from lakebed.options.table import find_option
+from lakebed.schema.changes import SetOption
+from lakebed.schema.later import handle_verdicts
+from lakebed.types.logical import STRING, DataField, DataType, renumbered, with_nullable
+
+if TYPE_CHECKING:
+    from lakebed.lake import Lake
+    from lakebed.table.table import Table
+
+_log = logging.getLogger(__name__)
+
+
+def target_table(lake: Lake, target: Target, sources: Sequence[SourceTable], rules: SyncRules, user: str) -> Table:
+    """The table of the lake that sources go to; made if it is not there."""
+    name = f"`{target.database}`.`{target.table}`"
+    try:
+        check_name(target.table, "table")
+    except InvalidArgument as error:
+        raise InvalidSchema(
+            f"{sources[0].name} can not have its name in the lake: {error.message}",
+            hint="give it another one with a mapping, or leave it out with `excluding`",
+        ) from error
+    if not lake.has_table(name):
+        lake.create_database(target.database, if_not_exists=True)
+        try:
+            return _create(lake, target, name, sources, rules, user)
+        except AlreadyExists:
+            _log.info("table %s was made by somebody else meanwhile", target)
+    table = lake.table(name)
+    if not table.primary_key:
+        raise InvalidSchema(
+            f"table `{target}` has no primary key, so changes can not be applied to it",
+            hint="create it with a primary key, or let the sync create it under another name",
+        )
+    _check_same_sync(table, sources, user)
+    _set_options(table, sources, rules)
+    return table
+
+
+def _check_same_sync(table: Table, sources: Sequence[SourceTable], user: str) -> None:
+    """Refuses to copy a source into a table that another sync of it has filled: what is deleted there would stay."""
+    links = TableLinks.from_text(table.schema.options.get(LAKEBED_CDC_COLUMNS.key), user)
+    if links.former_user in ("", user) or table.latest_snapshot() is None:
+        return
+    known = next((source.name for source in sources if links.of(source.name)), None)
+    if known is not None:
+        raise InvalidArgument(
+            f"table `{table.name}` holds rows of {known} that a sync with another checkpoint has written",
+            hint="go on with that checkpoint; or drop the table to have it copied anew; or, to keep its rows whatever "
+            f"became of them in the source, reset the table's option `{LAKEBED_CDC_COLUMNS.key}`",
+        )
+
+
+def _create(
+    lake: Lake, target: Target, name: str, sources: Sequence[SourceTable], rules: SyncRules, user: str
+) -> Table:
+    columns, comments = merged_columns(target, sources, rules)
+    key = key_of(target, sources, columns, rules)
+    partition = tuple(column for column in rules.partition_keys if _is_known(column, columns, rules, "partition"))
+    ids = iter(range(1 << 30))
+    fields = []
+    for column, data_type in columns.items():
+        field_id = next(ids)
+        typed = renumbered(with_nullable(data_type, data_type.nullable and column not in key), lambda: next(ids))
+        fields.append(DataField(field_id, column, typed, comments.get(column)))
+    options = {key: value for source in sources for key, value in values_for(source.name, rules.table_conf).items()}
+    links = TableLinks(user)
+    by_name = {field.name: field.id for field in fields}
+    for source in sources:
+        found = {
+            link_key(each): ColumnLink(by_name[rules.name(each.name)], each.default)
+            for each in source.description.columns
+        }
+        links = links.with_links(source.name, found)
+        links = links.with_shape(source.name, LastShape(0, shape_text(source.description)))
+    comment = next((source.description.comment for source in sources if source.description.comment), None)
+    return lake.create_table(
+        name,
+        tuple(fields),
+        primary_key=key,
+        partition_by=partition,
+        options={**options, LAKEBED_CDC_COLUMNS.key: links.to_text()},
+        comment=comment,
+    )
+
+
+def merged_columns(
+    target: Target, sources: Sequence[SourceTable], rules: SyncRules
+) -> tuple[dict[str, DataType], dict[str, str]]:
+    """Columns that hold the rows of all sources, with those that the sync adds, and their comments."""
+    columns: dict[str, DataType] = {}
+    comments: dict[str, str] = {}
+    for source in sources:
+        for column in rules.mapped(source.description).columns:
+            name = rules.name(column.name)
+            known = columns.get(name)
+            merged = column.type if known is None else evolved(known, column.type, rules.policies.types)
+            if merged is None:
+                raise InvalidSchema(
+                    f"column `{name}` is {known} in one source of table `{target}` and {column.type} in {source.name}",
+                    hint="send one of them elsewhere with a mapping, or leave it out with `excluding`",
+                )
+            columns[name] = merged
+            if column.comment:
+                comments.setdefault(name, column.comment)
+    for name in rules.added_names:
+        if name in columns:
+            raise InvalidSchema(
+                f"table `{target}`: the source has a column `{name}`, and the sync is to add one of that name",
+                hint="give the computed or metadata column another name",
+            )
+    return columns | added_types(target, sources, rules), comments
+
+
+def added_types(target: Target, sources: Sequence[SourceTable], rules: SyncRules) -> dict[str, DataType]:
+    """Types of computed and metadata columns."""
+    added: dict[str, DataType] = {}
+    for computed in rules.computed:
+        lower = rules.routing.lowers
+        found = next((s for s in sources if not computed.is_missing_in(s.description, lower_case=lower)), None)
+        if found is None and rules.is_for_one_table:
+            raise InvalidArgument(
+                f"computed column `{computed.name}` needs column `{computed.column}`, which {sources[0].name} has not",
+                hint=f"its columns are {', '.join(sources[0].description.names)}",
+            )
+        description = (found or sources[0]).description
+        added[computed.name] = with_nullable(computed.type_in(description, lower_case=lower) or STRING, True)
+    return added | {column.name: column.type for column in rules.metadata}
+
+
+def key_of(
+    target: Target, sources: Sequence[SourceTable], columns: dict[str, DataType], rules: SyncRules
+) -> tuple[str, ...]:
+    """The primary key: the one that was asked for, else that of the source."""
+    asked = tuple(name for name in rules.primary_keys if _is_known(name, columns, rules, "primary key"))
+    if asked and len(asked) == len(rules.primary_keys):
+        return asked
+    keys = {tuple(rules.name(name) for name in source.description.primary_key) for source in sources}
+    key = keys.pop() if len(keys) == 1 and rules.takes_source_keys else ()
+    if not key:
+        names = ", ".join(str(source.name) for source in sources)
+        why = "have different primary keys" if keys else "has no primary key"
+        raise InvalidSchema(
+            f"{names} {why}, so table `{target}` would have none",
+            hint="give the table a primary key in the source, or name one with primary_keys",
+        )
+    return key
+
+
+def _is_known(name: str, columns: dict[str, DataType], rules: SyncRules, what: str) -> bool:
+    if name in columns:
+        return True
+    if rules.is_for_one_table:
+        raise InvalidArgument(
+            f"{what} column `{name}` is neither in the source nor computed", hint=f"there are {', '.join(columns)}"
+        )
+    _log.warning("%s column %s is not in the source, and is ignored for this table", what, name)
+    return False
+
+
+def _set_options(table: Table, sources: Sequence[SourceTable], rules: SyncRules) -> None:
+    """Options for an existing table, as far as they may still change."""
+    wanted = {key: value for source in sources for key, value in values_for(source.name, rules.table_conf).items()}
+    changes = []
+    for key, value in wanted.items():
+        is_bucket = find_option(key) is BUCKET
+        is_fixed = is_bucket or any(
+            verdict.later in (Later.EMPTY, Later.NEVER) for verdict in handle_verdicts(table.schema, {key: value})
+        )
+        if not is_fixed and table.schema.options.get(key) != value:
+            changes.append(SetOption(key, value))
+    if changes:
+        try:
+            table.alter(*changes)
+        except LakebedError as error:
+            raise InvalidArgument(f"table `{table.name}`: {error.message}", hint=error.hint) from error
+
+
+__all__ = ["added_types", "key_of", "merged_columns", "target_table"]

@@ -1,0 +1,1 @@
+"""The binary log: received, cut into events, decoded to rows."""

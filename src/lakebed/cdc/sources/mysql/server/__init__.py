@@ -1,0 +1,1 @@
+"""What is asked of a server: its state, its catalogue, whether it can be followed."""

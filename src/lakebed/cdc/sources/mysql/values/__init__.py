@@ -1,0 +1,1 @@
+"""Values in MySQL's own forms, whole columns at once."""

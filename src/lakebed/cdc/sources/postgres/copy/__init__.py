@@ -1,0 +1,1 @@
+"""The first copy of tables, and which streamed changes it holds already."""

@@ -1,0 +1,1 @@
+"""The log of a PostgreSQL: received, cut into messages, decoded to rows."""

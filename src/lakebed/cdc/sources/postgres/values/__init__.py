@@ -1,0 +1,1 @@
+"""Texts of a PostgreSQL as values of the lake's types, whole columns at once."""

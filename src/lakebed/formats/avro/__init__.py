@@ -1,0 +1,1 @@
+"""Avro: Arrow in and out, block by block."""

@@ -1,0 +1,1 @@
+"""Parquet: Arrow in and out, with statistics and checksums."""

@@ -1,0 +1,93 @@
+"""What a commit sees to when it is done: tags, consumers, partitions and snapshots whose time has come.
+
+The commit stands whatever becomes of this: failures are logged, and the next commit tries again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from lakebed.commit.replay import CommitIdentity
+from lakebed.definition.context import TableContext
+from lakebed.errors import LakebedError
+from lakebed.maintenance.auto_tags import create_due_tags
+from lakebed.maintenance.checks import checks_of
+from lakebed.maintenance.consumers import expire_consumers
+from lakebed.maintenance.expiry import expire_quietly
+from lakebed.maintenance.partitions import expire_after_commit as expire_partitions
+from lakebed.maintenance.retention import RetentionRules
+from lakebed.maintenance.table_files import table_files
+from lakebed.maintenance.tags import remove_expired_tags
+from lakebed.options import (
+    COMMIT_USER_PREFIX,
+    CONSUMER_EXPIRATION_TIME,
+    SNAPSHOT_NUM_RETAINED_MAX,
+    SNAPSHOT_TIME_RETAINED,
+    TAG_TIME_EXPIRE_ENABLED,
+)
+from lakebed.units import MINUTE_MS
+
+_log = logging.getLogger(__name__)
+_TAG_CHECK_INTERVAL_MS = MINUTE_MS
+"""Looking at tags means reading all of them, so it is not done after every commit of a busy writer."""
+
+
+def tidy_up(context: TableContext, identity: CommitIdentity | None = None, *, goes_on: bool = False) -> None:
+    """Makes the tags that are due, then lets go what has had its time, after a commit (of this identity).
+
+    `goes_on`: more commits are to come, as of a stream.
+    """
+    identity = identity or CommitIdentity((context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id())
+    is_batch = not identity.is_replayable and not goes_on
+    _quietly(context, "tag was made", lambda: create_due_tags(context, is_batch=is_batch))
+    _quietly(context, "consumer expired", lambda: _expire_consumers(context))
+    expire_partitions(context, identity, is_batch=is_batch)
+    _quietly(context, "snapshot expired", lambda: _expire_snapshots(context))
+    _quietly(context, "tag expired", lambda: _expire_tags(context))
+
+
+def _quietly(context: TableContext, what: str, action: Callable[[], object]) -> None:
+    try:
+        action()
+    except LakebedError as error:
+        _log.warning("table %s: no %s after the commit: %s", context.name, what, error.message)
+
+
+def _expire_snapshots(context: TableContext) -> None:
+    """Lists the snapshots only if the oldest may have had its time: a busy writer has thousands of them."""
+    now_ms, checks = context.clock.now_ms(), checks_of(context)
+    kept_since_ms = now_ms - context.options[SNAPSHOT_TIME_RETAINED]
+    if checks.second_snapshot_ms is not None and checks.second_snapshot_ms >= kept_since_ms and _go_by_age(context):
+        return
+    expire_quietly(context.name, table_files(context), lambda: RetentionRules.of(context.options, now_ms))
+    if "snapshots" in checks.done_ms:  # worth to know for those who come again
+        snapshots = context.stores.snapshots
+        oldest = snapshots.earliest_id()
+        second = None if oldest is None else snapshots.find(oldest + 1)
+        checks.second_snapshot_ms = None if second is None else second.time_millis
+    checks.done_ms["snapshots"] = now_ms
+
+
+def _go_by_age(context: TableContext) -> bool:
+    """Whether nothing but its age makes a snapshot go."""
+    options = context.options
+    return not options.has(SNAPSHOT_NUM_RETAINED_MAX) and not RetentionRules.of(options, 0).is_decoupled
+
+
+def _expire_consumers(context: TableContext) -> None:
+    lifetime_ms = context.options[CONSUMER_EXPIRATION_TIME]
+    if lifetime_ms is not None:
+        gone = expire_consumers(context.stores, context.clock.now_ms() - lifetime_ms)
+        if gone:
+            _log.info("table %s: forgot consumers %s", context.name, [consumer.id for consumer in gone])
+
+
+def _expire_tags(context: TableContext) -> None:
+    now_ms, checked_ms = context.clock.now_ms(), checks_of(context).done_ms
+    if not context.options[TAG_TIME_EXPIRE_ENABLED] or now_ms < checked_ms.get("tags", 0) + _TAG_CHECK_INTERVAL_MS:
+        return
+    checked_ms["tags"] = now_ms
+    gone = remove_expired_tags(context, None)
+    if gone.names:
+        _log.info("table %s: tags %s expired", context.name, gone.names)

@@ -1,0 +1,372 @@
+"""Plans a read: from a snapshot to the files that may hold matching rows.
+
+Four sieves, each sound by itself: partition values (of whole manifests, then of files), the bucket that a key hashes
+to, key statistics, and column statistics where no other file can hold a newer version of a row.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakebed.bucket.fixed import assign_buckets
+from lakebed.datafiles.index.probe import excludes
+from lakebed.datafiles.read_file import unchanged_field
+from lakebed.definition.branch import context_on_branch
+from lakebed.definition.context import TableContext
+from lakebed.definition.moments import is_travelling
+from lakebed.definition.row_rules import vectors_at
+from lakebed.definition.shown_defaults import stored_part
+from lakebed.errors import InvalidOption, InvalidSchema
+from lakebed.metadata.data_file import DataFile, SimpleStats
+from lakebed.metadata.deletion_vector import Vectors
+from lakebed.metadata.entries import live_files
+from lakebed.metadata.manifest import ManifestEntry
+from lakebed.metadata.manifest_list import ManifestMeta
+from lakebed.metadata.paths import MAIN_BRANCH
+from lakebed.metadata.snapshot import Snapshot
+from lakebed.options import (
+    BUCKET_FUNCTION_TYPE,
+    DATA_EVOLUTION_ENABLED,
+    FILE_INDEX_READ_ENABLED,
+    SCAN_FALLBACK_BRANCH,
+    SCAN_PRIMARY_BRANCH,
+    SOURCE_SPLIT_OPEN_FILE_COST,
+    SOURCE_SPLIT_TARGET_SIZE,
+    Options,
+)
+from lakebed.read.splits import (
+    BucketFiles,
+    Split,
+    SplitRules,
+    append_splits,
+    keyed_splits,
+    needs_merge,
+    packed_splits,
+    stitched_sections,
+)
+from lakebed.schema.evolution import Evolution, map_fields
+from lakebed.types import predicate as predicates
+from lakebed.types.arrow import to_arrow_type
+from lakebed.types.binary_row import decode_rows
+from lakebed.types.logical import DataField, with_nullable
+from lakebed.types.predicate import Predicate
+from lakebed.types.predicate_evaluate import evaluate
+from lakebed.types.predicate_stats import ColumnStats, StatsColumns, may_match
+
+Mask = npt.NDArray[np.bool_]
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """Splits to read, and the snapshot they belong to (none: an empty table)."""
+
+    snapshot: Snapshot | None
+    splits: tuple[Split, ...]
+
+    @property
+    def files(self) -> list[DataFile]:
+        """All files of the plan."""
+        return [file for split in self.splits for file in split.files]
+
+
+def plan_scan(context: TableContext, snapshot: Snapshot | None, predicate: Predicate | None = None) -> ScanPlan:
+    """Files of the snapshot that may hold rows matching the predicate, cut into splits."""
+    sieve = FileSieve(context, stored_part(predicate, context.schema, context.shown_defaults))
+    entries = live_files(context.stores, snapshot, keep_metas=sieve.keep_metas, keep_entries=sieve.keep_entries)
+    lowest = context.lowest_visible_level
+    entries = [entry for entry in entries if entry.file.level >= lowest]
+    vectors = vectors_at(context, snapshot)
+    return ScanPlan(snapshot, tuple(splits_of(context, sieve.keep_live(entries), sieve, vectors)))
+
+
+def splits_of(
+    context: TableContext, entries: Sequence[ManifestEntry], sieve: FileSieve, vectors: Vectors
+) -> list[Split]:
+    """Live entries as splits, bucket by bucket in partition order, without the rows that the vectors mark."""
+    rules = SplitRules(context.options[SOURCE_SPLIT_TARGET_SIZE], context.options[SOURCE_SPLIT_OPEN_FILE_COST])
+    buckets: dict[tuple[bytes, int, int], list[DataFile]] = defaultdict(list)
+    for entry in entries:
+        buckets[entry.partition, entry.bucket, entry.total_buckets].append(entry.file)
+    splits: list[Split] = []
+    for (partition, bucket, total), files in sorted(buckets.items()):
+        group = BucketFiles(partition, bucket, total, tuple(files))
+        is_unique = context.is_first_row or context.masks_old_rows  # above level 0
+        is_merged = context.has_key and not (is_unique and all(file.level > 0 for file in files))
+        if context.options[DATA_EVOLUTION_ENABLED]:
+            made = packed_splits(group, stitched_sections(files, context.name), rules)
+        else:
+            made = keyed_splits(group, context.key_types, rules) if is_merged else append_splits(group, rules)
+        splits += sieve.keep_splits([split.masked_by(vectors) for split in made])
+    return splits
+
+
+class FileSieve:
+    """Drops manifests, entries and sections that can not hold a matching row."""
+
+    def __init__(self, context: TableContext, predicate: Predicate | None) -> None:
+        self._context = context
+        self._predicate = predicate
+        self._partition_part = self._part(context.schema.partition_keys)
+        self._key_part = self._part(context.schema.trimmed_primary_key) if context.has_key else None
+        self._bucket_keys = self._fixed_bucket_keys()
+        self._buckets: dict[int, frozenset[int]] = {}
+
+    def keep_metas(self, metas: list[ManifestMeta]) -> list[ManifestMeta]:
+        """Manifests whose partition range may match."""
+        if self._partition_part is None or not metas:
+            return metas
+        stats = _decoded([meta.partition_stats for meta in metas], self._context.partition_fields)
+        counts = np.full(len(metas), np.iinfo(np.int64).max, dtype=np.int64)
+        return _filtered(metas, may_match(self._partition_part, stats, counts))
+
+    def keep_entries(self, entries: list[ManifestEntry]) -> list[ManifestEntry]:
+        """Entries that may match by partition and bucket. A file's addition and deletion are kept or dropped alike.
+
+        Postponed rows (bucket -2) wait for a compaction to give them a bucket; until then nobody sees them.
+        """
+        entries = self.keep_partitions([entry for entry in entries if entry.bucket >= 0])
+        if self._bucket_keys is not None:
+            entries = [entry for entry in entries if self._is_possible_bucket(entry)]
+        return entries
+
+    def keep_live(self, entries: list[ManifestEntry]) -> list[ManifestEntry]:
+        """Live entries that may match by their statistics. Only for live ones: a deletion may carry none."""
+        if self._key_part is not None and entries:
+            stats = _decoded([entry.file.key_stats for entry in entries], self._context.key_fields)
+            entries = _filtered(entries, may_match(self._key_part, stats, _row_counts(entries)))
+        # Where columns of a row lie in several files, what one of them holds says nothing of the others.
+        is_spread = self._context.options[DATA_EVOLUTION_ENABLED]
+        if self._predicate is not None and not self._context.has_key and not is_spread:
+            kept = self.may_hold_matches([entry.file for entry in entries])
+            entries = _filtered(entries, kept)
+        return entries
+
+    def keep_splits(self, splits: Sequence[Split]) -> list[Split]:
+        """Splits without the sections whose only file can not match."""
+        if self._predicate is None or not self._context.has_key:
+            return list(splits)
+        alone = [
+            section.files[0]
+            for split in splits
+            for section in split.sections
+            if not needs_merge(section) and len(section.files) == 1
+        ]
+        dropped = {file.file_name for file, keep in zip(alone, self.may_hold_matches(alone), strict=True) if not keep}
+        kept: list[Split] = []
+        for split in splits:
+            sections = tuple(
+                section
+                for section in split.sections
+                if needs_merge(section) or len(section.files) > 1 or section.files[0].file_name not in dropped
+            )
+            if sections:
+                kept.append(split.with_sections(sections))
+        return kept
+
+    def may_hold_matches(self, files: Sequence[DataFile]) -> Mask:
+        """Which files may hold a matching row by their column statistics, each read under its own schema."""
+        assert self._predicate is not None
+        mask = np.ones(len(files), dtype=np.bool_)
+        groups: dict[tuple[int, tuple[str, ...] | None], list[int]] = defaultdict(list)
+        for i, file in enumerate(files):
+            groups[file.schema_id, file.value_stats_cols].append(i)
+        for (schema_id, columns), members in groups.items():
+            stats = self._value_stats(schema_id, columns, [files[i].value_stats for i in members])
+            counts = np.array([files[i].row_count for i in members], dtype=np.int64)
+            mask[members] = may_match(self._predicate, stats, counts)
+        if self._context.options[FILE_INDEX_READ_ENABLED]:
+            for i in np.flatnonzero(mask).tolist():
+                mask[i] = not self._is_excluded_by_index(files[i])
+        return mask
+
+    def _is_excluded_by_index(self, file: DataFile) -> bool:
+        """By an index that stands in the manifest. Those in files are asked when the data file is to be read."""
+        if file.embedded_index is None:
+            return False
+        assert self._predicate is not None
+        evolution = self._evolution(file.schema_id)
+        return excludes(
+            file.embedded_index, file.file_name, self._predicate, lambda name: unchanged_field(evolution, name)
+        )
+
+    def _part(self, columns: Sequence[str]) -> Predicate | None:
+        if self._predicate is None or not columns:
+            return None
+        return predicates.project_onto(self._predicate, frozenset(columns))
+
+    def keep_partitions(self, entries: list[ManifestEntry]) -> list[ManifestEntry]:
+        """Entries whose partition may match."""
+        if self._partition_part is None or not entries:
+            return entries
+        distinct = list({entry.partition for entry in entries})
+        columns = decode_rows(distinct, self._context.partition_types)
+        names = [field.name for field in self._context.partition_fields]
+        mask = evaluate(self._partition_part, pa.RecordBatch.from_arrays(columns, names=names))
+        kept = {partition for partition, keep in zip(distinct, mask.to_pylist(), strict=True) if keep}
+        return [entry for entry in entries if entry.partition in kept]
+
+    def _fixed_bucket_keys(self) -> list[pa.Array] | None:
+        """All combinations of bucket-key values the predicate allows, as columns; None when they are not fixed."""
+        names = self._context.schema.bucket_keys
+        if self._predicate is None or not names:
+            return None
+        fixed = predicates.equalities(self._predicate)
+        if not set(names) <= set(fixed):
+            return None
+        sizes = [len(fixed[name]) for name in names]
+        if int(np.prod(sizes)) > 10_000:
+            return None
+        grids = np.meshgrid(*[np.arange(size) for size in sizes], indexing="ij")
+        types = [to_arrow_type(self._context.schema.field(name).type) for name in names]
+        return [
+            fixed[name].cast(arrow).take(pa.array(grid.ravel()))
+            for name, arrow, grid in zip(names, types, grids, strict=True)
+        ]
+
+    def _is_possible_bucket(self, entry: ManifestEntry) -> bool:
+        """Uses the entry's own bucket count: partitions may have been written with different ones."""
+        if entry.total_buckets <= 0:
+            return True
+        possible = self._buckets.get(entry.total_buckets)
+        if possible is None:
+            assert self._bucket_keys is not None
+            types = [field.type for field in self._context.schema.fields_of(self._context.schema.bucket_keys)]
+            function = self._context.options[BUCKET_FUNCTION_TYPE]
+            numbers = assign_buckets(self._bucket_keys, types, entry.total_buckets, function)
+            possible = frozenset(numbers.tolist())
+            self._buckets[entry.total_buckets] = possible
+        return entry.bucket in possible
+
+    def _evolution(self, schema_id: int) -> Evolution:
+        """From the columns that the predicate looks at to those of files of a schema."""
+        assert self._predicate is not None
+        columns = predicates.columns(self._predicate) - frozenset(self._context.schema.partition_keys)
+        wanted = [field for field in self._context.schema.fields if field.name in columns]
+        return map_fields(wanted, self._context.schemas.get(schema_id))
+
+    def _value_stats(
+        self, schema_id: int, columns: tuple[str, ...] | None, stats: Sequence[SimpleStats]
+    ) -> StatsColumns:
+        """Statistics of current columns in files of one schema; renamed columns are found by id."""
+        assert self._predicate is not None
+        schema = self._context.schemas.get(schema_id)
+        fields = schema.fields if columns is None else tuple(schema.fields_of(columns))
+        if not fields:
+            return {}
+        evolution = self._evolution(schema_id)
+        wanted = evolution.wanted
+        old_names = {
+            field.name: evolution.old_name_of(field.name) for field in wanted if evolution.can_push(field.name)
+        }
+        decoded = _decoded(stats, fields, only={name for name in old_names.values() if name})
+        result = {}
+        for field in wanted:
+            bounds = decoded.get(old_names.get(field.name) or "")
+            if bounds is not None:
+                arrow = to_arrow_type(field.type)
+                result[field.name] = ColumnStats(bounds.min.cast(arrow), bounds.max.cast(arrow), bounds.null_count)
+        return result
+
+
+def _decoded(stats: Sequence[SimpleStats], fields: Sequence[DataField], only: set[str] | None = None) -> StatsColumns:
+    """Statistics rows as columns of bounds. Rows of another width than the fields (no statistics) give unknowns."""
+    types = [field.type for field in fields]
+    known = [len(item.null_counts or ()) == len(fields) for item in stats]
+    rows = [i for i, is_known in enumerate(known) if is_known]
+    if not rows:
+        return {}
+    lows = decode_rows([stats[i].min_values for i in rows], types)
+    highs = decode_rows([stats[i].max_values for i in rows], types)
+    place: Callable[[pa.Array], pa.Array] = lambda column: column  # noqa: E731
+    if len(rows) < len(stats):
+        positions = np.full(len(stats), -1, dtype=np.int64)
+        positions[rows] = np.arange(len(rows))
+        indices = pa.array(positions, mask=positions < 0)
+        place = lambda column: column.take(indices)  # noqa: E731
+    result: dict[str, ColumnStats] = {}
+    for n, field in enumerate(fields):
+        if only is None or field.name in only:
+            counts = pa.array([(stats[i].null_counts or ())[n] for i in rows], pa.int64())
+            result[field.name] = ColumnStats(place(lows[n]), place(highs[n]), place(counts))
+    return result
+
+
+def _row_counts(entries: Sequence[ManifestEntry]) -> npt.NDArray[np.int64]:
+    return np.array([entry.file.row_count for entry in entries], dtype=np.int64)
+
+
+def _filtered(items: list[_Item], mask: Mask) -> list[_Item]:
+    return [item for item, keep in zip(items, mask.tolist(), strict=True) if keep]
+
+
+# --- Reads of two branches as one table: a partition comes from the first branch that has it ----------------------
+#
+# `scan.fallback-branch` names the second branch, `scan.primary-branch` the first; the table itself is the other one.
+# Only reads of a state look there, streams and writes do not.
+
+
+def with_other_branch(context: TableContext, plan: ScanPlan, predicate: Predicate | None) -> ScanPlan:
+    """The plan with the partitions of the other branch that the options name; the plan itself if they name none."""
+    fallback, primary = context.options[SCAN_FALLBACK_BRANCH], context.options[SCAN_PRIMARY_BRANCH]
+    name = fallback or primary
+    if name is None or name == context.paths.branch:
+        return plan
+    if fallback and primary:
+        raise InvalidOption(
+            f"table `{context.name}` has `{SCAN_FALLBACK_BRANCH.key}` and `{SCAN_PRIMARY_BRANCH.key}`",
+            hint="set only one of them",
+        )
+    other = context_on_branch(context, name)
+    _check_same_columns(context, other)
+    snapshot = _snapshot_of(context, other, plan.snapshot)
+    theirs = [replace(split, branch=name) for split in plan_scan(other, snapshot, predicate).splits]
+    ours = plan.splits
+    if fallback:
+        known = _partitions(context, plan.snapshot)
+        theirs = [split for split in theirs if split.partition not in known]
+    else:
+        known = _partitions(other, snapshot)
+        ours = tuple(split for split in ours if split.partition not in known)
+    return replace(plan, splits=(*ours, *theirs))
+
+
+def check_other_branch(options: Options, branches: Collection[str], table: str) -> None:
+    """Raises if an option names a branch to read from that does not exist."""
+    for option in (SCAN_FALLBACK_BRANCH, SCAN_PRIMARY_BRANCH):
+        name = options[option]
+        if name is not None and name != MAIN_BRANCH and name not in branches:
+            raise InvalidOption(
+                f"table `{table}`: `{option.key}` names branch `{name}`, which does not exist",
+                hint=f"create the branch first, then set `{option.key}`",
+            )
+
+
+def _partitions(context: TableContext, snapshot: Snapshot | None) -> set[bytes]:
+    """The partitions that a branch has, whether or not any of their rows match."""
+    return {entry.partition for entry in live_files(context.stores, snapshot)}
+
+
+def _snapshot_of(context: TableContext, other: TableContext, snapshot: Snapshot | None) -> Snapshot | None:
+    """The state of the other branch: its latest, or the one of that time if the read goes back in time."""
+    if snapshot is None or not is_travelling(context.options):
+        return other.stores.snapshots.latest()
+    return other.stores.snapshots.at_or_before_time(snapshot.time_millis)
+
+
+def _check_same_columns(context: TableContext, other: TableContext) -> None:
+    ours, theirs = (
+        {field.name: with_nullable(field.type, True) for field in side.schema.fields} for side in (context, other)
+    )
+    if ours != theirs or context.schema.partition_keys != other.schema.partition_keys:
+        raise InvalidSchema(
+            f"`{context.name}` and `{other.name}` have other columns or partitions, so they are not one table",
+            hint="alter one of the branches until both have the same columns",
+        )

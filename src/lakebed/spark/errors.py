@@ -1,0 +1,109 @@
+"""What made a job or a query fail, in our own words: errors of ours that Spark has wrapped, also those of its workers.
+
+A worker's error comes back as text, stack and all. Ours end with what to do next; that is found and taken out. Of
+Spark's own there is one kind that nothing of the user's has caused: a worker that did not answer in time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from lakebed import errors
+from lakebed.errors import InvalidArgument, LakebedError
+
+_TOLD: Final = re.compile(r"lakebed\.errors\.(\w+): (.*?)\n  -> ([^\n]*)", re.DOTALL)
+
+_LATE: Final = re.compile(
+    "Python worker failed to connect back|waiting for the Python worker to connect back"
+    "|Python daemon failed to launch worker|STREAMING_PYTHON_RUNNER_INITIALIZATION_TIMEOUT_FAILURE"
+    "|CANNOT_OPEN_SOCKET.*timed out",
+    re.DOTALL,
+)
+"""What Spark tells of workers started one by one (ten seconds), of forks of its daemon (a minute), of `foreachBatch` on
+Spark Connect (five), of a result that was fetched too late (fifteen seconds)."""
+
+
+def is_worker_late(error: BaseException) -> bool:
+    """Whether Spark has given up because a Python worker did not answer in time. What we say ourselves is final."""
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, LakebedError):
+        if _LATE.search(str(seen)) is not None:
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+def worker_late() -> LakebedError:
+    """The error to raise when that was tried often enough."""
+    return LakebedError(
+        "Spark's Python workers did not start in time: the machine is too busy",
+        hint="nothing was committed that is not whole: run it again when less is going on, a stream with the same "
+        "checkpoint; on Spark Connect start the server with PYSPARK_PYTHON=$(python -m lakebed.spark.worker_python)",
+    )
+
+
+def cause_of(error: BaseException) -> BaseException:
+    """The error of ours behind one of Spark's, or for a worker that was late; else the error itself."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, LakebedError):
+            return seen
+        seen = seen.__cause__ or seen.__context__
+    told = _TOLD.findall(str(error))
+    if not told:
+        return worker_late() if is_worker_late(error) else error
+    name, message, hint = told[-1]
+    kind = getattr(errors, name, None)
+    if not isinstance(kind, type) or not issubclass(kind, LakebedError):
+        return error
+    return kind(message.strip(), hint=hint.strip())
+
+
+# --- Spark's errors in our own words: without stacks and plans, and without names that only we know ---------------
+
+
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Print each error with the names of views and the whole plan, before anybody can catch it."""
+_PLACE = re.compile(r"\s*(?:;\s*)?line \d+,? pos(?:ition)? \d+;?.*", re.DOTALL)
+_CLASS = re.compile(r"^\[([A-Z_.0-9]+)\] ")
+_SQLSTATE = re.compile(r"\s*SQLSTATE: \w+")
+
+
+@contextmanager
+def spark_errors(names: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Turns Spark's errors into ours; `names` are those of views, with what stands for them."""
+    from pyspark.errors import PySparkException  # heavy: only when it is used
+    from pyspark.logger import PySparkLogger
+
+    # Asked for in this way: a logger that Python makes first is not the kind that Spark needs.
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
+    before = [logger.disabled for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.disabled = True
+        yield
+    except PySparkException as error:
+        raise translated_error(error, names or {}) from error
+    finally:
+        for logger, was_disabled in zip(loggers, before, strict=True):
+            logger.disabled = was_disabled
+
+
+def translated_error(error: Any, names: Mapping[str, str]) -> LakebedError:
+    """Spark's message without its view names, stack and plan."""
+    if is_worker_late(error):
+        return worker_late()
+    text = str(error).split("\nJVM stacktrace")[0].split("\n\nDriver stacktrace")[0]
+    text = _PLACE.sub("", text.split("\n== SQL")[0]).strip()
+    kind = _CLASS.match(text)
+    text = _SQLSTATE.sub("", _CLASS.sub("", text)).strip()
+    for name, shown in names.items():
+        text = re.sub(rf"`?{name}\b`?", f"`{shown}`", text)
+    hint = f"Spark calls this {kind.group(1)}" if kind else "correct the statement"
+    return InvalidArgument(text or "Spark refused the statement", hint=hint)
+
+
+__all__ = ["cause_of", "is_worker_late", "worker_late"]

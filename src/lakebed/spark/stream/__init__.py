@@ -1,0 +1,1 @@
+"""Streams on Spark: micro-batches written once, tables read as streams."""

@@ -1,0 +1,171 @@
+"""The table that a statement changes, as a relation of Spark's: under the name that conditions use for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from lakebed.cleanup import on_failure
+from lakebed.definition.statement_rules import Rule, Sets, Statement, Way, rule_of
+from lakebed.errors import CommitConflict, InvalidArgument, Unsupported
+from lakebed.metadata.entries import live_files
+from lakebed.options import IGNORE_DELETE, ROWKIND_FIELD
+from lakebed.rewrite.rows_by_key import settled_for_rewrite
+from lakebed.rewrite.settle import is_settled
+from lakebed.sql.change.write_rows import ChangedRows
+from lakebed.sql.query.plan import Planner, comparable_types, stored_name
+from lakebed.sql.query.pushdown import Needs, condition_of
+from lakebed.sql.query.references import open_target
+from lakebed.sql.query.views import quoted
+from lakebed.sql.session import SqlLake
+from lakebed.sql.statements import Sql, Target
+from lakebed.table.system.handle import DefinedTable
+from lakebed.table.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_log = logging.getLogger(__name__)
+
+FindRows = Callable[["TargetRows"], "DataFrame"]
+"""Finds what a statement makes of a table's rows, as `ChangedRows` takes them."""
+_MOST_ATTEMPTS = 10
+_IGNORED = f"it ignores deletes (`{IGNORE_DELETE.key}`)"
+
+
+def change_rows(lake: SqlLake, target: Target, alias: str | None, change: Callable[[TargetRows], None]) -> None:
+    """Changes rows of a table, anew on what is there then if others have changed the same rows meanwhile."""
+    for attempts_left in reversed(range(_MOST_ATTEMPTS)):
+        rows = TargetRows.open(lake, target, alias)
+        began_at = rows.table.latest_snapshot()
+        try:
+            change(rows)
+            return
+        except CommitConflict:
+            if not attempts_left or rows.table.latest_snapshot() == began_at:
+                raise
+
+
+@dataclass(frozen=True)
+class TargetRows:
+    """A table whose rows are to be changed."""
+
+    planner: Planner
+    table: Table
+    alias: str
+    is_rehearsal: bool = False
+    """Whether the table is only looked at."""
+
+    @staticmethod
+    def open(lake: SqlLake, target: Target, alias: str | None) -> TargetRows:
+        """The target of a statement."""
+        table = open_target(lake, target)
+        if isinstance(table, DefinedTable) or table.fixed_to is not None:
+            raise InvalidArgument(f"`{target.name}` is read only", hint="name the table itself")
+        planner = Planner.start(lake)
+        return TargetRows(planner, table, alias or target.name.rpartition(".")[2])
+
+    @cached_property
+    def pinned(self) -> Table:
+        """What the statement reads of the table: all that is stored. Waiting rows are read here, if they are few."""
+        waiting = self.is_rehearsal and self._is_small
+        return self.planner.pin_anew(self.table.showing_all_stored(waiting=waiting))
+
+    @property
+    def _is_small(self) -> bool:
+        from lakebed.spark.read import are_few  # pyspark is heavy: only when it is used
+
+        context = self.table.context_to_write()
+        return are_few([entry.file for entry in live_files(context.stores, self.table.latest_snapshot())])
+
+    @property
+    def column_names(self) -> list[str]:
+        """Columns of the table."""
+        return [field.name for field in self.table.schema.fields]
+
+    @property
+    def kind_field(self) -> str | None:
+        """The column that says the kind of each row, if one does."""
+        return self.table.options.get(ROWKIND_FIELD.key)
+
+    def rule(self, statement: Statement, sets: Sets | None = None, *, deletes: bool = False) -> Rule:
+        """How a statement is carried out on this table; raises if it can not be."""
+        context = self.table.context_to_write()
+        rule = rule_of(statement, context.options, sets, deletes=deletes, has_key=context.has_key)
+        if rule.way is Way.REFUSED:
+            raise Unsupported(f"{statement} of table `{self.table.name}`: {rule.why}", hint=rule.hint)
+        if context.has_key and context.options[IGNORE_DELETE] and (deletes or rule.way is Way.NOTHING):
+            _log.warning("%s: no row of table `%s` is deleted: %s", statement, self.table.name, _IGNORED)
+        return rule
+
+    def change(self, statement: Statement, find: FindRows, *, is_unique: bool, rewrites: bool) -> None:
+        """Commits the rows that `find` gives, in place of what is stored of their keys if it `rewrites`.
+
+        What is stored may have to be placed, and for a rewrite compacted, before. So a statement that fails, or finds
+        nothing, is to leave the table alone, its rows are looked for beforehand too.
+        """
+        if not self._is_ready(rewrites):
+            rehearsal = self._anew(is_rehearsal=True)
+            rows = rehearsal._found(find)
+            if not rehearsal._changes(statement, is_unique, rewrites).is_needed(rows, rehearsal.planner.is_small):
+                self.nothing_changed()
+                return
+            if rewrites:
+                context, _ = self.table.plan_write()
+                settled_for_rewrite(context, statement)
+            else:
+                self.table.place_waiting_rows()
+        target = self._anew()
+        rows = target._found(find)
+        target._changes(statement, is_unique, rewrites).write(rows, is_small=target.planner.is_small)
+
+    def nothing_changed(self) -> None:
+        """The end of a statement that has found nothing."""
+        ChangedRows(self.table, self.table, "").note_nothing()
+
+    def _changes(self, statement: Statement, is_unique: bool, rewrites: bool) -> ChangedRows:
+        return ChangedRows(self.table, self.pinned, statement, is_unique, rewrites)
+
+    def _is_ready(self, rewrites: bool) -> bool:
+        context = self.table.context_to_write()
+        if not context.has_key:
+            return True
+        snapshot = self.table.latest_snapshot()
+        return is_settled(replace(context, shows_hidden=True), snapshot, one_row_per_key=rewrites)
+
+    def _found(self, find: FindRows) -> DataFrame:
+        with on_failure(self.planner.views.drop):
+            return find(self)
+
+    def _anew(self, *, is_rehearsal: bool = False) -> TargetRows:
+        found = replace(self, planner=Planner.start(self.planner.lake), is_rehearsal=is_rehearsal)
+        _ = found.pinned  # now, before texts of the statement name the table
+        return found
+
+    def view(self, conditions: list[Sql], *, is_alone: bool, columns: list[str] | None = None) -> str:
+        """A view of the rows, without those that a condition rules out for sure."""
+        used = {word.name.lower() for sql in conditions for word in sql.tree.find_all(exp.Identifier)}
+        hidden = self.pinned.hidden_schema
+        wanted = [*(self.column_names if columns is None else columns), *ChangedRows.place_columns(self.pinned)]
+        wanted += [name for name in hidden.names if name.lower() in used and name not in wanted]
+        types = comparable_types(self.pinned)
+        predicate = condition_of(conditions[0].tree, types, {self.alias}, is_alone=is_alone) if conditions else None
+        frame = self.planner.frame_to_change(self.pinned, Needs(frozenset(wanted), predicate))
+        return self.planner.views.add(frame, self.table.name)
+
+    def column(self, name: str) -> str:
+        """A column of the table as the statement's text names it."""
+        return f"{quoted(self.alias)}.{quoted(name)}"
+
+    def stored_column(self, name: str) -> str:
+        """What is stored in a column, which stays there if the statement does not set it. Reads may show a default."""
+        return self.column(stored_name(name) if name in self._defaulted else name)
+
+    @cached_property
+    def _defaulted(self) -> frozenset[str]:
+        return frozenset(self.table.context_to_write().shown_defaults)

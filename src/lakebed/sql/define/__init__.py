@@ -1,0 +1,1 @@
+"""Statements that make, alter and show tables and databases."""

@@ -1,0 +1,64 @@
+"""Carries out queries, and hands to Spark what is Spark's."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakebed.errors import Unsupported
+from lakebed.spark.errors import spark_errors
+from lakebed.sql.change.insert import incoming_fields
+from lakebed.sql.query.plan import Planner
+from lakebed.sql.query.views import remember
+from lakebed.sql.session import SqlLake
+from lakebed.sql.statements import Query, SparkStatement, Sql
+from lakebed.types.arrow import to_arrow_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_TEMPORARY_VIEW = re.compile(
+    r"CREATE\s+(?P<replace>OR\s+REPLACE\s+)?TEMP(?:ORARY)?\s+VIEW\s+(?P<name>`[^`]+`|\w+)\s+AS\s*", re.IGNORECASE
+)
+
+
+def run_query(lake: SqlLake, statement: Query) -> DataFrame:
+    """SELECT, WITH, VALUES, FROM."""
+    return Planner.start(lake).frame(statement.sql)
+
+
+def run_spark(lake: SqlLake, statement: SparkStatement) -> Any:
+    """A statement that is Spark's; tables of the lake in a query at its end are there for it."""
+    if statement.query is None:
+        with spark_errors():
+            return lake.spark.sql(statement.text)
+    planner = Planner.start(lake)
+    view = _TEMPORARY_VIEW.fullmatch(statement.text.strip() + " ")
+    if view is not None:
+        return _create_view(lake, planner, view, statement.query)
+    text = planner.text(statement.query)
+    if text != statement.query.text and re.match(r"\s*CREATE\b", statement.text, re.IGNORECASE):
+        raise Unsupported(
+            "a view that Spark's catalog keeps can not read tables of the lake", hint="create a TEMPORARY VIEW"
+        )
+    # What Spark remembers as text (CACHE TABLE) needs the views for as long as the session lives.
+    return planner.views.sql(f"{statement.text}{text}", keep=True)
+
+
+def _create_view(lake: SqlLake, planner: Planner, view: re.Match[str], query: Sql) -> None:
+    """The plan is Spark's, the text stays with us: later statements see the tables as they are then."""
+    frame = planner.frame(query)
+    name = view["name"].strip("`")
+    with spark_errors():
+        if view["replace"]:
+            frame.createOrReplaceTempView(name)
+        else:
+            frame.createTempView(name)
+        remember(lake, name, query, lake.spark.table(name))
+
+
+def schema_of(lake: SqlLake, query: Sql) -> pa.Schema:
+    """The columns that a query gives, as Arrow types."""
+    return to_arrow_schema(incoming_fields(Planner.start(lake).frame(query)))

@@ -1,0 +1,94 @@
+"""`lake.sql`: reads the text, and has each statement carried out by whoever can.
+
+What needs no Spark starts none. The result is that of the last statement: a DataFrame, or something that looks like
+one and has its rows already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lakebed.errors import InvalidArgument
+from lakebed.sql import settings
+from lakebed.sql import statements as st
+from lakebed.sql.define import alter, show
+from lakebed.sql.define import tables as ddl
+from lakebed.sql.parse import Statement, parse
+from lakebed.sql.procedures import call
+from lakebed.sql.session import SqlLake, nothing
+
+_DEEDS: dict[type[Any], Callable[[SqlLake, Any], Any]] = {
+    st.CreateDatabase: ddl.create_database,
+    st.DropDatabase: ddl.drop_database,
+    st.UseDatabase: ddl.use_database,
+    st.UseCatalog: ddl.use_catalog,
+    st.CreateTable: ddl.create_table,
+    st.DropTable: ddl.drop_table,
+    st.Truncate: ddl.truncate,
+    st.Analyze: ddl.analyze,
+    st.AlterTable: alter.alter_table,
+    st.ShowDatabases: show.show_databases,
+    st.ShowCatalogs: show.show_catalogs,
+    st.ShowCurrent: show.show_current,
+    st.ShowTables: show.show_tables,
+    st.ShowCreateTable: show.show_create_table,
+    st.ShowPartitions: show.show_partitions,
+    st.ShowTags: show.show_tags,
+    st.ShowOptions: show.show_options,
+    st.ShowProcedures: show.show_procedures,
+    st.DescribeDatabase: show.describe_database,
+    st.SetSetting: settings.set_setting,
+    st.ResetSetting: settings.reset_setting,
+    st.Call: call,
+}
+
+
+def run(lake: SqlLake, text: str) -> Any:
+    """Carries out all statements of a text, in order; gives the result of the last one."""
+    if not isinstance(text, str):
+        raise InvalidArgument(f"the statement is {type(text).__name__}, not text", hint="pass SQL as a string")
+    statements = parse(text)
+    if not statements:
+        raise InvalidArgument("the text holds no statement", hint="pass SQL, for example SHOW TABLES")
+    found: Any = None
+    for statement in statements:
+        found = run_statement(lake, statement)
+    return nothing(lake) if found is None else found
+
+
+def run_statement(lake: SqlLake, statement: Statement) -> Any:
+    """Carries out one statement."""
+    deed = _DEEDS.get(type(statement))
+    if deed is not None:
+        return deed(lake, statement)
+    if isinstance(statement, st.Describe | st.ShowColumns):
+        return _describe(lake, statement)
+    if isinstance(statement, st.RefreshTable):
+        # Each statement looks at the latest state anyway.
+        return None if lake.has_table(statement.name) else lake.spark.sql(statement.text)
+    return _run_on_spark(lake, statement)
+
+
+def _describe(lake: SqlLake, statement: st.Describe | st.ShowColumns) -> Any:
+    """A table of the lake, or else a view of Spark."""
+    if not lake.has_table(statement.name) and lake.is_spark_started and lake.spark.catalog.tableExists(statement.name):
+        return lake.spark.sql(statement.text)
+    if isinstance(statement, st.Describe):
+        return show.describe(lake, statement)
+    return show.show_columns(lake, statement)
+
+
+def _run_on_spark(lake: SqlLake, statement: Statement) -> Any:
+    from lakebed.sql.change import delete, insert, merge, update
+    from lakebed.sql.query import run as queries  # pyspark is heavy: only when it is used
+
+    deeds: dict[type[Any], Callable[[SqlLake, Any], Any]] = {
+        st.Query: queries.run_query,
+        st.SparkStatement: queries.run_spark,
+        st.Insert: insert.insert,
+        st.Update: update.update,
+        st.Delete: delete.delete,
+        st.Merge: merge.merge,
+    }
+    return deeds[type(statement)](lake, statement)

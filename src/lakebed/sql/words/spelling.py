@@ -1,0 +1,161 @@
+"""Flink's spelling of values and types, turned into Spark's: an edit of the text, word by word.
+
+    ARRAY[1, 2]                  array(1, 2)
+    MAP['k', 1]                  map('k', 1)
+    ROW(1, 'a')                  struct(1, 'a')
+    CAST(x AS ROW<a BYTES>)      CAST(x AS STRUCT<a BINARY>)
+    CROSS JOIN UNNEST(a) AS u(x) CROSS JOIN LATERAL explode(a) AS u(x)
+
+What Spark understands stays as it is, letter by letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot.tokens import Token, TokenType
+
+from lakebed.sql.words.cursor import Cursor
+
+_TYPES = {"ROW": "STRUCT", "BYTES": "BINARY", "VARBINARY": "BINARY", "BINARY": "BINARY"}
+_TIMES = {"TIMESTAMP": "TIMESTAMP_NTZ", "TIMESTAMP_LTZ": "TIMESTAMP_LTZ", "TIMESTAMP_NTZ": "TIMESTAMP_NTZ"}
+_OPENING = {"(": ")", "[": "]", "<": ">"}
+
+Edits = list[tuple[int, int, str]]
+
+
+def to_spark(text: str) -> str:
+    """The text in Spark's spelling."""
+    cursor = Cursor(text)
+    edits = [*_constructors(cursor), *_cast_types(cursor), *_unnests(cursor)]
+    parts, done = [], 0
+    for start, end, new in sorted(edits):
+        parts += [text[done:start], new]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+def _constructors(cursor: Cursor) -> Edits:
+    """`ARRAY[`, `MAP[` and `ROW(`; the latter not where it is a type or the unit of a frame."""
+    edits: Edits = []
+    tokens = cursor.tokens
+    rows_of_values = _rows_of_values(tokens)
+    for index, token in enumerate(tokens[:-1]):
+        following = tokens[index + 1]
+        if _is(token, "ARRAY", "MAP") and _is(following, "["):
+            closing = closing_index(tokens, index + 1)
+            edits.append((token.start, following.end + 1, f"{token.text.lower()}("))
+            edits.append((tokens[closing].start, tokens[closing].end + 1, ")"))
+        elif _is(token, "ROW") and _is(following, "("):
+            edits.append((token.start, token.end + 1, "" if index in rows_of_values else "struct"))
+    return edits
+
+
+def _rows_of_values(tokens: list[Token]) -> set[int]:
+    """Where `VALUES ROW(...), ROW(...)` has its rows."""
+    found: set[int] = set()
+    for index, token in enumerate(tokens[:-1]):
+        if not _is(token, "VALUES"):
+            continue
+        place = index + 1
+        while place + 1 < len(tokens) and _is(tokens[place], "ROW") and _is(tokens[place + 1], "("):
+            found.add(place)
+            place = closing_index(tokens, place + 1) + 2
+    return found
+
+
+def _cast_types(cursor: Cursor) -> Edits:
+    """The types in `CAST(... AS type)`."""
+    edits: Edits = []
+    tokens = cursor.tokens
+    for index, token in enumerate(tokens[:-1]):
+        if not (_is(token, "CAST", "TRY_CAST") and _is(tokens[index + 1], "(")):
+            continue
+        closing = closing_index(tokens, index + 1)
+        depth, place = 0, index + 2
+        while place < closing and not (depth == 0 and _is(tokens[place], "AS")):
+            depth += _is(tokens[place], "(", "[") - _is(tokens[place], ")", "]")
+            place += 1
+        edits += _type_words(tokens[place + 1 : closing])
+    return edits
+
+
+def _type_words(tokens: list[Token]) -> Edits:
+    """Flink's names of types, and lengths that Spark does not know."""
+    edits: Edits = []
+    for index, token in enumerate(tokens):
+        word = token.text.upper()
+        if token.token_type == TokenType.IDENTIFIER or _is_member_name(tokens, index):
+            continue
+        has_length = index + 1 < len(tokens) and _is(tokens[index + 1], "(")
+        end = tokens[closing_index(tokens, index + 1)].end + 1 if has_length else token.end + 1
+        if word in _TYPES:
+            edits.append((token.start, token.end + 1 if word == "ROW" else end, _TYPES[word]))
+        elif word in _TIMES and has_length:
+            edits.append((token.start, end, _TIMES[word]))
+        elif word == "MULTISET" and index + 1 < len(tokens):
+            closing = tokens[closing_index(tokens, index + 1)]
+            edits += [(token.start, token.end + 1, "MAP"), (closing.start, closing.start, ", INT")]
+    return edits
+
+
+def _is_member_name(tokens: list[Token], index: int) -> bool:
+    """Whether the word names a member of a ROW: `ROW<bytes BYTES>`."""
+    follows_opening = index > 0 and _is(tokens[index - 1], "<", ",", "(")
+    before_type = index + 1 < len(tokens) and (tokens[index + 1].text[0].isalpha() or tokens[index + 1].text == ":")
+    return follows_opening and before_type and not (_is(tokens[index + 1], "NOT", "NULL"))
+
+
+def _unnests(cursor: Cursor) -> Edits:
+    """`UNNEST(a) AS u(x, y)`: rows of the array with several columns, else its elements.
+
+    That a column is a map, the text does not tell: see `unnested_maps`.
+    """
+    edits: Edits = []
+    tokens = cursor.tokens
+    for index, token in enumerate(tokens[:-1]):
+        if not (_is(token, "UNNEST") and _is(tokens[index + 1], "(")):
+            continue
+        closing = closing_index(tokens, index + 1)
+        has_members = _alias_columns(tokens, closing + 1) > 1 and not _is(tokens[index + 2], "MAP")
+        function = "inline" if has_members else "explode"
+        edits.append((token.start, token.end + 1, f"LATERAL {function}"))
+    return edits
+
+
+def unnested_maps(text: str, is_map: Callable[[str], bool]) -> dict[tuple[int, int], str]:
+    """Edits of a text in Spark's spelling that take keys and values out of columns that are maps."""
+    if "inline" not in text:
+        return {}
+    edits: dict[tuple[int, int], str] = {}
+    tokens = Cursor(text).tokens
+    for index, token in enumerate(tokens[:-2]):
+        if _is(token, "LATERAL") and tokens[index + 1].text == "inline" and _is(tokens[index + 2], "("):
+            last = closing_index(tokens, index + 2) - 1
+            is_path = all(_is(dot, ".") for dot in tokens[last - 1 : index + 3 : -2])
+            if is_path and is_map(tokens[last].text):
+                edits[tokens[index + 1].start, tokens[index + 1].end + 1] = "explode"
+    return edits
+
+
+def _alias_columns(tokens: list[Token], index: int) -> int:
+    """How many columns the alias at the place names."""
+    index += index < len(tokens) and _is(tokens[index], "AS")
+    if index + 1 >= len(tokens) or not _is(tokens[index + 1], "("):
+        return 0
+    return 1 + sum(_is(token, ",") for token in tokens[index + 1 : closing_index(tokens, index + 1)])
+
+
+def closing_index(tokens: list[Token], opening: int) -> int:
+    """Where the bracket that opens at the place is closed; the last word if it never is."""
+    left = tokens[opening].text
+    right, depth = _OPENING.get(left, left), 0
+    for index in range(opening, len(tokens)):
+        depth += _is(tokens[index], left) - _is(tokens[index], right)
+        if depth <= 0:
+            return index
+    return len(tokens) - 1
+
+
+def _is(token: Token, *words: str) -> bool:
+    return token.token_type not in (TokenType.IDENTIFIER, TokenType.STRING) and token.text.upper() in words
