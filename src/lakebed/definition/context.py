@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -54,6 +55,10 @@ from lakebed.types.arrow import to_arrow_schema
 from lakebed.types.binary_row import decode_row
 from lakebed.types.logical import DataField, DataType
 
+_T = TypeVar("_T")
+
+_OF_THIS_PROCESS = ("memory", "jobs", "derived")
+
 _MEMORIES: dict[str, TableMemory] = {}
 """Of tables whose contexts came from another process, by the table's place."""
 
@@ -66,6 +71,20 @@ def merge_setup(schema: TableSchema, options: Options) -> MergeSetup:
 def num_levels(options: Options) -> int:
     """Levels of a bucket, level 0 included."""
     return options[NUM_LEVELS] or options[NUM_SORTED_RUN_COMPACTION_TRIGGER] + 1
+
+
+def once_per_context(work: Callable[[TableContext], _T]) -> Callable[[TableContext], _T]:
+    """For what follows from a context alone: worked out when it is first asked for, and kept with the context."""
+
+    @wraps(work)
+    def found(context: TableContext) -> _T:
+        derived = context.derived
+        if work not in derived:
+            derived[work] = work(context)
+        kept: _T = derived[work]
+        return kept
+
+    return found
 
 
 @dataclass(frozen=True)
@@ -89,15 +108,17 @@ class TableContext:
     """Whether it stays under its schema when a later one is there: what was written under it is folded under it."""
     shows_hidden: bool = False
     """Whether reads merge new files too that others see after compaction only."""
+    derived: dict[Hashable, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """What `once_per_context` has worked out. A copy with something else in it begins anew."""
 
     def __getstate__(self) -> dict[str, object]:
         """What another process needs: not what was computed from it, nor what only this process has."""
-        return {part.name: getattr(self, part.name) for part in fields(self) if part.name not in ("memory", "jobs")}
+        return {part.name: getattr(self, part.name) for part in fields(self) if part.name not in _OF_THIS_PROCESS}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         # Workers live longer than tasks: what one task has learnt of a table is there for the next.
         memory = _MEMORIES.setdefault(str(state["paths"]), TableMemory())
-        for name, value in {**state, "memory": memory, "jobs": None}.items():
+        for name, value in {**state, "memory": memory, "jobs": None, "derived": {}}.items():
             object.__setattr__(self, name, value)
 
     @cached_property
@@ -110,12 +131,12 @@ class TableContext:
         """The table's deletion vectors."""
         return DeletionVectorStore(self.fileio, self.paths)
 
-    @property
+    @cached_property
     def is_read_optimized(self) -> bool:
         """Whether reads show the highest level only: no merge, and what is not fully compacted yet is left out."""
         return self.view == READ_OPTIMIZED
 
-    @property
+    @cached_property
     def has_key(self) -> bool:
         """Whether this is a primary-key table."""
         return bool(self.schema.primary_keys)
@@ -125,7 +146,7 @@ class TableContext:
         """How rows find their buckets."""
         return bucket_mode(self.schema, self.options)
 
-    @property
+    @cached_property
     def lets_rows_wait(self) -> bool:
         """Whether writes leave the choice of buckets to compaction."""
         return lets_rows_wait(self.schema, self.options)
@@ -186,7 +207,7 @@ class TableContext:
         kept = {key: value for key, value in self.options.raw.items() if key not in defaults}
         return self.with_schema(self.schema, Options(kept))
 
-    @property
+    @cached_property
     def is_first_row(self) -> bool:
         """Whether the first row of a key stays. Above level 0 every key is there once, so nothing is merged there."""
         return self.has_key and self.options[MERGE_ENGINE] == FirstRow.name
@@ -198,7 +219,7 @@ class TableContext:
         """
         return file.level == 0 and self.options[ROWKIND_FIELD] is not None
 
-    @property
+    @cached_property
     def tracks_rows(self) -> bool:
         """Whether every row has an id that stays with it."""
         return self.options[ROW_TRACKING_ENABLED]
@@ -232,17 +253,17 @@ class TableContext:
         """What a filter may look at: the columns of the table, and the hidden ones."""
         return pa.schema([*self.schema.arrow_schema, *to_arrow_schema(self.hidden_fields)])
 
-    @property
+    @cached_property
     def orders_by_snapshot(self) -> bool:
         """Whether rows of later snapshots are newer, whoever wrote them and whatever numbers they carry."""
         return self.has_key and self.options[SEQUENCE_SNAPSHOT_ORDERING]
 
-    @property
+    @cached_property
     def masks_old_rows(self) -> bool:
         """Whether compaction marks old rows of a key as deleted: then every key is there once above level 0."""
         return self.has_key and self.options[DELETION_VECTORS_ENABLED]
 
-    @property
+    @cached_property
     def lowest_visible_level(self) -> int:
         """Files below this level are not shown by reads: which of their rows count is known after compaction only."""
         if self.shows_hidden:
@@ -250,7 +271,7 @@ class TableContext:
         shows_new = not self.masks_old_rows or self.options[DELETION_VECTORS_MERGE_ON_READ]
         return self.lowest_told_level if shows_new else max(1, self.lowest_told_level)
 
-    @property
+    @cached_property
     def lowest_told_level(self) -> int:
         """Files below this level tell nothing of what changed. Where old rows are masked, what is written counts."""
         if self.is_read_optimized and self.has_key:

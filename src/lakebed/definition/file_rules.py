@@ -15,7 +15,7 @@ from lakebed.datafiles.index.build import IndexSpec
 from lakebed.datafiles.index.range_bitmap import KIND as RANGE_BITMAP
 from lakebed.datafiles.rolling_writer import WriteRules
 from lakebed.datafiles.statistics import parse_stats_mode
-from lakebed.definition.context import TableContext
+from lakebed.definition.context import TableContext, once_per_context
 from lakebed.errors import CommitConflict, InvalidOption, InvalidSchema, did_you_mean
 from lakebed.formats import FORMATS
 from lakebed.formats.base import DEFAULT_ROW_GROUP_BYTES, FileFormat, WriteSettings
@@ -68,6 +68,18 @@ APPEND_TARGET_SIZE_BYTES = 256 << 20
 
 def write_rules(context: TableContext, level: int = 0) -> WriteRules:
     """Format, sizes and statistics of new data files, which may differ by level where there is a key."""
+    kept = _rules_by_level(context)
+    if level not in kept:
+        kept[level] = _write_rules(context, level)
+    return kept[level]
+
+
+@once_per_context
+def _rules_by_level(_: TableContext) -> dict[int, WriteRules]:
+    return {}
+
+
+def _write_rules(context: TableContext, level: int) -> WriteRules:
     options = context.options
     of_level = LevelRules.of(options, level) if context.has_key else LevelRules()
     default_size = KEYED_TARGET_SIZE_BYTES if context.has_key else APPEND_TARGET_SIZE_BYTES
@@ -134,6 +146,7 @@ def check_same_meaning(context: TableContext, schemas: SchemaStore) -> None:
         )
 
 
+@once_per_context
 def waiting_rules(context: TableContext) -> WriteRules:
     """The same for rows that wait for their bucket: nobody looks for single rows among them."""
     rules = write_rules(context)
@@ -144,6 +157,7 @@ def waiting_rules(context: TableContext) -> WriteRules:
     return replace(rules, format=file_format, settings=settings, stats_mode_of=lambda _: "none", indexes=())
 
 
+@once_per_context
 def committer_for(context: TableContext) -> Committer:
     """The committer of a table."""
     options = context.options

@@ -16,7 +16,6 @@ from lakebed.metadata.json_file import JsonFile
 from lakebed.metadata.paths import partition_path
 from lakebed.options import (
     PARTITION_DEFAULT_NAME,
-    PARTITION_END_INPUT_TO_DONE,
     PARTITION_LEGACY_NAME,
     PARTITION_MARK_DONE_ACTION,
     PARTITION_MARK_DONE_ACTION_HTTP_PARAMS,
@@ -40,8 +39,8 @@ def mark_done(context: TableContext, specs: Sequence[Mapping[str, Any]]) -> list
 
 
 def mark_done_after_commit(context: TableContext, partitions: set[bytes]) -> None:
-    """Marks the partitions of a batch job, where the option asks for it. The commit stands whatever happens."""
-    if not context.options[PARTITION_END_INPUT_TO_DONE] or not context.schema.partition_keys:
+    """Marks the partitions of a batch job. The commit stands whatever happens."""
+    if not context.schema.partition_keys:
         return
     try:
         actions = _actions(context)

@@ -14,7 +14,7 @@ from lakebed.commit.committer import Changes, CommitIdentity
 from lakebed.commit.index_changes import current_entries, without_partitions
 from lakebed.definition.context import TableContext
 from lakebed.definition.partition_spec import Overwrite
-from lakebed.errors import InvalidArgument, LakebedError, NotFound, did_you_mean
+from lakebed.errors import InvalidArgument, NotFound, did_you_mean
 from lakebed.maintenance.checks import checks_of
 from lakebed.maintenance.partition_times import check_formatter, partition_time
 from lakebed.metadata.data_file import creation_time_to_epoch
@@ -144,16 +144,11 @@ def expire(context: TableContext, life: PartitionLife, identity: CommitIdentity)
 
 
 def expire_after_commit(context: TableContext, identity: CommitIdentity, is_batch: bool) -> None:
-    """As `expire`, where the options ask for it and a check is due. The commit before stands whatever happens."""
-    options = context.options
-    try:
-        time_ms = options[PARTITION_EXPIRATION_TIME] if context.schema.partition_keys else None
-        if time_ms is None or not _is_check_due(context, is_batch):
-            return
-        done = expire(context, PartitionLife.of(options, time_ms), identity)
-    except LakebedError as error:
-        _log.warning("table %s: no partition expired after the commit: %s", context.name, error.message)
+    """As `expire`, if a check is due, of a table whose options ask for it."""
+    time_ms = context.options[PARTITION_EXPIRATION_TIME]
+    if time_ms is None or not _is_check_due(context, is_batch):
         return
+    done = expire(context, PartitionLife.of(context.options, time_ms), identity)
     if done.partitions:
         _log.info("table %s: partitions %s expired", context.name, done.partitions)
 

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 
 from lakebed.commit.replay import CommitIdentity
-from lakebed.definition.context import TableContext
+from lakebed.definition.context import TableContext, once_per_context
 from lakebed.errors import LakebedError
 from lakebed.maintenance.auto_tags import create_due_tags
 from lakebed.maintenance.checks import checks_of
@@ -22,8 +22,10 @@ from lakebed.maintenance.tags import remove_expired_tags
 from lakebed.options import (
     COMMIT_USER_PREFIX,
     CONSUMER_EXPIRATION_TIME,
+    PARTITION_EXPIRATION_TIME,
     SNAPSHOT_NUM_RETAINED_MAX,
     SNAPSHOT_TIME_RETAINED,
+    TAG_AUTOMATIC_CREATION,
     TAG_TIME_EXPIRE_ENABLED,
 )
 from lakebed.units import MINUTE_MS
@@ -40,18 +42,38 @@ def tidy_up(context: TableContext, identity: CommitIdentity | None = None, *, go
     """
     identity = identity or CommitIdentity((context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id())
     is_batch = not identity.is_replayable and not goes_on
-    _quietly(context, "tag was made", lambda: create_due_tags(context, is_batch=is_batch))
-    _quietly(context, "consumer expired", lambda: _expire_consumers(context))
-    expire_partitions(context, identity, is_batch=is_batch)
-    _quietly(context, "snapshot expired", lambda: _expire_snapshots(context))
-    _quietly(context, "tag expired", lambda: _expire_tags(context))
+    for what, see_to in _asked_for(context):
+        try:
+            see_to(context, identity, is_batch)
+        except LakebedError as error:
+            _log.warning("table %s: no %s after the commit: %s", context.name, what, error.message)
 
 
-def _quietly(context: TableContext, what: str, action: Callable[[], object]) -> None:
-    try:
-        action()
-    except LakebedError as error:
-        _log.warning("table %s: no %s after the commit: %s", context.name, what, error.message)
+_Deed = Callable[[TableContext, CommitIdentity, bool], object]
+"""Given the commit's identity, and whether it is the last of its job."""
+
+
+@once_per_context
+def _asked_for(context: TableContext) -> tuple[tuple[str, _Deed], ...]:
+    """What the table's options ask to see to, in this order, and what did not happen if it fails."""
+    options = context.options
+    deeds: dict[str, tuple[bool, _Deed]] = {
+        "tag was made": (
+            options[TAG_AUTOMATIC_CREATION] != "none",
+            lambda table, _, is_batch: create_due_tags(table, is_batch=is_batch),
+        ),
+        "consumer expired": (
+            options[CONSUMER_EXPIRATION_TIME] is not None,
+            lambda table, *_: _expire_consumers(table),
+        ),
+        "partition expired": (
+            options[PARTITION_EXPIRATION_TIME] is not None and bool(context.schema.partition_keys),
+            lambda table, identity, is_batch: expire_partitions(table, identity, is_batch=is_batch),
+        ),
+        "snapshot expired": (True, lambda table, *_: _expire_snapshots(table)),
+        "tag expired": (options[TAG_TIME_EXPIRE_ENABLED], lambda table, *_: _expire_tags(table)),
+    }
+    return tuple((what, see_to) for what, (is_asked_for, see_to) in deeds.items() if is_asked_for)
 
 
 def _expire_snapshots(context: TableContext) -> None:
@@ -69,6 +91,7 @@ def _expire_snapshots(context: TableContext) -> None:
     checks.done_ms["snapshots"] = now_ms
 
 
+@once_per_context
 def _go_by_age(context: TableContext) -> bool:
     """Whether nothing but its age makes a snapshot go."""
     options = context.options
@@ -76,16 +99,15 @@ def _go_by_age(context: TableContext) -> bool:
 
 
 def _expire_consumers(context: TableContext) -> None:
-    lifetime_ms = context.options[CONSUMER_EXPIRATION_TIME]
-    if lifetime_ms is not None:
-        gone = expire_consumers(context.stores, context.clock.now_ms() - lifetime_ms)
-        if gone:
-            _log.info("table %s: forgot consumers %s", context.name, [consumer.id for consumer in gone])
+    lifetime_ms = context.options[CONSUMER_EXPIRATION_TIME] or 0
+    gone = expire_consumers(context.stores, context.clock.now_ms() - lifetime_ms)
+    if gone:
+        _log.info("table %s: forgot consumers %s", context.name, [consumer.id for consumer in gone])
 
 
 def _expire_tags(context: TableContext) -> None:
     now_ms, checked_ms = context.clock.now_ms(), checks_of(context).done_ms
-    if not context.options[TAG_TIME_EXPIRE_ENABLED] or now_ms < checked_ms.get("tags", 0) + _TAG_CHECK_INTERVAL_MS:
+    if now_ms < checked_ms.get("tags", 0) + _TAG_CHECK_INTERVAL_MS:
         return
     checked_ms["tags"] = now_ms
     gone = remove_expired_tags(context, None)

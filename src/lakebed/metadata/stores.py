@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.changelog import ChangelogStore
@@ -15,37 +15,55 @@ from lakebed.metadata.snapshot import SnapshotStore
 from lakebed.metadata.tag import TagStore
 
 
-@dataclass(frozen=True, slots=True)
 class MetadataStores:
-    """One store for each kind of metadata file."""
+    """One store for each kind of metadata file, opened when it is first asked for."""
 
-    fileio: FileIO
-    paths: TablePaths
-    snapshots: SnapshotStore
-    manifests: ManifestStore
-    manifest_lists: ManifestListStore
-    index_manifests: IndexManifestStore
-    tags: TagStore
-    consumers: ConsumerStore
-    changelogs: ChangelogStore
-    compression: str
-    manifest_cache: ManifestCache | None = None
+    def __init__(
+        self, fileio: FileIO, paths: TablePaths, compression: str, manifest_cache: ManifestCache | None
+    ) -> None:
+        self.fileio = fileio
+        self.paths = paths
+        self.compression = compression
+        self.manifest_cache = manifest_cache
 
     @staticmethod
     def open(
         fileio: FileIO, paths: TablePaths, compression: str = "zstd", cache: ManifestCache | None = None
     ) -> MetadataStores:
         """The stores of the table at `paths`; new manifests are compressed as asked."""
-        return MetadataStores(
-            fileio,
-            paths,
-            SnapshotStore(fileio, paths),
-            ManifestStore(fileio, paths, compression, cache=cache),
-            ManifestListStore(fileio, paths, compression),
-            IndexManifestStore(fileio, paths, compression),
-            TagStore(fileio, paths),
-            ConsumerStore(fileio, paths),
-            ChangelogStore(fileio, paths),
-            compression,
-            cache,
-        )
+        return MetadataStores(fileio, paths, compression, cache)
+
+    @cached_property
+    def snapshots(self) -> SnapshotStore:
+        """Snapshots, by number."""
+        return SnapshotStore(self.fileio, self.paths)
+
+    @cached_property
+    def manifests(self) -> ManifestStore:
+        """Manifests: entries of data files."""
+        return ManifestStore(self.fileio, self.paths, self.compression, cache=self.manifest_cache)
+
+    @cached_property
+    def manifest_lists(self) -> ManifestListStore:
+        """Lists of manifests."""
+        return ManifestListStore(self.fileio, self.paths, self.compression)
+
+    @cached_property
+    def index_manifests(self) -> IndexManifestStore:
+        """Entries of index files."""
+        return IndexManifestStore(self.fileio, self.paths, self.compression)
+
+    @cached_property
+    def tags(self) -> TagStore:
+        """Tags, by name."""
+        return TagStore(self.fileio, self.paths)
+
+    @cached_property
+    def consumers(self) -> ConsumerStore:
+        """Progress of readers, by their name."""
+        return ConsumerStore(self.fileio, self.paths)
+
+    @cached_property
+    def changelogs(self) -> ChangelogStore:
+        """Changelogs that outlive their snapshots."""
+        return ChangelogStore(self.fileio, self.paths)

@@ -69,9 +69,9 @@ _PATTERNS: Final = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Option(Generic[T_co]):
-    """One entry of the option table.
+    """One entry of the option table, itself and no other: it is looked up by identity.
 
     `choices` are the texts a CHOICE may have, of which only `honoured_choices` work here (empty: all of them);
     `ignored_choices` are taken with a warning, and forgotten.
@@ -230,7 +230,7 @@ class Option(Generic[T_co]):
                 return self.form or "a text"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FieldOption(Option[T_co]):
     """An option that exists once per name: its key has placeholders, as in `fields.<field>.stats-mode`.
 

@@ -1,14 +1,13 @@
 """The options of one table, or of one read or write, as typed values.
 
 The texts are parsed when they are asked for: a table of another engine may hold options and values that nobody here
-needs, and they must not keep it from being opened.
+needs, and they must not keep it from being opened. What was parsed once is kept: a write looks at some eighty options.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakebed.options.option import FieldOption, Names, Option
 from lakebed.options.table import find_option
@@ -18,20 +17,42 @@ __all__ = ["Options"]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Options:
-    """`options[BUCKET]` is the value that was set, or the default. `raw` holds the texts as they are stored."""
+class Options(dict[Option[Any], Any]):
+    """`options[BUCKET]` is the value that was set, or the default. `raw` holds the texts as they are stored.
 
-    raw: Mapping[str, str]
+    As a dictionary it holds what was parsed so far, so that a value is found without a call from the second time on.
+    """
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "raw", dict(self.raw))  # so that nobody's later change is seen here
+    __slots__ = ("raw",)
 
-    def __getitem__(self, option: Option[T]) -> T:
+    def __init__(self, raw: Mapping[str, str]) -> None:
+        super().__init__()
+        self.raw = dict(raw)  # so that nobody's later change is seen here
+
+    if TYPE_CHECKING:
+
+        def __getitem__(self, option: Option[T]) -> T: ...
+
+    def __missing__(self, option: Option[T]) -> T:
         text = self._text(option)
-        return option.default if text is None else option.parse(text)
+        found = self[option] = option.default if text is None else option.parse(text)
+        return found
 
-    def get(self, option: Option[T]) -> T | None:
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Options) and self.raw == other.raw
+
+    __hash__ = None
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"Options({self.raw!r})"
+
+    def __reduce__(self) -> tuple[type[Options], tuple[dict[str, str]]]:
+        return Options, (self.raw,)
+
+    def get(self, option: Option[T]) -> T | None:  # type: ignore[override]
         """The value that was set, or None when nothing was, whatever the default."""
         text = self._text(option)
         return None if text is None else option.parse(text)

@@ -19,6 +19,7 @@ from lakebed.options import (
     COMPACTION_MIN_FILE_NUM,
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
     NUM_SORTED_RUN_STOP_TRIGGER,
+    PARTITION_END_INPUT_TO_DONE,
     WRITE_ONLY,
 )
 from lakebed.rewrite.bucket import Compactor, looks_for_more
@@ -40,7 +41,7 @@ class FollowUp:
         if not self._options[WRITE_ONLY]:
             self._compact(elsewhere)
             tidy_up(self._context, self._identity)  # tags, consumers, partitions, snapshots
-        if not self._identity.is_replayable:
+        if self._options[PARTITION_END_INPUT_TO_DONE] and not self._identity.is_replayable:
             mark_done_after_commit(self._context, {message.partition for message in self._commit.messages})
 
     @property

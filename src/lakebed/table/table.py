@@ -98,6 +98,8 @@ class Table(TableUpkeep):
         self._context = context
         self._overrides = dict(overrides or {})
         self._pinned = pinned
+        self._last: TableContext | None = None
+        """The context under the schema that was the latest when somebody last looked."""
 
     def __repr__(self) -> str:
         where = f" at snapshot {self._pinned.id}" if self._pinned else ""
@@ -739,7 +741,9 @@ class Table(TableUpkeep):
         latest = self._context.schemas.latest()
         if latest is None:
             raise NotFound(f"table `{self.name}` does not exist any more", hint="it was dropped; create it again")
-        context = self._under(latest)
+        if self._last is not None and self._last.schema is latest:
+            return self._last  # with all that was worked out from it
+        context = self._last = self._under(latest)
         if self._overrides:
             check_fixed_options(latest, context.options, self.name)  # the table may have changed since they were given
         return context

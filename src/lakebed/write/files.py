@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -103,17 +104,15 @@ class FileMaker(AbortedOnFailure):
             )
         )
         self._rules = _rolling_by_sink(context, write_rules(context))
-        self._waiting_rules = waiting_rules(context)
-        self._waiting_prefix = waiting_file_prefix(context, commit_user or context.ids.new_id())
-        self._changelog_rules = changelog_write_rules(context)
+        self._commit_user = commit_user
         self._layout = file_layout(context, carries_ids=carries_ids)
         clustering = clustering_of(context) if clusters and not carries_ids else None
         self._buckets = BucketWriters(
             context, self._new_writer, self._next_sequence_number, self._new_changelog_writer, clustering
         )
         self._counter = itertools.count()
-        data, changelog = prefixes or (context.new_data_file_prefix(), context.new_changelog_file_prefix())
-        self._prefix, self._changelog_prefix = self._placement.file_prefix(data), changelog
+        self._prefixes = prefixes
+        self._prefix = self._placement.file_prefix(prefixes[0] if prefixes else context.new_data_file_prefix())
 
     def write(self, data: Any, give_up: Callable[[], None]) -> None:
         """Adds rows. A row that does not fit raises before any row of its batch is taken.
@@ -191,6 +190,14 @@ class FileMaker(AbortedOnFailure):
             return None
         return InputNormaliser(self._context, self._fileio, f"{self._changelog_prefix}-told")
 
+    @cached_property
+    def _changelog_prefix(self) -> str:
+        return self._prefixes[1] if self._prefixes else self._context.new_changelog_file_prefix()
+
+    @cached_property
+    def _waiting_prefix(self) -> str:
+        return waiting_file_prefix(self._context, self._commit_user or self._context.ids.new_id())
+
     def _new_file_name(self) -> str:
         return f"{self._prefix}-{next(self._counter)}.{self._rules.extension}"
 
@@ -241,7 +248,7 @@ class FileMaker(AbortedOnFailure):
         )
 
     def _new_waiting_writer(self, bucket: Bucket) -> RollingWriter:
-        rules = self._waiting_rules
+        rules = waiting_rules(self._context)
         return RollingWriter(
             self._fileio,
             self._path_in(bucket),
@@ -252,12 +259,13 @@ class FileMaker(AbortedOnFailure):
         )
 
     def _new_changelog_writer(self, bucket: Bucket) -> RollingWriter:
+        rules = changelog_write_rules(self._context)
         return RollingWriter(
             self._fileio,
             self._path_in(bucket),
-            lambda: f"{self._changelog_prefix}-{next(self._counter)}.{self._changelog_rules.extension}",
+            lambda: f"{self._changelog_prefix}-{next(self._counter)}.{rules.extension}",
             self._layout,
-            self._changelog_rules,
+            rules,
             self._context.clock,
         )
 
