@@ -91,7 +91,7 @@ def test_interrupt_between_commit_and_return(monkeypatch: pytest.MonkeyPatch) ->
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("lakebed.commit.written_files.WrittenFiles.take_back", pressed)
+        patch.setattr("lakebed.commit.attempt.WrittenFiles.take_back", pressed)
         with pytest.raises(KeyboardInterrupt):
             table.write(data([(5, 5, 5)]))
     assert (5, 5, 5) in rows_of(table)

@@ -18,15 +18,14 @@ from dataclasses import dataclass, field, replace
 
 from lakebed.clock import Clock
 from lakebed.commit.attempt import Attempt, Visibility
-from lakebed.commit.lineage import is_in_line
 from lakebed.commit.manifest_merge import ManifestMergeRules, adds_again, merge_manifests
 from lakebed.commit.replay import LAST_IDENTIFIER_PREFIX, CommitIdentity, is_replay, last_identifiers
 from lakebed.commit.row_ids import RowIdRules, number_rows
 from lakebed.commit.sequence_state import MAX_SEQUENCE_NUMBER, next_kept_number
 from lakebed.errors import CommitConflict, CorruptFile, FileMissing, LakebedError, NotFound, OutcomeUnknown
-from lakebed.metadata.entries import all_metas
+from lakebed.metadata.entries import all_metas, base_metas, read_manifests
 from lakebed.metadata.index_manifest import IndexEntry
-from lakebed.metadata.manifest import EntryKind, ManifestEntry
+from lakebed.metadata.manifest import EntryKind, ManifestEntry, live_entries
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.metadata.stores import MetadataStores
 from lakebed.types.logical import DataType
@@ -193,7 +192,7 @@ class Committer:
     def _is_in_line(self, latest: Snapshot | None, snapshot: Snapshot, changes: Changes) -> bool:
         """Whether the published snapshot continues the table's history; taken back if not."""
         try:
-            if is_in_line(self.stores, latest, snapshot, changes.entries):
+            if _is_in_line(self.stores, latest, snapshot, changes.entries):
                 return True
             self.stores.snapshots.delete(snapshot.id)
             return False
@@ -288,6 +287,32 @@ class _Stamp:
     watermark: int | None
     operation: str | None
     properties: dict[str, str]
+
+
+def _is_in_line(
+    stores: MetadataStores, base: Snapshot | None, published: Snapshot, entries: Sequence[ManifestEntry]
+) -> bool:
+    """Whether later snapshots, if there are any, build on the published one, which made these changes to its base.
+
+    INVARIANT: a published snapshot has its place in the table's history. Ids are handed out by exclusive creation, and
+    expiry frees them again. A committer that was held up for long can thus find the id after its base free because that
+    snapshot came and went: what it publishes there is no successor of anything, and nobody would ever see its rows.
+    Expiry removes the oldest first, so a base that is still there proves that the id after it had never been used.
+    """
+    if base is not None:
+        now = stores.snapshots.find(base.id)
+        if now is not None:
+            return now == base  # another one in its place: a branch took over
+    ids = stores.snapshots.ids()
+    later = [snapshot_id for snapshot_id in ids if snapshot_id > published.id]
+    if not later:
+        # Expiry takes the oldest first. If an older one is there and our base is not, a rollback took it away.
+        return base is None or not any(snapshot_id < base.id for snapshot_id in ids)
+    if later[0] != published.id + 1:
+        return False  # the one after it has expired, hence so had the one in whose place it stands
+    successor = stores.snapshots.get(later[0])
+    before = {entry.identity for entry in live_entries(read_manifests(stores, base_metas(stores, successor)))}
+    return all((entry.identity in before) == (entry.kind == EntryKind.ADD) for entry in entries)
 
 
 def _statistics(latest: Snapshot | None, stamp: _Stamp) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +39,7 @@ _COMPRESSION_NAMES = {"zstd": "zst", "gzip": "gz", "bzip2": "bz2", "none": ""}
 """Compressions that file names call otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FileLayout:
     """What stands in the files of a table: its columns and, for a primary-key table, its key."""
 
@@ -50,7 +51,12 @@ class FileLayout:
     carries_ids: bool = False
     """Rows were in the table before: their ids, and the sequence numbers of those that did not change, are columns."""
 
-    @property
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """Columns of a file as rows are handed to its format."""
+        return to_arrow_schema(self.physical)
+
+    @cached_property
     def physical(self) -> tuple[DataField, ...]:
         """Columns of a file in their order."""
         if self.carries_ids:
@@ -114,7 +120,7 @@ class RollingWriter(AbortedOnFailure):
         self._level = level
         self._source = source
         self._next_sequence_number = first_sequence_number
-        self._schema = to_arrow_schema(layout.physical)
+        self._schema = layout.arrow_schema
         self._open: _OpenFile | None = None
         self._files: list[DataFile] = []
 
@@ -168,7 +174,7 @@ class RollingWriter(AbortedOnFailure):
         stats, size_bytes = self._open.finish()
         made, self._open = self._open, None
         self._files.append(self._describe(made, stats, size_bytes))
-        self._files[-1] = self._with_index(self._files[-1], made.index.finish())
+        self._files[-1] = self._with_index(self._files[-1], made.index())
 
     def _with_index(self, file: DataFile, index: bytes | None) -> DataFile:
         if index is None:
@@ -254,7 +260,7 @@ class _OpenFile:
         self._layout = layout
         self._rules = rules
         self._output = output
-        self.index = FileIndexBuilder(rules.indexes)
+        self._index = FileIndexBuilder(rules.indexes) if rules.indexes else None
         with on_failure(self.discard):
             self._writer: FormatWriter = rules.format.open_writer(output.stream, layout.physical, rules.settings)
 
@@ -266,7 +272,8 @@ class _OpenFile:
             self.last_key = [column[-1] for column in key]
             self.delete_row_count += int(np.count_nonzero(is_retract(key_value.kinds(rows))))
         self._writer.write(pa.RecordBatch.from_arrays([*key, *rows.columns], schema=schema))
-        self.index.add(rows)
+        if self._index is not None:
+            self._index.add(rows)
         self.row_count += rows.num_rows
         self._arrow_bytes += rows.nbytes
 
@@ -281,6 +288,10 @@ class _OpenFile:
         stats = self._writer.close()
         self._output.close()
         return stats, self._output.size_bytes
+
+    def index(self) -> bytes | None:
+        """The indexes of all rows; None where nothing is indexed."""
+        return None if self._index is None else self._index.finish()
 
     def discard(self) -> None:
         self._output.abort()

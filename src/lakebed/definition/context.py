@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, wraps
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
 
@@ -55,6 +55,7 @@ from lakebed.types.arrow import to_arrow_schema
 from lakebed.types.binary_row import decode_row
 from lakebed.types.logical import DataField, DataType
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 _OF_THIS_PROCESS = ("memory", "jobs", "derived")
@@ -73,15 +74,15 @@ def num_levels(options: Options) -> int:
     return options[NUM_LEVELS] or options[NUM_SORTED_RUN_COMPACTION_TRIGGER] + 1
 
 
-def once_per_context(work: Callable[[TableContext], _T]) -> Callable[[TableContext], _T]:
-    """For what follows from a context alone: worked out when it is first asked for, and kept with the context."""
+def once_per_context(work: Callable[Concatenate[TableContext, _P], _T]) -> Callable[Concatenate[TableContext, _P], _T]:
+    """For what follows from a context, and a few plain values, alone: worked out once, and kept with the context."""
 
     @wraps(work)
-    def found(context: TableContext) -> _T:
-        derived = context.derived
-        if work not in derived:
-            derived[work] = work(context)
-        kept: _T = derived[work]
+    def found(context: TableContext, /, *given: _P.args, **named: _P.kwargs) -> _T:
+        derived, key = context.derived, (work, given, *named.items())
+        if key not in derived:
+            derived[key] = work(context, *given, **named)
+        kept: _T = derived[key]
         return kept
 
     return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from lakebed.commit.committer import CommitRules, Committer
@@ -66,20 +67,9 @@ KEYED_TARGET_SIZE_BYTES = 128 << 20
 APPEND_TARGET_SIZE_BYTES = 256 << 20
 
 
+@once_per_context
 def write_rules(context: TableContext, level: int = 0) -> WriteRules:
     """Format, sizes and statistics of new data files, which may differ by level where there is a key."""
-    kept = _rules_by_level(context)
-    if level not in kept:
-        kept[level] = _write_rules(context, level)
-    return kept[level]
-
-
-@once_per_context
-def _rules_by_level(_: TableContext) -> dict[int, WriteRules]:
-    return {}
-
-
-def _write_rules(context: TableContext, level: int) -> WriteRules:
     options = context.options
     of_level = LevelRules.of(options, level) if context.has_key else LevelRules()
     default_size = KEYED_TARGET_SIZE_BYTES if context.has_key else APPEND_TARGET_SIZE_BYTES
@@ -98,7 +88,7 @@ def _write_rules(context: TableContext, level: int) -> WriteRules:
         settings,
         options[TARGET_FILE_SIZE] or default_size,
         options[TARGET_FILE_ROW_NUM],
-        lambda column: options.field(FIELD_STATS_MODE, column) or table_mode,
+        _stats_modes(context, table_mode),
         options[METADATA_STATS_DENSE_STORE],
         index_specs(context.schema, options),
         options[FILE_INDEX_IN_MANIFEST_THRESHOLD],
@@ -106,6 +96,12 @@ def _write_rules(context: TableContext, level: int) -> WriteRules:
     )
 
 
+def _stats_modes(context: TableContext, table_mode: str) -> Callable[[str], str]:
+    own = {names[0]: mode for names, mode in context.options.fields_with(FIELD_STATS_MODE).items() if mode}
+    return defaultdict(lambda: table_mode, own).__getitem__
+
+
+@once_per_context
 def changelog_write_rules(context: TableContext, level: int = 0) -> WriteRules:
     """The same for changelog files: as data files of that level, where nothing else is said."""
     options, rules = context.options, write_rules(context, level)
@@ -122,14 +118,14 @@ def changelog_write_rules(context: TableContext, level: int = 0) -> WriteRules:
 
 def latest_schema_id(context: TableContext) -> int:
     """Read afresh: our files fit the table only as long as the schema they were written with is part of it."""
-    schemas = SchemaStore(context.fileio, context.paths.schema_directory)
-    ids, ours = schemas.ids(), context.schema
-    if ours.id not in ids or schemas.get(ours.id) != ours:
+    ids, ours = context.schemas.ids(), context.schema
+    if ours.id not in ids or not context.schemas.still_says(ours):
         raise CommitConflict(
             f"table `{context.name}` was dropped, or made anew, since this write began",
             hint="open the table again and redo the write",
         )
-    check_same_meaning(context, schemas)
+    if ids[-1] != ours.id:
+        check_same_meaning(context, SchemaStore(context.fileio, context.paths.schema_directory))
     return ids[-1]
 
 

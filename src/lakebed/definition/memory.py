@@ -13,7 +13,7 @@ older rows win.
 from __future__ import annotations
 
 import threading
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lakebed.metadata.manifest import ManifestCache
 
@@ -32,30 +32,35 @@ class Slot(Generic[_T]):
         return f"Slot({self.name!r})"
 
 
-class TableMemory:
+class TableMemory(dict[Slot[Any], Any]):
     """The memory of one handle, or of all handles of a table in one worker."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.manifests = ManifestCache()
         self.lock = threading.Lock()
-        self._kept: dict[Slot[Any], Any] = {}
 
-    def __getitem__(self, slot: Slot[_T]) -> _T | None:
-        found: _T | None = self._kept.get(slot)
-        return found
+    if TYPE_CHECKING:
 
-    def __setitem__(self, slot: Slot[_T], value: _T | None) -> None:
-        self._kept[slot] = value
+        def __getitem__(self, slot: Slot[_T]) -> _T | None: ...
+
+        def __setitem__(self, slot: Slot[_T], value: _T | None) -> None: ...
+
+    def __missing__(self, slot: Slot[_T]) -> None:
+        return None
+
+    def __bool__(self) -> bool:
+        return True
 
     def take(self, slot: Slot[_T]) -> _T | None:
         """What is in the slot, which is empty from then on: for what one user changes while it uses it."""
-        found: _T | None = self._kept.pop(slot, None)
+        found: _T | None = self.pop(slot, None)
         return found
 
     def forget_history(self) -> None:
         """The table goes on from another snapshot than the last one of this handle."""
-        for slot in [slot for slot in self._kept if slot.of_history]:
-            del self._kept[slot]
+        for slot in [slot for slot in self if slot.of_history]:
+            del self[slot]
 
 
 __all__ = ["Slot", "TableMemory"]

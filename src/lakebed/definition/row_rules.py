@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from lakebed.commit.index_changes import current_entries
 from lakebed.definition.changelog_rules import FULL_COMPACTION, producer
-from lakebed.definition.context import TableContext
+from lakebed.definition.context import TableContext, once_per_context
 from lakebed.errors import InvalidOption, did_you_mean
 from lakebed.merge.first_row import FirstRow
 from lakebed.metadata.deletion_vector import DeletionVectorStore, Positions, VectorRules, Vectors
@@ -219,8 +219,10 @@ def mark_rows(
     return removed, added
 
 
-def removes_records(options: Options) -> bool:
+@once_per_context
+def removes_records(context: TableContext) -> bool:
     """Whether a `-D` row ends what was there of its key, so that later rows begin anew."""
+    options = context.options
     return bool(
         options[PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE]
         or options[PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from lakebed.commit.replay import CommitIdentity
 from lakebed.definition.context import TableContext, once_per_context
@@ -19,11 +20,13 @@ from lakebed.maintenance.partitions import expire_after_commit as expire_partiti
 from lakebed.maintenance.retention import RetentionRules
 from lakebed.maintenance.table_files import table_files
 from lakebed.maintenance.tags import remove_expired_tags
+from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import (
     COMMIT_USER_PREFIX,
     CONSUMER_EXPIRATION_TIME,
     PARTITION_EXPIRATION_TIME,
     SNAPSHOT_NUM_RETAINED_MAX,
+    SNAPSHOT_NUM_RETAINED_MIN,
     SNAPSHOT_TIME_RETAINED,
     TAG_AUTOMATIC_CREATION,
     TAG_TIME_EXPIRE_ENABLED,
@@ -35,22 +38,37 @@ _TAG_CHECK_INTERVAL_MS = MINUTE_MS
 """Looking at tags means reading all of them, so it is not done after every commit of a busy writer."""
 
 
-def tidy_up(context: TableContext, identity: CommitIdentity | None = None, *, goes_on: bool = False) -> None:
+def tidy_up(
+    context: TableContext,
+    identity: CommitIdentity | None = None,
+    *,
+    snapshot: Snapshot | None = None,
+    goes_on: bool = False,
+) -> None:
     """Makes the tags that are due, then lets go what has had its time, after a commit (of this identity).
 
-    `goes_on`: more commits are to come, as of a stream.
+    `snapshot` is what it made, if that is at hand. `goes_on`: more commits are to come, as of a stream.
     """
     identity = identity or CommitIdentity((context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id())
-    is_batch = not identity.is_replayable and not goes_on
+    commit = _Commit(identity, not identity.is_replayable and not goes_on, None if snapshot is None else snapshot.id)
     for what, see_to in _asked_for(context):
         try:
-            see_to(context, identity, is_batch)
+            see_to(context, commit)
         except LakebedError as error:
             _log.warning("table %s: no %s after the commit: %s", context.name, what, error.message)
 
 
-_Deed = Callable[[TableContext, CommitIdentity, bool], object]
-"""Given the commit's identity, and whether it is the last of its job."""
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """What is seen to after it."""
+
+    identity: CommitIdentity
+    is_batch: bool
+    """Whether it is the last of its job."""
+    snapshot_id: int | None
+
+
+_Deed = Callable[[TableContext, _Commit], object]
 
 
 @once_per_context
@@ -60,24 +78,26 @@ def _asked_for(context: TableContext) -> tuple[tuple[str, _Deed], ...]:
     deeds: dict[str, tuple[bool, _Deed]] = {
         "tag was made": (
             options[TAG_AUTOMATIC_CREATION] != "none",
-            lambda table, _, is_batch: create_due_tags(table, is_batch=is_batch),
+            lambda table, commit: create_due_tags(table, is_batch=commit.is_batch),
         ),
         "consumer expired": (
             options[CONSUMER_EXPIRATION_TIME] is not None,
-            lambda table, *_: _expire_consumers(table),
+            lambda table, _: _expire_consumers(table),
         ),
         "partition expired": (
             options[PARTITION_EXPIRATION_TIME] is not None and bool(context.schema.partition_keys),
-            lambda table, identity, is_batch: expire_partitions(table, identity, is_batch=is_batch),
+            lambda table, commit: expire_partitions(table, commit.identity, is_batch=commit.is_batch),
         ),
-        "snapshot expired": (True, lambda table, *_: _expire_snapshots(table)),
-        "tag expired": (options[TAG_TIME_EXPIRE_ENABLED], lambda table, *_: _expire_tags(table)),
+        "snapshot expired": (True, _expire_snapshots),
+        "tag expired": (options[TAG_TIME_EXPIRE_ENABLED], lambda table, _: _expire_tags(table)),
     }
     return tuple((what, see_to) for what, (is_asked_for, see_to) in deeds.items() if is_asked_for)
 
 
-def _expire_snapshots(context: TableContext) -> None:
+def _expire_snapshots(context: TableContext, commit: _Commit) -> None:
     """Lists the snapshots only if the oldest may have had its time: a busy writer has thousands of them."""
+    if commit.snapshot_id is not None and commit.snapshot_id < context.options[SNAPSHOT_NUM_RETAINED_MIN]:
+        return  # so many stay whatever their age, and a compaction after the commit makes one more at most
     now_ms, checks = context.clock.now_ms(), checks_of(context)
     kept_since_ms = now_ms - context.options[SNAPSHOT_TIME_RETAINED]
     if checks.second_snapshot_ms is not None and checks.second_snapshot_ms >= kept_since_ms and _go_by_age(context):

@@ -23,6 +23,7 @@ from lakebed.metadata.paths import TablePaths
 
 BATCH_COMMIT_IDENTIFIER = INT64_MAX
 """Commit identifier of a commit that is not part of a stream."""
+_MOST_PARSED = 16
 _ATTEMPTS = 10
 """How often to start over when snapshots expire, or are rolled back, while we look at them."""
 
@@ -149,8 +150,10 @@ class Snapshot:
 def numbered_snapshot(files: NumberedFiles, snapshot_id: int) -> Snapshot | None:
     """The snapshot in one of these files; `None` when it is not there."""
     content = files.read(snapshot_id)
-    if content is None:
-        return None
+    return None if content is None else _parsed(content, files, snapshot_id)
+
+
+def _parsed(content: bytes, files: NumberedFiles, snapshot_id: int) -> Snapshot:
     snapshot = Snapshot.from_json(content, files.path_of(snapshot_id))
     # The file's name decides: the next commit takes the name after it, whatever the content says.
     return snapshot if snapshot.id == snapshot_id else replace(snapshot, id=snapshot_id)
@@ -170,6 +173,8 @@ class SnapshotStore:
             paths.latest_hint,
             paths.earliest_hint,
         )
+        self._parsed: dict[int, tuple[bytes, Snapshot]] = {}
+        """What the newest files that were read say, by their bytes: after a rollback a number may come again."""
 
     # One snapshot
 
@@ -276,7 +281,17 @@ class SnapshotStore:
     # Private
 
     def _find(self, snapshot_id: int) -> Snapshot | None:
-        return numbered_snapshot(self._files, snapshot_id)
+        content = self._files.read(snapshot_id)
+        if content is None:
+            return None
+        known = self._parsed.get(snapshot_id)
+        if known is not None and known[0] == content:
+            return known[1]
+        snapshot = _parsed(content, self._files, snapshot_id)
+        self._parsed[snapshot_id] = content, snapshot
+        if len(self._parsed) > _MOST_PARSED:
+            self._parsed.pop(min(self._parsed), None)
+        return snapshot
 
     def _first_found(self, choose: Callable[[], int | None]) -> Snapshot | None:
         for _ in range(_ATTEMPTS):

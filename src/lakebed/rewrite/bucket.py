@@ -21,7 +21,7 @@ from lakebed.commit.index_changes import current_entries, replace_entries, witho
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity
 from lakebed.definition.changelog_rules import FULL_COMPACTION, LOOKUP, looks_up, producer
-from lakebed.definition.context import TableContext, num_levels
+from lakebed.definition.context import TableContext, num_levels, once_per_context
 from lakebed.definition.elsewhere import Elsewhere
 from lakebed.definition.file_rules import check_same_meaning, committer_for
 from lakebed.definition.folded import check_folded
@@ -215,7 +215,7 @@ class Compactor:
         plan = picker.pick(levels, now_ms=now_ms, last_full_ms=last_full_ms(levels))
         if plan is None and needs_empty_level_0(options) and len(levels.level0) >= _files_that_wait(options):
             plan = picker.force_up_level_0(levels, now_ms=now_ms)
-        if plan is not None and not plan.is_full and removes_records(options) and _may_hold_retracts(plan.files):
+        if plan is not None and not plan.is_full and removes_records(self.context) and _may_hold_retracts(plan.files):
             # One row can not say "removed, then added again": as long as older rows stay behind, a removal must too.
             return picker.everything(levels, "removed records")
         return plan
@@ -386,8 +386,10 @@ def _files_that_wait(options: Options) -> int:
     return options[LOOKUP_COMPACT_MAX_INTERVAL] or 2 * options[NUM_SORTED_RUN_COMPACTION_TRIGGER]
 
 
-def looks_for_more(options: Options) -> bool:
+@once_per_context
+def looks_for_more(context: TableContext) -> bool:
     """Whether something else than the number of runs can make a compaction due."""
+    options = context.options
     return (
         options[COMPACTION_FORCE_UP_LEVEL_0]
         or (needs_empty_level_0(options) and options[LOOKUP_WAIT])

@@ -27,6 +27,7 @@ class SchemaStore:
         self._fileio = fileio
         self._directory = schema_directory.rstrip("/")
         self._cache: dict[int, TableSchema] = {}  # files never change once written
+        self._contents: dict[int, bytes] = {}
 
     def path_of(self, schema_id: int) -> str:
         """Where a version lies."""
@@ -49,7 +50,8 @@ class SchemaStore:
             return cached
         path = self.path_of(schema_id)
         try:
-            text = self._fileio.read_bytes(path).decode("utf-8")
+            content = self._fileio.read_bytes(path)
+            text = content.decode("utf-8")
         except FileMissing as error:
             raise NotFound(
                 f"schema {schema_id} is missing: there is no file {path}",
@@ -60,11 +62,23 @@ class SchemaStore:
         schema = TableSchema.from_json(text, path)
         if schema.id != schema_id:  # some writers copy files; the file's number is what others refer to
             schema = replace(schema, id=schema_id)
+        self._contents[schema_id] = content
         return self._cache.setdefault(schema_id, schema)
+
+    def still_says(self, schema: TableSchema) -> bool:
+        """Whether the file of this version says the same as ever, read afresh: a table may have been made anew."""
+        try:
+            content = self._fileio.read_bytes(self.path_of(schema.id))
+        except FileMissing:
+            return False
+        if self._cache.get(schema.id) is schema and self._contents.get(schema.id) == content:
+            return True
+        return SchemaStore(self._fileio, self._directory).get(schema.id) == schema
 
     def forget(self) -> None:
         """Read everything anew from now on: a fast-forward has put other schemas in place of those that were read."""
         self._cache.clear()
+        self._contents.clear()
 
     def publish(self, schema: TableSchema) -> bool:
         """Make a version visible. False when somebody else's version of that number is there."""
@@ -78,6 +92,7 @@ class SchemaStore:
             is_ours = self._fileio.read_bytes(path) == data
         if is_ours:
             self._cache[schema.id] = schema
+            self._contents[schema.id] = data
         return is_ours
 
     def create(self, schema: TableSchema) -> None:

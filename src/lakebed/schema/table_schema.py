@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import count
 from types import MappingProxyType
 from typing import Any
@@ -29,7 +30,7 @@ CURRENT_VERSION = 3
 _TYPES_NOT_HONOURED = re.compile(r'"(VECTOR|GEOMETRY|GEOGRAPHY)\b')
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableSchema:
     """Columns, keys and options of a table at one point in its life. `highest_field_id` counts dropped columns too."""
 
@@ -42,7 +43,6 @@ class TableSchema:
     comment: str | None
     time_millis: int
     version: int = CURRENT_VERSION
-    _arrow_schema: pa.Schema | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
@@ -52,27 +52,25 @@ class TableSchema:
         parts = (self.id, self.fields, self.highest_field_id, self.partition_keys, self.primary_keys)
         return (TableSchema, (*parts, dict(self.options), self.comment, self.time_millis, self.version))
 
-    @property
+    @cached_property
     def field_names(self) -> tuple[str, ...]:
         """Column names in order."""
         return tuple(column.name for column in self.fields)
 
-    @property
+    @cached_property
     def trimmed_primary_key(self) -> tuple[str, ...]:
         """The primary key without partition columns, in the order of the primary key: what rows of a bucket sort by."""
         return tuple(name for name in self.primary_keys if name not in self.partition_keys)
 
-    @property
+    @cached_property
     def bucket_keys(self) -> tuple[str, ...]:
         """The columns whose hash chooses a bucket; empty when rows go to any bucket."""
         return co.split_names(self.options.get(co.BUCKET_KEY, "")) or self.trimmed_primary_key
 
-    @property
+    @cached_property
     def arrow_schema(self) -> pa.Schema:
         """The columns as Arrow fields."""
-        if self._arrow_schema is None:
-            object.__setattr__(self, "_arrow_schema", to_arrow_schema(self.fields))
-        return self._arrow_schema
+        return to_arrow_schema(self.fields)
 
     def field(self, name: str) -> DataField:
         """The column of that name."""

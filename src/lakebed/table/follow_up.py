@@ -40,7 +40,8 @@ class FollowUp:
         """All of it, in this order: large compactions run elsewhere, if there is such a place."""
         if not self._options[WRITE_ONLY]:
             self._compact(elsewhere)
-            tidy_up(self._context, self._identity)  # tags, consumers, partitions, snapshots
+            # Tags, consumers, partitions, snapshots.
+            tidy_up(self._context, self._identity, snapshot=self._commit.snapshot)
         if self._options[PARTITION_END_INPUT_TO_DONE] and not self._identity.is_replayable:
             mark_done_after_commit(self._context, {message.partition for message in self._commit.messages})
 
@@ -50,7 +51,7 @@ class FollowUp:
         return (
             _is_full_due(self._context, self._identity)
             or self._options[COMMIT_FORCE_COMPACT]
-            or looks_for_more(self._options)
+            or looks_for_more(self._context)
         )
 
     @property
@@ -68,7 +69,7 @@ class FollowUp:
         is_full = _is_full_due(self._context, self._identity)
         if is_full:
             keep = None  # also buckets that earlier commits wrote to: they wait for this one
-        elif self._options[COMMIT_FORCE_COMPACT] or looks_for_more(self._options):
+        elif self._options[COMMIT_FORCE_COMPACT] or looks_for_more(self._context):
             keep = in_buckets({(message.partition, message.bucket) for message in messages})
         else:
             due = {(message.partition, message.bucket) for message in messages if self._has_many_runs(message)}

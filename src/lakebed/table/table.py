@@ -29,7 +29,7 @@ from lakebed.definition.arguments import (
     tag_argument,
 )
 from lakebed.definition.branch import branch_argument, context_on_branch
-from lakebed.definition.context import BINLOG, TableContext
+from lakebed.definition.context import BINLOG, TableContext, once_per_context
 from lakebed.definition.elsewhere import jobs_of
 from lakebed.definition.guards import warn_of_unguarded
 from lakebed.definition.incoming import reader_of
@@ -750,7 +750,7 @@ class Table(TableUpkeep):
 
     def _readable(self) -> TableContext:
         context = self._current()
-        _refuse(context, unhonoured_for_read(context.options.raw), "read")
+        _refuse_unhonoured(context, "read")
         return context
 
     def _refuse_pinned(self) -> None:
@@ -766,7 +766,7 @@ class Table(TableUpkeep):
     def _writable(self) -> TableContext:
         self._refuse_pinned()
         context = self._current()
-        _refuse(context, unhonoured_for_write(context.options.raw), "write")
+        _refuse_unhonoured(context, "write")
         if context.options[TAG_AUTOMATIC_CREATION] != "none":
             refuse_callbacks(context)
         return context
@@ -792,7 +792,11 @@ def _canonical(change: SchemaChange) -> SchemaChange | None:
     return change
 
 
-def _refuse(context: TableContext, options: Sequence[Any], deed: str) -> None:
+@once_per_context
+def _refuse_unhonoured(context: TableContext, deed: str) -> None:
+    """Raises if another engine's table asks for what this version can not do."""
+    raw = context.options.raw
+    options = unhonoured_for_read(raw) if deed == "read" else unhonoured_for_write(raw)
     if options:
         key = options[0].key
         raise Unsupported(

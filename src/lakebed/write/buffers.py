@@ -84,9 +84,9 @@ class BucketWriters:
         self._first_number = first_number
         self._new_changelog_writer = new_changelog_writer
         self._budget_bytes = context.options[WRITE_BUFFER_SIZE]
-        self._spill = Spill(_spill_rules(context.options)) if context.options[WRITE_BUFFER_SPILLABLE] else None
-        self._may_spill = self._spill is not None
-        self._removes_records = removes_records(context.options)
+        self._spill: Spill | None = None
+        """Made when there is something to put there."""
+        self._may_spill = context.options[WRITE_BUFFER_SPILLABLE]
         self._buffers: dict[Bucket, WriteBuffer] = {}
         self._buffered_bytes = 0
         self._writers: dict[Bucket, RollingWriter] = {}
@@ -158,7 +158,7 @@ class BucketWriters:
             _write_order(self._context),
             self._context.merge_engine,
             self._first_number(bucket),
-            deletes_are_barriers=self._removes_records,
+            deletes_are_barriers=removes_records(self._context),
             record=partial(self._record, bucket) if producer(self._context.options) == INPUT else None,
         )
 
@@ -175,6 +175,8 @@ class BucketWriters:
         """Frees the memory of one buffer."""
         buffer = self._buffers[bucket]
         size_bytes = buffer.size_bytes
+        if self._may_spill and self._spill is None:
+            self._spill = Spill(_spill_rules(self._context.options))
         if self._spill is not None and self._may_spill and buffer.may_spill and self._spill.has_room_for(size_bytes):
             try:
                 buffer.spill(self._spill)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakebed.definition.context import TableContext
+from lakebed.definition.context import TableContext, once_per_context
 from lakebed.definition.validate import _check_columns
 from lakebed.metadata.entries import Bucket
 from lakebed.options import (
@@ -36,6 +36,7 @@ class Clustering:
     columns: tuple[str, ...]
 
 
+@once_per_context
 def clustering_of(context: TableContext) -> Clustering | None:
     """What a table asks for; None if it asks for nothing, or its rows have an order of their own."""
     schema, options = context.schema, context.options

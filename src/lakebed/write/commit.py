@@ -31,6 +31,7 @@ from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import (
     COMMIT_FORCE_CREATE_SNAPSHOT,
+    PRECOMMIT_COMPACT,
     SNAPSHOT_IGNORE_EMPTY_COMMIT,
     WRITE_ONLY,
     WRITE_SEQUENCE_NUMBER_INIT_MODE,
@@ -129,7 +130,8 @@ class WriteCommit:
         """Makes the files visible as one snapshot; None when there was nothing to commit."""
         made = messages
         work = PieceWork(self._context, self._attempt, self._run_pieces)
-        messages = joined_before_commit(work, messages)
+        if self._context.options[PRECOMMIT_COMPACT]:
+            messages = joined_before_commit(work, messages)
         if self._overwrite is not None:
             messages = upgraded(self._context, messages)
         self._attempt.make_durable()
@@ -188,7 +190,7 @@ class WriteCommit:
                 for file in (*message.new_files, *(message.changelog_files if kept_changelogs else ()))
             }
             | {paths.index_file(entry.file_name) for message in committed for entry in message.new_index_files}
-            | (changelog_paths(self._context, self._told) if snapshot is not None else set())
+            | (changelog_paths(self._context, self._told) if snapshot is not None and self._told else set())
         )
         return None if snapshot is None else Committed(snapshot, self._context, self._identity, made, self._states)
 
@@ -294,6 +296,8 @@ class WriteCommit:
         for message in messages:
             if message.recorded_files:
                 recorded.setdefault((message.partition, message.bucket), []).append(message)
+        if not recorded:
+            return messages
         is_current = self._states is not None and self._states.snapshot == latest
         normaliser = InputNormaliser(self._context, self._attempt.fileio, self._context.new_changelog_file_prefix())
         told = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -22,7 +23,7 @@ from lakebed.write.make_room import completed
 _PANDAS_INDEX = "__index_level_"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Conformer:
     """Fits batches to a table's columns. `extra` names a column that may come along (the row kind)."""
 
@@ -33,13 +34,18 @@ class Conformer:
     completes: bool = False
     """Whether columns that the data lack are null, and names differ in case only by mistake."""
 
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """Of what comes out."""
+        return to_arrow_schema(self.fields)
+
     def conform(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array | None]:
         """The batch with the table's columns in their order and types, and the extra column."""
         if self.completes:
             batch = completed(batch, self.fields, self.extra)
         self._check_names(batch.schema.names)
         columns = [self._column(field, batch.column(field.name)) for field in self.fields]
-        rows = pa.RecordBatch.from_arrays(columns, schema=to_arrow_schema(self.fields))
+        rows = pa.RecordBatch.from_arrays(columns, schema=self.arrow_schema)
         return rows, batch.column(self.extra) if self.extra else None
 
     def _check_names(self, given: Sequence[str]) -> None:

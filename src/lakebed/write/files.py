@@ -20,7 +20,7 @@ from lakebed.commit.message import CommitMessage
 from lakebed.datafiles.rolling_writer import FileLayout, RollingWriter, WriteRules
 from lakebed.definition.bucket_mode import WritePart
 from lakebed.definition.changelog_rules import normalises_input
-from lakebed.definition.context import TableContext
+from lakebed.definition.context import TableContext, once_per_context
 from lakebed.definition.file_rules import changelog_write_rules, waiting_rules, write_rules
 from lakebed.definition.incoming import to_batches
 from lakebed.definition.partition_spec import Overwrite
@@ -87,10 +87,7 @@ class FileMaker(AbortedOnFailure):
         self._base_snapshot_id = 0
         self._fileio = fileio
         _check_row_kind(context, row_kind)
-        counting = frozenset(context.options[LAKEBED_COUNT_FIELDS])
-        fields = (*context.schema.fields, *TRACKING_FIELDS) if carries_ids else context.schema.fields
-        merges = context.options[WRITE_MERGE_SCHEMA]
-        self._conformer = Conformer(context.name, fields, extra=row_kind, counting=counting, completes=merges)
+        self._conformer = _conformer(context, row_kind, carries_ids)
         self._placement = placement_of(context)(
             PlacementSetup(
                 context,
@@ -270,6 +267,15 @@ class FileMaker(AbortedOnFailure):
         )
 
 
+@once_per_context
+def _conformer(context: TableContext, row_kind: str | None, carries_ids: bool) -> Conformer:
+    counting = frozenset(context.options[LAKEBED_COUNT_FIELDS])
+    fields = (*context.schema.fields, *TRACKING_FIELDS) if carries_ids else context.schema.fields
+    merges = context.options[WRITE_MERGE_SCHEMA]
+    return Conformer(context.name, fields, extra=row_kind, counting=counting, completes=merges)
+
+
+@once_per_context
 def file_layout(context: TableContext, *, carries_ids: bool = False) -> FileLayout:
     """What new files of a table look like inside. `carries_ids`: rows come with the ids they have."""
     key = context.key_fields if context.has_key else ()

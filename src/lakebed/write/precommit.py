@@ -20,7 +20,7 @@ from lakebed.lsm.compaction.small_files import SmallFileRules
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.entries import Bucket
-from lakebed.options import BUCKET, COMPACTION_SMALL_FILE_RATIO, PRECOMMIT_COMPACT
+from lakebed.options import BUCKET, COMPACTION_SMALL_FILE_RATIO
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split
 from lakebed.write.files import file_layout
@@ -28,10 +28,8 @@ from lakebed.write.pieces import PieceWork
 
 
 def joined_before_commit(work: PieceWork, messages: Sequence[CommitMessage]) -> list[CommitMessage]:
-    """The messages with fewer, larger files, if the table asks for it."""
+    """The messages with fewer, larger files."""
     context = work.context
-    if not context.options[PRECOMMIT_COMPACT]:
-        return list(messages)
     rules = SmallFileRules(write_rules(context).target_size_bytes, context.options[COMPACTION_SMALL_FILE_RATIO])
     small: dict[Bucket, list[DataFile]] = defaultdict(list)
     for message in messages:

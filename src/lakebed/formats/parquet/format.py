@@ -22,11 +22,10 @@ from lakebed.formats.careful_sink import CarefulSink
 from lakebed.formats.conform import as_corrupt, check_rows, to_read, to_write
 from lakebed.formats.guarded import find_guard, guard_of_tail
 from lakebed.formats.hidden_nulls import without_hidden_nulls
-from lakebed.formats.parquet.dictionary import dictionary_columns
 from lakebed.formats.parquet.footer import bytes_declared_int96, footer_of_tail, int96_shown_as_bytes, tail_bytes
 from lakebed.formats.parquet.int96 import RAW, decoded, encoded, int96_columns
 from lakebed.formats.parquet.prune import kept_row_groups
-from lakebed.formats.parquet.schema import leaf_columns, parquet_schema
+from lakebed.formats.parquet.schema import dictionary_columns, leaf_columns, parquet_schema
 from lakebed.formats.size_estimate import SizeEstimate
 from lakebed.formats.statistics import StatsCollector
 from lakebed.formats.text.settings import Written
