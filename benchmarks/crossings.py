@@ -7,6 +7,8 @@ Five rows into a table in memory that has rows already, under a profiler. CPU ti
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import sys
 import time
@@ -64,7 +66,12 @@ def rows(number: int) -> pa.Table:
 
 
 def main() -> None:
-    """Prints a line for each flow."""
+    """Prints one line, or one JSON object, for each flow."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--small", action="store_true", help="few commits, to see that it runs")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+    arguments = parser.parse_args()
+    commits = 5 if arguments.small else COMMITS
     made = tables()
     fixed = made["write, fixed buckets"]
     flows: dict[str, Callable[[], object]] = {
@@ -74,15 +81,19 @@ def main() -> None:
         "changes()": fixed.changes,
         "create_tag": lambda: fixed.create_tag("x"),
     }
-    print(f"{'flow':24} modules  crossings")
     for name, work in flows.items():
         modules, crossings = visits(work)
-        print(f"{name:24} {len(modules):7}  {crossings:9}")
-    for name in ("write, fixed buckets", "write, dynamic buckets", "write, no key"):
-        began = time.process_time()
-        for number in range(COMMITS):
-            made[name].write(rows(number))
-        print(f"{name}: {(time.process_time() - began) / COMMITS * 1000:.2f} ms of CPU a commit")
+        result: dict[str, object] = {"benchmark": "crossings", "flow": name}
+        result |= {"modules": len(modules), "crossings": crossings}
+        if name in made:
+            began = time.process_time()
+            for number in range(commits):
+                made[name].write(rows(number))
+            result["cpu_ms_per_commit"] = round((time.process_time() - began) / commits * 1000, 2)
+        if arguments.json:
+            print(json.dumps(result))
+        else:
+            print("  ".join(f"{label}={value}" for label, value in result.items()))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from tests.unit.cdc.batches import LocalBatch
 
 import lakebed
 import lakebed.cdc
-from lakebed.cdc import sync as start
+from lakebed.cdc import start
 from lakebed.cdc.envelope import Chunk, chunks_from_arrow
 
 
