@@ -1,6 +1,7 @@
 """The layers of ARCHITECTURE.md hold: read off the import statements of the source."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,15 @@ def _imports(path: Path) -> list[tuple[str, bool]]:
 def test_every_part_has_a_layer() -> None:
     """A new folder or module must be given its place."""
     assert {_part(path) for path in _files()} <= set(LAYERS) | ABOVE_ALL
+
+
+def test_the_drawing_shows_the_layers() -> None:
+    """ARCHITECTURE.md draws each part on the line of its layer."""
+    document = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text()
+    lines = {int(match.group(1)): match.group(2) for match in re.finditer(r"^ +(\d+)  (.*)$", document, re.MULTILINE)}
+    missing = [part for part, layer in LAYERS.items() if not re.search(rf"(^|  ){part}\b", lines.get(layer, ""))]
+    assert missing == []
+    assert set(lines) == set(LAYERS.values())
 
 
 @pytest.mark.parametrize("path", _files(), ids=lambda path: str(path.relative_to(SOURCE)))

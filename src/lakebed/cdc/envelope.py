@@ -194,7 +194,7 @@ class SourceTable:
 class Chunk:
     """One envelope row. `columns` is the text of a `Description`: chunks of one table mostly share it.
 
-    `place` says where the payload lies if it is not here (see `payload_files`). A source may say how many changes there
+    `place` says where the payload lies if it is not here (see `cdc/payloads`). A source may say how many changes there
     are, when the last was made, and whether values are missing in them; with None in `count` somebody has to look.
     """
 

@@ -1,7 +1,7 @@
 """What the `scan.*` options ask for: which mode, and what it means for a read that ends.
 
 A mode is chosen outright (`scan.mode`) or follows from the option that names a point. What a mode means for a reader
-that goes on is in `stream_start`.
+that goes on is in `changes/start`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A compaction changes no row: it is a commit of its own, that readers of changes pass over. Rows keep their ids, and in
 buckets their order. Others may append meanwhile; if somebody deletes rows of the same files, one of the two gives way.
-Where columns have files of their own, marked rows stay in their places (`column_files`).
+Where columns have files of their own, marked rows stay in their places (`rewrite/columns`).
 """
 
 from __future__ import annotations

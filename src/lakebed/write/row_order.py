@@ -2,7 +2,7 @@
 
 `order` sorts by the columns one after another; `zorder` and `hilbert` follow a curve on which rows that are close in
 all columns lie together. What is too large for the memory for writing goes to local files first, one for each stretch
-of the order. Compactions that sort (`sort_compact`) and writes that cluster (`clustering`) both use it.
+of the order. Compactions that sort (`rewrite/sorting`) and writes that cluster (`write/clustering`) both use it.
 """
 
 from __future__ import annotations

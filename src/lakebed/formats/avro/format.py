@@ -1,8 +1,8 @@
 """Avro data files: the container around encoded records, with zstandard blocks by default.
 
-Writing is vectorised (`avro_encode`); reading goes through fastavro one block at a time (`avro_decode`) and is an order
-of magnitude slower, which is bearable because Avro serves small, short-lived files. Avro keeps no statistics, so a
-filter never leaves anything out here. Blocks carry the checksums of their codecs (`avro_codecs`), the header one of its
+Writing is vectorised (`encode`); reading goes through fastavro one block at a time (`decode`) and is an order of
+magnitude slower, which is bearable because Avro serves small, short-lived files. Avro keeps no statistics, so a
+filter never leaves anything out here. Blocks carry the checksums of their codecs (`codecs`), the header one of its
 own; blocks that are not compressed are not guarded.
 """
 

@@ -1,7 +1,7 @@
 """Lets columns of a Parquet file change their physical type between INT96 and 12 bytes of fixed length.
 
 On disk both are the same bytes; only the footer tells them apart. pyarrow writes INT96 for all timestamps of a file or
-for none, and reads it with limits (see `parquet_int96`), so it is shown bytes and the footer is edited: after writing,
+for none, and reads it with limits (see `int96`), so it is shown bytes and the footer is edited: after writing,
 and before reading. Nothing else of a footer is understood here.
 """
 

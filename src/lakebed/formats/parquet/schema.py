@@ -1,7 +1,7 @@
 """Columns as a Parquet schema: Arrow fields that carry the field ids which other readers may look for.
 
 pyarrow derives everything else (physical type, annotation, repetition, list and map group names) from the Arrow type;
-bytes stand for timestamps that become INT96 (see `parquet_int96`).
+bytes stand for timestamps that become INT96 (see `int96`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""CSV, JSON and text data files, as Paimon reads and writes them (writing: `text_writer`).
+"""CSV, JSON and text data files, as Paimon reads and writes them (writing: `writer`).
 
-None of them holds statistics, and CSV does not even name its columns. All values are texts
-(`text_columns`); a file whose texts make no sense is refused, with the text in the message. JSON is taken apart by
-Python's own parser, a block of lines at a time; its values arrive as dictionaries of texts, which Arrow takes whole.
+None of them holds statistics, and CSV does not even name its columns. All values are texts (`columns`); a file whose
+texts make no sense is refused, with the text in the message. JSON is taken apart by Python's own parser, a block of
+lines at a time; its values arrive as dictionaries of texts, which Arrow takes whole.
 """
 
 from __future__ import annotations

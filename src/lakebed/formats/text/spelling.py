@@ -1,6 +1,6 @@
 """Columns turned into the texts that CSV and JSON files hold of them, the way Paimon spells them.
 
-The counterpart of `text_columns`: what is spelled here is read there as the same value, and by Paimon. A value that no
+The counterpart of `columns`: what is spelled here is read there as the same value, and by Paimon. A value that no
 text stands for is refused, since it would come back as another one.
 """
 

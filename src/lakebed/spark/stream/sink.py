@@ -2,7 +2,7 @@
 
 The commit user is the query's id and the commit identifier the number of the micro-batch, counted from 1, so a batch
 that Spark delivers a second time, after a crash between our commit and its own log entry, is recognised and skipped.
-How a batch is written is told in `stream_write`.
+How a batch is written is told in `micro_batch`.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from lakebed.sql.statements import Query, SparkStatement
 from lakebed.sql.words.cursor import Cursor, tokens_of
 
 Statement = Any
-"""One of the classes of `statements` and `ddl_statements`."""
+"""One of the classes of `sql/statements`."""
 
 _READERS: dict[str, Callable[[Cursor], Statement]] = {
     "INSERT": read_insert,

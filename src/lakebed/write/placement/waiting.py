@@ -96,7 +96,7 @@ class Postponed(Placement):
 # ------------------------------------------------------------------------------------------------------------------
 # Rows of a table with postponed buckets that wait in a directory of their own, and how many buckets they will get.
 #
-# Nobody sees waiting rows until a compaction brings them to real buckets (`postpone_compact`). Batch writes need not
+# Nobody sees waiting rows until a compaction brings them to real buckets (`write/waiting_rows`). Batch writes need not
 # wait: they go to real buckets at once, and only rows of a partition that has no buckets yet are kept back until all
 # of them have come, since the number of buckets follows from their number or size.
 

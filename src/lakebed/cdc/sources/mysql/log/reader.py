@@ -26,7 +26,7 @@ _ARTIFICIAL = 0x20  # of the flags of an event that is not in the file
 
 
 class LogReader:
-    """Reads committed pieces from a server's log. Rows come with the tables they are of: `tables_of`."""
+    """Reads committed pieces from a server's log. Rows come with the tables they are of."""
 
     def __init__(
         self,
