@@ -3,7 +3,10 @@
     which tables and columns are in the batch → their tables in the lake → schema changes → rows → one commit per table
 
 All of it can be repeated at any point: a table that has the batch already is left out, a schema change that was made
-changes nothing a second time. Only when every table has its rows does Spark note the batch, and the source may forget.
+changes nothing a second time.
+
+INVARIANT: only when every table has its rows does Spark note the batch, and only then may the source forget. A batch
+that is noted is never asked for again: what is missing in a table then is lost.
 """
 
 from __future__ import annotations

@@ -112,6 +112,9 @@ class Committer:
             with self.stores.fileio.advisory_lock(self.stores.paths.snapshot_directory):
                 latest = self._latest()
                 try:
+                    # INVARIANT: changes are fitted to the very snapshot they are published on, anew in every turn.
+                    # Fitted to an older one they would number rows below newer ones of their keys, and lose them,
+                    # delete what others have replaced, or bring in a second time what is in already.
                     changes = prepare(latest)
                     if changes is None:
                         return None
@@ -161,6 +164,8 @@ class Committer:
             # INVARIANT: a snapshot names only what survives a power failure, or the table would be unreadable after it.
             attempt.make_durable()
             metadata.make_durable()
+            # INVARIANT: said before the store is asked. Interrupted from here on, nobody knows whether readers see the
+            # files, so they stay; what is taken back is only what was read back as not there.
             visibility.is_possible = True
             visibility.is_possible = self._publish(snapshot, visibility) and self._is_in_line(latest, snapshot, changes)
             if visibility.is_possible:
@@ -216,6 +221,8 @@ class Committer:
         base_name, base_size = stores.manifest_lists.write(before)
         snapshot_id = latest.id + 1 if latest else 1
         entries, next_row_id = list(changes.entries), (latest.next_row_id or 0) if latest else 0
+        # INVARIANT: the counter never goes back. An id that is given twice makes two rows one to whoever changes rows
+        # by their ids.
         next_row_id = max(next_row_id, changes.next_row_id or 0)
         if self.rules.row_ids is not None:
             entries, next_row_id = number_rows(entries, next_row_id, snapshot_id, self.rules.row_ids)
@@ -256,7 +263,10 @@ class Committer:
         )
 
     def _carried_properties(self, latest: Snapshot | None, stamp: _Stamp) -> dict[str, str]:
-        """Last identifiers of all streams travel from snapshot to snapshot, so that no expiry forgets them."""
+        """Last identifiers of all streams travel from snapshot to snapshot.
+
+        INVARIANT: no expiry makes a table forget them. A stream that repeats a batch after that would write it twice.
+        """
         last = last_identifiers(self.stores.snapshots, latest)
         if stamp.identity.is_replayable:
             last[stamp.identity.user] = stamp.identity.identifier

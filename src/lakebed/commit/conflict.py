@@ -29,6 +29,8 @@ def check_conflicts(
     `key_bounds` is given for primary-key tables, whose files above level 0 must not overlap within a level.
     """
     after = {entry.identity: entry for entry in live}
+    # INVARIANT: what a commit replaces is still there. If somebody else has replaced it, its rows live on in other
+    # files: adding ours as well would show them twice, or put old versions beside new ones.
     for entry in delta:
         if entry.kind == EntryKind.DELETE and after.pop(entry.identity, None) is None:
             raise CommitConflict(
@@ -47,7 +49,10 @@ def check_conflicts(
 
 
 def check_bucket_counts(entries: Iterable[ManifestEntry], *, table: str) -> None:
-    """All files of a partition must have been hashed into the same number of buckets."""
+    """All files of a partition must have been hashed into the same number of buckets.
+
+    INVARIANT: a key has one bucket. Rows of a key in two buckets are never merged, and both would be shown.
+    """
     counts: dict[bytes, int] = {}
     for entry in entries:
         if entry.total_buckets > 0 and counts.setdefault(entry.partition, entry.total_buckets) != entry.total_buckets:
@@ -63,6 +68,8 @@ def _check_levels(entries: Iterable[ManifestEntry], table: str, key_bounds: KeyB
     for entry in entries:
         if entry.file.level >= 1:
             by_level[entry.partition, entry.bucket, entry.file.level].append(entry.file)
+    # INVARIANT: files of one level above 0 share no key. Readers take a level for one sorted run: of two rows of a key
+    # in it, either may win.
     for (_, bucket, level), files in by_level.items():
         if len(files) < 2:
             continue

@@ -33,6 +33,8 @@ def replace_entries(
 ) -> list[IndexEntry]:
     """The entries after a change. Raises `CommitConflict` when it does not fit what is there."""
     entries = {entry.file_name: entry for entry in current}
+    # INVARIANT: an index file is replaced only as it was read. If another stands there by now, it holds marks that the
+    # new one lacks: rows that somebody deleted would come back.
     for entry in removed:
         if entries.pop(entry.file_name, None) != entry:
             raise _conflict(table, f"index file {entry.file_name} that this commit replaces is no longer there")
@@ -41,6 +43,7 @@ def replace_entries(
             entries = {name: other for name, other in entries.items() if not _is_same_place(other, entry)}
         entries[entry.file_name] = entry
     result = list(entries.values())
+    # INVARIANT: a data file has one vector. A reader takes one, and would show the rows that the other marks.
     masked = [part.data_file_name for entry in result for part in entry.deletion_vector_ranges or ()]
     if len(set(masked)) < len(masked):
         twice = next(name for name in masked if masked.count(name) > 1)

@@ -2,8 +2,9 @@
 
 A table that is committed to a thousand times would otherwise have to open a thousand manifests to plan a read.
 
-Other readers of the format know no order among the manifests of a state: a file that one of them deletes is gone. So
-before a file that was deleted is added again, all manifests are merged, which leaves no deletion behind (`adds_again`).
+INVARIANT: before a file that was deleted is added again, all manifests are merged, which leaves no deletion behind
+(`adds_again`). Other readers of the format know no order among the manifests of a state: a file that one of them
+deletes is gone to them, and so are its rows.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ def merge_manifests(
     dirty = [meta for meta in metas if meta.num_deleted_files or meta.size_bytes < rules.target_size_bytes]
     if sum(meta.size_bytes for meta in dirty) >= rules.full_threshold_bytes:
         return _merge_all(stores, metas, partition_types, rules)
+    # INVARIANT: only neighbours are merged, and what they become stands in their place. Whether a file is live follows
+    # from the order of its entries: an ADD that got behind its DELETE would bring replaced rows back.
     merged: list[ManifestMeta] = []
     group: list[ManifestMeta] = []
     for meta in metas:

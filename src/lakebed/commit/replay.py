@@ -37,6 +37,8 @@ def is_replay(snapshots: SnapshotStore, latest: Snapshot | None, identity: Commi
     """Whether this commit, or a later one of the same stream, is part of the state at `latest`."""
     if not identity.is_replayable:
         return False
+    # INVARIANT: a stream commits its numbers in order, so what is not above the last is in. A writer that skipped a
+    # number and came back to it would have these rows dropped here as a replay.
     last = last_identifiers(snapshots, latest).get(identity.user)
     return last is not None and last >= identity.identifier
 
@@ -49,6 +51,7 @@ def last_identifiers(snapshots: SnapshotStore, latest: Snapshot | None) -> dict[
             found.setdefault(snapshot.commit_user, snapshot.commit_identifier)
         for user, identifier in _remembered(snapshot):
             found.setdefault(user, identifier)
+        # INVARIANT: newest first, and the first that names a stream counts: after a rollback an older number is right.
         if is_ours(snapshot.writer_version):  # ours carry the properties on, those of others need not
             break  # it remembers everything before it
     return found

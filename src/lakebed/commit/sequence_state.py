@@ -46,6 +46,8 @@ def kept_number(snapshot: Snapshot | None) -> int | None:
 
 def next_kept_number(stores: MetadataStores, latest: Snapshot | None, entries: Sequence[ManifestEntry]) -> int | None:
     """What the snapshot after `latest` keeps; None as long as nothing was written."""
+    # INVARIANT: the kept number never falls, also when the file that had it is gone: writers go on from it without a
+    # look at files, and rows numbered below others of their key would lose against them.
     before = kept_number(latest)
     if before is None:
         before = _highest(live_files(stores, latest))

@@ -1,6 +1,7 @@
 """Removes files that nothing refers to: left by writers that died, by rollbacks, and by branches that were deleted.
 
-Files are listed first and references read afterwards, so a file that a commit brings in between is seen as needed.
+INVARIANT: files are listed first and references read afterwards, so a file that a commit brings in between is seen as
+needed. The other way round it would be on the list and in no reference that was read, and the commit's rows would go.
 Young files are left alone: they may belong to a writer that has yet to commit. If any reference, of any branch, can
 not be read, or a directory not listed, nothing is deleted.
 """

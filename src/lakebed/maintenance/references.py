@@ -1,8 +1,9 @@
 """Everything that keeps files from being garbage: snapshots, tags and long-lived changelogs, of all branches.
 
-Whoever adds a reference to files that are there already (a tag, a branch, an old state made new) first adds it, then
-looks whether what it was taken from still stands. Whoever deletes files first takes the old reference away, or
-announces that it will go, and then reads the references that are left. One of the two always sees the other.
+INVARIANT: whoever adds a reference to files that are there already (a tag, a branch, an old state made new) first adds
+it, then looks whether what it was taken from still stands. Whoever deletes files first takes the old reference away, or
+announces that it will go, and then reads the references that are left. One of the two always sees the other. In any
+other order both may go ahead, and a tag or branch stands on files that are gone.
 """
 
 from __future__ import annotations
@@ -90,7 +91,8 @@ def is_kept(stores: MetadataStores, snapshot: Snapshot) -> bool:
 # ------------------------------------------------------------------------------------------------------------------
 # What stays and therefore protects files: tags, the other branches, and later snapshots that may reuse old files.
 #
-# All of it is read strictly. A survivor that can not be read stops the expiry: what it needs can not be known.
+# INVARIANT: all of it is read strictly. A survivor that can not be read stops the expiry: what it needs can not be
+# known.
 
 
 _FEW = 16

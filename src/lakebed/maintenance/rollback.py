@@ -2,8 +2,9 @@
 
     hint → snapshots, newest first → long-lived changelogs → tags of what is gone
 
-Newest first, so that at every moment the snapshots left are a history without gaps, and the next commit continues it:
-a crash leaves a table that is rolled back part of the way. Data files stay; orphan cleaning finds those nobody needs.
+INVARIANT: newest first, so that at every moment the snapshots left are a history without gaps, and the next commit
+continues it: a crash leaves a table that is rolled back part of the way. Data files stay; orphan cleaning finds those
+nobody needs.
 """
 
 from __future__ import annotations

@@ -55,6 +55,8 @@ def expire_snapshots(files: TableFiles, rules: RetentionRules) -> Expired:
     ]
     kept = range(stop, line.stop)
     steps = plan(files, candidates, reusing(files, snapshots[1:]), outsiders(files, kept))
+    # INVARIANT: announced first, then looked again for what could revive a file, then deleted. A tag, branch or
+    # overwrite that comes in between is seen here, or sees the announcement and gives way.
     _announce(stores, stop)
     if not reviving_names(files, since=line[-1]) <= known:
         raise Overtaken(f"{stores.paths.branch_root} got a tag, branch or overwrite meanwhile", hint="expire again")
@@ -96,6 +98,7 @@ def _end(files: TableFiles, rules: RetentionRules, step: Step, stop: int) -> int
     if not _may_go(stores, snapshot, stop) or not is_still_there(stores.snapshots.get, snapshot):
         return 0
     if rules.is_decoupled:
+        # INVARIANT: the changelog is there before its snapshot goes, or its files would be nobody's, and orphans.
         stores.changelogs.put(snapshot)
     file_count = delete_files(stores.fileio, step)
     # A rollback holds this lock: it must not find the snapshot there and lose it a moment later.
@@ -286,7 +289,11 @@ def end_all(
 
 
 def line_of(ids: Sequence[int]) -> range:
-    """The ids up to the newest without a gap. One below a gap is no predecessor of anything: it is left alone."""
+    """The ids up to the newest without a gap.
+
+    INVARIANT: one below a gap is left alone. What goes with a snapshot is what its direct successor dropped; told from
+    any other, files that later snapshots need would be among it.
+    """
     if not ids:
         return range(0)
     start = len(ids) - 1

@@ -56,6 +56,8 @@ def find_snapshot(stores: MetadataStores, snapshot_id: int) -> Snapshot:
 
 def create_tag(stores: MetadataStores, name: str, snapshot: Snapshot, life: TagLife) -> Tag:
     """Tags a snapshot; an error when the name is taken, or when the snapshot has gone meanwhile."""
+    # INVARIANT: written first, then asked whether the snapshot still stands (see `references`). The other way round an
+    # expiry could begin in between, see no tag, and delete the tag's files.
     tag = stores.tags.create(name, snapshot, create_time=life.created, retained=life.retained)
     _undo_unless_kept(stores, tag, lambda: stores.tags.delete(name))
     return tag
@@ -93,6 +95,7 @@ def delete_tags(files: TableFiles, names: Sequence[str]) -> DeletedTags:
     held = [path for snapshot in gone for path in _held(files.lenient(), snapshot)]
     if held:
         _used(files, names)  # also proves that all of it can be read
+    # INVARIANT: the tags go first, and what is left is read after that: a reference that was made meanwhile counts.
     for tag in tags:
         stores.tags.delete(tag.name)
     used = _used(files, ()) if held else set()

@@ -132,7 +132,11 @@ class CompactionFiles:
     def _masking_finder(
         self, partition: bytes, bucket: int, fields: tuple[DataField, ...], marks: BucketMarks
     ) -> FindOlder:
-        """Finds old rows and marks them as replaced. Copies hold all rows of a file: which are gone changes."""
+        """Finds old rows and marks them as replaced.
+
+        INVARIANT: local copies hold all rows of a file, marked ones too. A copy outlives the compaction it was made
+        for: with the marks of that time in it, rows that a rollback has brought back would not be found.
+        """
         reader = SplitReader(self._context, (*fields, ROW_INDEX), use_threads=False)
         store = lookup_store(self._context)
 
@@ -246,6 +250,7 @@ class BucketMarks:
         self, partition: bytes, bucket: int, gone: Collection[str]
     ) -> tuple[tuple[IndexEntry, ...], tuple[IndexEntry, ...]]:
         """Index files that come, and those that go for them; `gone` are data files that need no marks any more."""
+        # INVARIANT: a new vector has all marks of the one it replaces. One left out is a deleted row come back.
         vectors = {
             name: np.union1d(self._vector(name), np.concatenate(parts))
             for name, parts in self._marked.items()

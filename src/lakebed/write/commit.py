@@ -262,6 +262,8 @@ class WriteCommit:
         self._states.check_bucket_count(self._context.name, message.partition, message.total_buckets)
         if self._context.orders_by_snapshot:
             return replace(message, base_snapshot_id=self._states.snapshot_id)
+        # INVARIANT: rows are numbered after all that the snapshot below them has, whoever was faster: the later commit
+        # wins the merge. So files that were numbered too low are written again before anybody sees them.
         start = self._states.next_sequence_number(message.partition, message.bucket)
         shift = start - min(file.min_sequence_number for file in message.new_files)
         if shift <= 0:
@@ -286,6 +288,8 @@ class WriteCommit:
     def _goes_past_waiting(self, messages: list[CommitMessage], latest: Snapshot | None) -> bool:
         """Whether rows wait in the partitions of rows that do not: what waits came before them."""
         partitions = {message.partition for message in messages if message.bucket != POSTPONE_BUCKET}
+        # INVARIANT: what waits is placed before newer rows of its partition are written to real buckets. Placed later
+        # it would be numbered after them, and old rows would replace new ones.
         if not partitions or not self._context.bucket_mode.postpones:
             return False
         return bool(WaitingRows(self._context, in_partitions(partitions)).files(latest))

@@ -1,4 +1,8 @@
-"""What a writer must know of the buckets it adds to: their highest sequence number, their bucket count."""
+"""What a writer must know of the buckets it adds to: their highest sequence number, their bucket count.
+
+INVARIANT: the next row of a bucket gets a number above those of all its live files. Of two rows of a key the higher
+number wins: a new row with a lower one would be taken for old, and be merged away without a word.
+"""
 
 from __future__ import annotations
 
@@ -92,6 +96,8 @@ class BucketStates:
             return BucketStates.kept_by(latest)
         if self._highest_kept is not None:
             return BucketStates.load(stores, latest)
+        # INVARIANT: a state is only carried on along the history it is of. Behind a rollback ids come back with other
+        # files, and what is remembered of the old ones says nothing of these.
         if latest is None or not self._is_before(stores, latest):
             return BucketStates.load(stores, latest)
         states = BucketStates(

@@ -119,6 +119,8 @@ class LookupTracking(ChangeTracking):
         groups = self.order.group(rows)
         old = lowest_above_0(levels, groups)
         is_new = np.logical_or.reduceat(levels[groups.order] == 0, groups.starts)
+        # INVARIANT: the old row of a new key is looked for in all that stays behind. A key taken for new though it has
+        # a row there is told as an insert, and with deletion vectors its old row stays visible beside the new one.
         unknown = is_new & (old == NO_ROW)
         if window.older and np.any(unknown):
             _, found = self.find_older(window.older, self._keys(rows, groups, unknown))

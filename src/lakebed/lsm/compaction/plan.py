@@ -65,6 +65,8 @@ def plan_newest(
     files = files_of(runs[:run_count])
     if len(files) == 1 and files[0].level == output_level:
         return None
+    # INVARIANT: retracts go only if nothing older of their keys stays behind, or if it is masked where it lies. A
+    # dropped delete brings the row back that it deleted.
     is_oldest = output_level >= levels.highest_non_empty_level
     older = tuple(run.run for run in runs[run_count:])
     return CompactionPlan(output_level, files, is_oldest or deletion_vectors, reason, is_full, older)

@@ -1,7 +1,9 @@
 """Keeps local copies of the data files that lookups ask for, within a limit of disk space and for a limited time.
 
-Copies live in a directory of their own, which goes with the process. A copy stands for a file by name, and files never
-change, so it can be used by any later commit. Several threads may ask at once.
+Copies live in a directory of their own, which goes with the process. Several threads may ask at once.
+
+INVARIANT: a copy stands for a file by its name, since files never change and names are never given twice. What changes
+while a file stays, such as which of its rows are marked as deleted, must not be in a copy: ask for it with `accept`.
 """
 
 from __future__ import annotations
@@ -83,6 +85,8 @@ class LookupStore:
         found = np.zeros(keys.num_rows, dtype=np.bool_)
         parts: list[pa.RecordBatch] = []
         owners: list[npt.NDArray[np.int64]] = []
+        # INVARIANT: runs come from the newest to the oldest, and a key that was found is not looked for any further. An
+        # older row taken for the current one would give wrong events, and the wrong row would be marked as replaced.
         for run in runs:
             for file in run.files:
                 open_rows = np.flatnonzero(~found)

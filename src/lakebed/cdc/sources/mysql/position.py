@@ -2,7 +2,10 @@
 
 MariaDB counts transactions per domain (`0-1-1234,7-2-9`), MySQL keeps a set of intervals per server
 (`3e11fa47-…:1-77`). Both answer the same three questions: does this transaction lie before, is one position at or past
-another, and how is it written. A position always stands behind a complete transaction.
+another, and how is it written.
+
+INVARIANT: a position always stands behind a complete transaction. Ids are all that it knows: one that is in it is not
+read again, so the rest of a transaction that was read in part would be lost.
 """
 
 from __future__ import annotations

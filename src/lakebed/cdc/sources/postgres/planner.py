@@ -230,7 +230,11 @@ class StreamPlanner:
     # --- ends -------------------------------------------------------------------------------------------------------
 
     def commit(self, end: Offset) -> None:
-        """All before `end` is in the lake: the server may forget it, and so may we."""
+        """The server may forget what is before `end`, and so may we.
+
+        INVARIANT: Spark calls this when the batch is noted, which is after all its tables were committed. A slot can
+        not be moved back: what is forgotten before it is in the lake is lost.
+        """
         self._discovery.told(self._carried.pop(end.lsn, ()))
         if self._stream is not None:
             self._stream.forget(end.lsn)

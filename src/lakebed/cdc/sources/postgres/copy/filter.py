@@ -1,6 +1,7 @@
 """Which streamed changes a copy holds already: for each table, the borders of its parts and the snapshot of each.
 
-Stays in place until the log is behind every snapshot; then nothing of the stream can be in the copy any more.
+INVARIANT: it stays in place until the log is behind every snapshot; then nothing of the stream can be in the copy any
+more. Taken away earlier, changes that a part holds would come a second time, and put old rows over newer ones.
 """
 
 from __future__ import annotations

@@ -276,7 +276,11 @@ class ReplicationStream:
             segment.path, segment.data = self._state.write_segment([segment.data]), None
 
     def _send_status(self, frames: CopyFrames) -> None:
-        """Tells the server what it may forget: what is committed, never more."""
+        """Tells the server what it may forget.
+
+        INVARIANT: what is committed, never what was merely received. The server keeps nothing behind the position that
+        it is told, and what was received is gone with this process.
+        """
         with self._lock:
             lsn = self._committed.to_bytes(8, "big")
             self._status_due = time.monotonic() + _STATUS_S

@@ -69,6 +69,8 @@ def require_slot(connection: psycopg.Connection[Any], settings: PostgresSettings
             hint=f"{again}; to keep more of the log, ALTER SYSTEM SET max_slot_wal_keep_size",
         )
     _require_ours(state, settings)
+    # INVARIANT: a slot never stands ahead of what is committed. From there on the server would send later changes as if
+    # nothing were missing: to stop is all that is left.
     if state.confirmed_lsn > offset_lsn:
         raise StorageError(
             f"the replication slot `{settings.slot}` begins at {format_lsn(state.confirmed_lsn)}, ahead of our "
