@@ -135,7 +135,8 @@ def _vectors_are_fixed(change: OptionChange) -> bool:
 
 
 def _counts_levels_anew(change: OptionChange) -> bool:
-    tells = any(options[cl.CHANGELOG_PRODUCER] == "full-compaction" for options in (change.before, change.after))
+    # A change of the producer folds all rows, and leaves them where they count as told.
+    tells = all(options[cl.CHANGELOG_PRODUCER] == "full-compaction" for options in (change.before, change.after))
     return change.has_key and tells and _levels(change.before) != _levels(change.after)
 
 
@@ -377,7 +378,7 @@ _JUDGED: Final[Mapping[Option[object], tuple[Case, ...]]] = {
         Case(
             Later.EMPTY,
             "what lies on the highest level has been told: on another one it would be told again",
-            "`changelog-producer` is `full-compaction` and the number of levels changes",
+            "`changelog-producer` stays `full-compaction` and the number of levels changes",
             _counts_levels_anew,
             instead="copy the rows to a new table",
         ),
@@ -387,7 +388,7 @@ _JUDGED: Final[Mapping[Option[object], tuple[Case, ...]]] = {
         Case(
             Later.EMPTY,
             "without `num-levels` it says how many levels there are, and what lies on the highest has been told",
-            "`changelog-producer` is `full-compaction` and the number of levels changes",
+            "`changelog-producer` stays `full-compaction` and the number of levels changes",
             _counts_levels_anew,
             instead="set `num-levels` to the number of levels there are (the old value and one) with the same change",
         ),

@@ -12,13 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from lakebed.commit.replay import CommitIdentity
-from lakebed.definition.context import TableContext
+from lakebed.definition.changelog_rules import FULL_COMPACTION, producer
+from lakebed.definition.context import TableContext, num_levels
 from lakebed.definition.folded import is_folded
 from lakebed.errors import CommitConflict, InvalidArgument, InvalidOption, InvalidSchema
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.options import BUCKET, COMMIT_USER_PREFIX, Options
+from lakebed.options import BUCKET, COMMIT_USER_PREFIX, NUM_LEVELS, Options
 from lakebed.options.later import Later
 from lakebed.rewrite import background
 from lakebed.rewrite.bucket import Compactor
@@ -43,6 +44,8 @@ def prepare_change(context: TableContext, before: TableSchema, after: TableSchem
     stored = _under(context, before)
     check_values_fit(stored, snapshot, [verdict for verdict in verdicts if verdict.must_fit])
     fold(stored, verdicts, after)
+    # Rows may be older than the last change. What they do not bear must not be published: nobody could write after it.
+    _check_stored(context, after, hint="write to the table before this change, or copy its rows to a new one")
 
 
 def fold_stored(context: TableContext) -> None:
@@ -54,16 +57,9 @@ def fold_stored(context: TableContext) -> None:
     if snapshot is None or snapshot.schema_id == context.schema.id or context.keeps_schema:
         return
     then = context.schemas.get(snapshot.schema_id)
-    verdicts = judged(then, context.schema)
-    for verdict in verdicts:
-        if verdict.later in (Later.EMPTY, Later.NEVER) and _has_files(context, snapshot):
-            raise InvalidOption(
-                f"table `{context.name}`: schema {context.schema.id} lets {verdict.what} {verdict.step}, although rows "
-                f"are stored: {verdict.reason}",
-                hint="change it back with the engine that changed it, or copy the rows of "
-                f"snapshot {snapshot.id} to a new table",
-            )
-    fold(_under(context, then), verdicts, context.schema)
+    hint = f"change it back with the engine that changed it, or copy the rows of snapshot {snapshot.id} to a new table"
+    _check_stored(context, context.schema, hint)
+    fold(_under(context, then), judged(then, context.schema), context.schema)
 
 
 def check_may_return(context: TableContext, snapshot: Snapshot) -> None:
@@ -77,6 +73,8 @@ def check_may_return(context: TableContext, snapshot: Snapshot) -> None:
             f"rows can not come back: {problem.reason}",
             hint=_READ_INSTEAD,
         )
+    if any(verdict.later is Later.COMPACTION for verdict in verdicts):
+        _check_levels(context, snapshot, context.schema, hint=_READ_INSTEAD)
     try:
         check_values_fit(_under(context, then), snapshot, [verdict for verdict in verdicts if verdict.must_fit])
     except InvalidSchema as error:
@@ -91,8 +89,11 @@ def fold(context: TableContext, verdicts: Sequence[Verdict], after: TableSchema)
     placing = [verdict for verdict in verdicts if verdict.later is Later.PLACING]
     if not folding and not placing:
         return
+    context = _with_levels_of(context, after)
     background.wait_for(context.paths.root)
     snapshot = context.stores.snapshots.latest()
+    if folding:
+        _check_levels(context, snapshot, after)  # a compaction leaves them as high as they are
 
     def is_ready(snapshot: Snapshot | None) -> bool:
         return not _has_waiting_rows(context, snapshot) and (not folding or is_folded(context, snapshot))
@@ -135,6 +136,51 @@ def _say(context: TableContext, verdicts: Iterable[Verdict]) -> None:
 
 def _has_waiting_rows(context: TableContext, snapshot: Snapshot | None) -> bool:
     return any(entry.bucket == POSTPONE_BUCKET for entry in live_files(context.stores, snapshot))
+
+
+def _check_stored(context: TableContext, after: TableSchema, hint: str) -> None:
+    """Raises if the rows of the latest snapshot can not be those of a table with this schema."""
+    snapshot = context.stores.snapshots.latest()
+    if snapshot is None or snapshot.schema_id == after.id:
+        return
+    for verdict in judged(context.schemas.get(snapshot.schema_id), after):
+        if verdict.later in (Later.EMPTY, Later.NEVER) and _has_files(context, snapshot):
+            raise InvalidOption(
+                f"table `{context.name}`: schema {after.id} lets {verdict.what} {verdict.step}, although rows are "
+                f"stored: {verdict.reason}",
+                hint=hint,
+            )
+
+
+def _with_levels_of(context: TableContext, after: TableSchema) -> TableContext:
+    """The table with as many levels as it will have, where full compactions will tell: by what lies on the highest."""
+    if not _tells_fully(context, after):
+        return context
+    levels = {NUM_LEVELS.key: str(num_levels(Options(after.options)))}
+    return context.with_schema(context.schema, Options({**context.options.raw, **levels}))
+
+
+def _tells_fully(context: TableContext, schema: TableSchema) -> bool:
+    return context.has_key and producer(Options(schema.options)) == FULL_COMPACTION
+
+
+def _check_levels(
+    context: TableContext, snapshot: Snapshot | None, after: TableSchema, hint: str | None = None
+) -> None:
+    """Raises if full compactions are to tell of rows, and some lie on a level that the table does not have any more.
+
+    A compaction puts what it merges right below them: on a level that counts as told, and nobody was told.
+    """
+    if not _tells_fully(context, after):
+        return
+    count = num_levels(Options(after.options))
+    highest = max((entry.file.level for entry in live_files(context.stores, snapshot)), default=0)
+    if highest >= count:
+        raise InvalidOption(
+            f"table `{context.name}`: rows lie on level {highest}, from when there were more levels than {count}, and "
+            f"producer `{FULL_COMPACTION}` tells by the highest",
+            hint=hint or f"set `{NUM_LEVELS.key}` to {highest + 1} with the same change",
+        )
 
 
 def _has_files(context: TableContext, snapshot: Snapshot) -> bool:

@@ -420,6 +420,69 @@ def test_the_number_of_levels_stays_where_the_highest_is_told(warehouse: Warehou
     ]
 
 
+def test_levels_are_free_again_once_another_producer_tells(warehouse: Warehouse) -> None:
+    """After `full-compaction` gave way to `lookup`, the number of levels changes although no row was written since."""
+    table = keyed(warehouse, {"changelog-producer": "full-compaction"})
+    put(table, (1, 1))
+    table.alter(SetOption("changelog-producer", "lookup"))
+    table.alter(SetOption("num-levels", "3"))
+    put(table, (1, 2))
+    last = table.latest_snapshot()
+    assert last is not None
+    table.compact(full=True)
+    assert table.changes(since=last.id).to_pylist() == [
+        {"rowkind": "-U", "k": 1, "v": 1},
+        {"rowkind": "+U", "k": 1, "v": 2},
+    ]
+
+
+@pytest.mark.parametrize("is_written", [True, False], ids=["rows written in between", "no row in between"])
+def test_rows_above_all_levels_keep_full_compactions_from_telling(warehouse: Warehouse, is_written: bool) -> None:
+    """Rows that lie higher than the table has levels would be told twice: refused, and the table can be written to."""
+    table = keyed(warehouse, {"changelog-producer": "lookup", "num-levels": "6"})
+    put(table, (1, 1))
+    table.compact(full=True)
+    table.alter(SetOption("num-levels", "3"))
+    if is_written:
+        put(table, (1, 2))
+    with warehouse.refuses(InvalidOption, "level 5", "set `num-levels` to 6"):
+        table.alter(SetOption("changelog-producer", "full-compaction"))
+    assert table.options["changelog-producer"] == "lookup"
+    put(table, (2, 2))
+    table.alter(SetOption("changelog-producer", "full-compaction"), SetOption("num-levels", "6"))
+    put(table, (3, 3))
+    last = table.latest_snapshot()
+    assert last is not None
+    table.compact(full=True)
+    assert table.changes(since=last.id).to_pylist() == [{"rowkind": "+I", "k": 3, "v": 3}]
+
+
+def test_more_levels_come_with_full_compactions_that_tell(warehouse: Warehouse) -> None:
+    """A change to `full-compaction` and to more levels brings rows to the new highest one: nothing is told again."""
+    table = keyed(warehouse, {"changelog-producer": "lookup", "num-levels": "4"})
+    put(table, (1, 1))
+    table.compact(full=True)
+    table.alter(SetOption("changelog-producer", "full-compaction"), SetOption("num-levels", "7"))
+    put(table, (2, 2))
+    last = table.latest_snapshot()
+    assert last is not None
+    table.compact(full=True)
+    assert table.changes(since=last.id).to_pylist() == [{"rowkind": "+I", "k": 2, "v": 2}]
+
+
+def test_what_older_rows_do_not_bear_is_not_published(warehouse: Warehouse) -> None:
+    """Rows may be older than the last change: a change that they forbid is refused, and the table can be written to."""
+    table = keyed(warehouse, {"deletion-vectors.modifiable": "true"})
+    put(table, (1, 1))
+    table.alter(SetOption("deletion-vectors.enabled", "true"))
+    with warehouse.refuses(InvalidOption, "`deletion-vectors.enabled`", "write to the table"):
+        table.alter(RemoveOption("deletion-vectors.modifiable"))
+    put(table, (2, 2))
+    table.alter(RemoveOption("deletion-vectors.modifiable"))
+    table.compact(full=True)
+    assert shown(table) == [(1, 1), (2, 2)]
+
+
 def test_files_of_another_format_are_read_beside_others(warehouse: Warehouse) -> None:
     """The format of files changes freely, without a compaction."""
     table = keyed(warehouse, SUM)
