@@ -132,8 +132,6 @@ class WriteCommit:
         work = PieceWork(self._context, self._attempt, self._run_pieces)
         if self._context.options[PRECOMMIT_COMPACT]:
             messages = joined_before_commit(work, messages)
-        if self._overwrite is not None:
-            messages = upgraded(self._context, messages)
         self._attempt.make_durable()
         final = messages
         kind = CommitKind.APPEND if self._overwrite is None else CommitKind.OVERWRITE
@@ -211,6 +209,8 @@ class WriteCommit:
     ) -> Changes | None:
         live = live_files(self._context.stores, latest)
         gone = overwrite.replaced(live, {message.partition for message in messages})
+        replaced = {entry.identity for entry in gone}
+        messages = upgraded(self._context, messages, [entry for entry in live if entry.identity not in replaced])
         added = self._numbered(_added(messages), latest)
         delta = [replace(entry, kind=EntryKind.DELETE) for entry in gone] + added
         if not delta and not self._wants_empty_snapshot():

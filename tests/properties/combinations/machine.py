@@ -31,7 +31,7 @@ from lakebed.errors import CorruptFile, FileMissing, LakebedError
 from lakebed.fileio import open_fileio
 from lakebed.lake import Lake
 from lakebed.metadata.entries import live_files
-from lakebed.metadata.snapshot import CommitKind
+from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.testing.conditions import Filter, comparison
 from lakebed.testing.faulty_io import MUTATIONS, FaultyFileIO, SimulatedCrash
 from lakebed.testing.model import ModelSchema, Record, Row, Value
@@ -452,11 +452,11 @@ class Machine:
         self.meaning.restore(saved, told=told)
         self.is_out_of_step = self._has_other_buckets()
 
-    def _has_other_buckets(self) -> bool:
+    def _has_other_buckets(self, snapshot: Snapshot | None = None) -> bool:
         """Whether files of another number of buckets are there: writes beside them are refused until a rescale."""
         wanted = int(self.meaning.options.get("bucket", "-1"))
-        context = self.open()._context
-        counts = {entry.total_buckets for entry in live_files(context.stores, context.stores.snapshots.latest())}
+        stores = self.open()._context.stores
+        counts = {entry.total_buckets for entry in live_files(stores, snapshot or stores.snapshots.latest())}
         return wanted > 0 and not counts <= {wanted}
 
     def op_rollback_to(self, back: int) -> Step | None:
@@ -553,6 +553,8 @@ class Machine:
         saved = self.tag_states[tag][0]
         if saved.schema != self.meaning.model.schema or saved.options != self.meaning.options or self.is_out_of_step:
             return None  # a branch has the options of its tag
+        if self._has_other_buckets(self.open().at(tag=tag).fixed_to):
+            return None  # and its files: those of an old state that came back, maybe
         return Step(real, mean)
 
     def op_branch_write(self, rows: list[Row], kinds: list[str] | None = None, compact: bool = False) -> Step | None:

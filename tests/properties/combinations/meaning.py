@@ -328,10 +328,18 @@ class Meaning:
         return {**row, self.partition_name: homes.setdefault(key, home)}
 
     def write(self, rows: Sequence[Row], kinds: Sequence[str] | None) -> list[Record]:
-        """Adds records; which ones."""
+        """Adds records; which of them come to a file, so that a compaction of their bucket may follow."""
         before = self.live
         self.model.write(rows, kinds)
-        return list(self.live[len(before) :])
+        written = list(self.live[len(before) :])
+        return [record for record in written if not self._is_left_out(record)]
+
+    def _is_left_out(self, record: Record) -> bool:
+        """Whether the key has its first row in another partition: nothing is written then."""
+        if not self.configuration.crosses_partitions or not isinstance(self.model.engine, FirstRow):
+            return False
+        first, column = self.model.history(record.cells)[0], self.model._partition[0]
+        return first.cells[column][1] != record.cells[column][1]
 
     def overwrite(self, rows: Sequence[Row], spec: Mapping[str, Value] | None) -> Callable[[Record], bool]:
         """Replaces partitions; tells which records were replaced."""

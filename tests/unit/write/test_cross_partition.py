@@ -382,3 +382,64 @@ def test_both_halves_of_a_move_become_visible_at_once(full: bool) -> None:
     write(table, [(1, 1, 30, 0)])
     table.with_options({"write-only": "false"}).write(batch([(3, 9, 1, 0)]))
     assert shown(table) == [(1, 1, 30, 0), (1, 2, 10, 0), (3, 9, 1, 0)]
+
+
+@pytest.mark.parametrize("producer", ["lookup", "full-compaction"])
+def test_an_overwrite_is_told_after_what_its_keys_have_left(producer: str) -> None:
+    """A key that left a partition unnoticed, and comes to another with an overwrite, is told to leave first."""
+    table = create(options={"changelog-producer": producer, "write-only": "true"})
+    write(table, [(1, 1, 10, 0), (3, 3, 30, 0)])
+    table.compact(full=True)
+    table.write(batch([(2, 1, 20, 0)], ["-D"]), row_kind="_kind")
+    since = table.latest_snapshot().id  # type: ignore[union-attr]
+    write(table, [(2, 1, 21, 0)], overwrite={"p": 2})
+    write(table, [(3, 4, 40, 0)], overwrite={"p": 3})
+    assert shown(table) == [(2, 1, 21, 0), (3, 4, 40, 0)]
+    table.compact(full=True)
+    told = stored(table, since)
+    assert sorted(told) == [("+I", 2, 1, 21, 0), ("+I", 3, 4, 40, 0), ("-D", 1, 1, 10, 0), ("-D", 3, 3, 30, 0)]
+    assert told.index(("-D", 1, 1, 10, 0)) < told.index(("+I", 2, 1, 21, 0))
+
+
+@pytest.mark.parametrize("engine", [DEDUPLICATE, PARTIAL])
+def test_an_overwrite_is_shown_with_what_its_keys_have_left(engine: str) -> None:
+    """Where new files are hidden until compacted, a key of an overwrite is never there twice."""
+    removes = {"partial-update.remove-record-on-delete": "true"} if engine == PARTIAL else {}
+    table = create(engine, {"deletion-vectors.enabled": "true", "write-only": "true", **removes})
+    write(table, [(1, 1, 10, 0)])
+    table.compact(full=True)
+    table.write(batch([(1, 1, 10, 0)], ["-D"]), row_kind="_kind")
+    write(table, [(2, 1, 20, 0)], overwrite={"p": 2})
+    assert shown(table) == [(1, 1, 10, 0)]
+    table.compact(full=True)
+    assert shown(table) == [(2, 1, 20, 0)]
+
+
+def test_an_overwrite_of_a_whole_table_waits_for_nothing() -> None:
+    """Where no partition is left that a key may have been in, the rows of an overwrite are told and shown at once."""
+    table = create(options={"changelog-producer": "lookup", "write-only": "true", "deletion-vectors.enabled": "true"})
+    write(table, [(1, 1, 10, 0)])
+    table.compact(full=True)
+    write(table, [(2, 1, 20, 0)])
+    since = table.latest_snapshot().id  # type: ignore[union-attr]
+    write(table, [(3, 1, 30, 0)], overwrite={})
+    assert shown(table) == [(3, 1, 30, 0)]
+    assert stored(table, since) == [("-D", 1, 1, 10, 0), ("+I", 3, 1, 30, 0)]
+
+
+def test_an_overwrite_that_waits_is_compacted_as_any_write() -> None:
+    """Whoever compacts after a commit shows an overwrite at once, with all that waited elsewhere."""
+    table = create(options={"changelog-producer": "lookup", "deletion-vectors.enabled": "true"})
+    write(table.with_options({"write-only": "true"}), [(1, 1, 10, 0), (1, 2, 10, 0)])
+    assert shown(table) == []
+    write(table, [(2, 3, 30, 0)], overwrite={"p": 2})
+    assert shown(table) == [(1, 1, 10, 0), (1, 2, 10, 0), (2, 3, 30, 0)]
+    assert sorted(stored(table, 0)) == [("+I", *row) for row in shown(table)]
+
+
+def test_first_rows_of_an_overwrite_are_shown_at_once() -> None:
+    """First rows never leave their partition, so an overwrite of another one need not wait."""
+    table = create(FIRST, {"write-only": "true"})
+    write(table, [(1, 1, 10, 0)])
+    write(table, [(2, 2, 20, 0)], overwrite={"p": 2})
+    assert shown(table) == [(2, 2, 20, 0)]
