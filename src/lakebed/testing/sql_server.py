@@ -12,7 +12,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from lakebed.errors import MissingDependency, StorageError
+from lakebed.testing.unprivileged import new_home
 
 USER = "lakebed"
 PASSWORD = "s3cret/lake'bed"
@@ -55,7 +55,7 @@ class SqlServer(ABC):
         self.settings = tuple(settings)
         self.durable = durable
         self.port = free_port()
-        self.home = Path(tempfile.mkdtemp(prefix=f"lakebed-{self.title.lower()}-"))
+        self.home = new_home(f"lakebed-{self.title.lower()}-")
         self.process: subprocess.Popen[bytes] | None = None
         self._account: str | None = None
 
@@ -92,6 +92,7 @@ class SqlServer(ABC):
                 stdout=log,
                 stderr=log,
                 user=self._account,
+                cwd=self.home,
             )
         self._wait_until_it_answers()
         return self
