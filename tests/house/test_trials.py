@@ -7,7 +7,10 @@ import pyarrow as pa
 import pytest
 
 import lakebed
+from lakebed.changes.position import StreamPosition
+from lakebed.changes.scan_modes import SCAN_MODES, ScanMode
 from lakebed.definition.bucket_mode import BUCKET_MODES, BucketMode, TaskNeeds
+from lakebed.options import SCAN_MODE
 from lakebed.write.placement import PLACEMENTS, PlacedRows, Placement
 
 EVEN_AND_ODD = BucketMode(
@@ -48,3 +51,35 @@ def test_a_bucket_mode() -> None:
     rows = sorted(table.to_arrow().to_pylist(), key=lambda row: row["parity_of"])
     assert [row["v"] for row in rows] == [0, 1, 2, 2, 2, 2]
     assert not table.check()
+
+
+OLDEST = "oldest"
+
+
+@pytest.fixture
+def oldest() -> Iterator[None]:
+    """The entry, and its word among the choices of the option."""
+    words = SCAN_MODE.choices
+    SCAN_MODES[OLDEST] = ScanMode(
+        lambda context, history: StreamPosition(history.earliest_id() or 1),
+        snapshot=lambda context: context.stores.snapshots.get(context.stores.snapshots.earliest_id() or 1),
+    )
+    object.__setattr__(SCAN_MODE, "choices", (*words, OLDEST))
+    yield
+    object.__setattr__(SCAN_MODE, "choices", words)
+    del SCAN_MODES[OLDEST]
+
+
+@pytest.mark.usefixtures("oldest")
+def test_a_scan_mode() -> None:
+    """Reads that end, lookups and streams begin where it says."""
+    lake = lakebed.connect("memory://trial-scan-mode")
+    table = lake.create_table("t", {"k": "INT NOT NULL", "v": "INT"}, primary_key=["k"])
+    for value in (1, 2, 3):
+        table.write(pa.table({"k": pa.array([1], pa.int32()), "v": pa.array([value], pa.int32())}))
+    opened = table.with_options({"scan.mode": "Oldest"})
+    assert opened.to_arrow()["v"].to_pylist() == [1]
+    assert opened.lookup([1])["v"].to_pylist() == [1]
+    assert [rows["v"].to_pylist() for rows in opened.follow()] == [[1], [2], [3]]
+    assert [rows["v"].to_pylist() for rows in table.follow(options={"scan.mode": OLDEST})] == [[1], [2], [3]]
+    assert table.to_arrow()["v"].to_pylist() == [3]

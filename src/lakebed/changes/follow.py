@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakebed.changes.start import StreamPosition
+from lakebed.changes.position import StreamPosition
 from lakebed.changes.stream import StreamScan
 from lakebed.clock import Clock
 

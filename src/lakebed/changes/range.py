@@ -17,6 +17,7 @@ from lakebed.changes.splits import ChangeReader, change_splits, refuse_unmergeab
 from lakebed.definition.changelog_rules import NONE, producer
 from lakebed.definition.context import TableContext
 from lakebed.definition.moments import History, is_travelling, snapshot_of_tag, to_millis
+from lakebed.definition.scan_mode import DEFAULT, INCREMENTAL, POINTS
 from lakebed.errors import InvalidArgument, InvalidOption, NotFound
 from lakebed.metadata.entries import changelog_entries, delta_entries
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
@@ -33,8 +34,7 @@ from lakebed.options import (
 from lakebed.read.plan import FileSieve
 
 AUTO, DELTA, CHANGELOG, DIFF = "auto", "delta", "changelog", "diff"
-_INCREMENTAL = "incremental"
-_RANGES = (INCREMENTAL_BETWEEN, INCREMENTAL_BETWEEN_TIMESTAMP, INCREMENTAL_TO_AUTO_TAG)
+_RANGES = POINTS[INCREMENTAL]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ChangeRange:
 
 def is_incremental(options: Options) -> bool:
     """Whether reads show changes instead of a state."""
-    return options[SCAN_MODE] == _INCREMENTAL or any(options.has(option) for option in _RANGES)
+    return options[SCAN_MODE] == INCREMENTAL or any(options.has(option) for option in _RANGES)
 
 
 def asked_range(context: TableContext, pinned: Snapshot | None = None) -> ChangeRange | None:
@@ -59,16 +59,16 @@ def asked_range(context: TableContext, pinned: Snapshot | None = None) -> Change
     given = [option for option in _RANGES if options.has(option)]
     travels = pinned is not None or is_travelling(options)
     if len(given) != 1 or travels:
-        found = " and ".join(f"`{option.key}`" for option in given) or f"`{SCAN_MODE.key}` = `{_INCREMENTAL}` alone"
+        found = " and ".join(f"`{option.key}`" for option in given) or f"`{SCAN_MODE.key}` = `{INCREMENTAL}` alone"
         found += " together with a point in time" if travels else ""
         raise InvalidOption(
             f"table `{context.name}`: an incremental read needs one range, and there is {found}",
             hint=f"set exactly one of {names}, and nothing that chooses a single snapshot",
         )
-    if options[SCAN_MODE] not in ("default", _INCREMENTAL):
+    if options[SCAN_MODE] not in (DEFAULT, INCREMENTAL):
         raise InvalidOption(
             f"table `{context.name}`: `{SCAN_MODE.key}` = `{options[SCAN_MODE]}` does not go with `{given[0].key}`",
-            hint=f"leave `{SCAN_MODE.key}` out, or set it to `{_INCREMENTAL}`",
+            hint=f"leave `{SCAN_MODE.key}` out, or set it to `{INCREMENTAL}`",
         )
     if given[0] is INCREMENTAL_BETWEEN:
         return _between(context, *_two(context, INCREMENTAL_BETWEEN.key, options[INCREMENTAL_BETWEEN]))

@@ -14,6 +14,7 @@ from itertools import accumulate
 
 import pyarrow as pa
 
+from lakebed.changes.position import SeenSnapshot, StreamPosition
 from lakebed.changes.splits import (
     ChangeReader,
     ChangeSplit,
@@ -22,7 +23,7 @@ from lakebed.changes.splits import (
     refuse_unfollowable,
     state_splits,
 )
-from lakebed.changes.start import SeenSnapshot, StreamPosition, consumer_id, created_since_ms, start_position
+from lakebed.changes.start import consumer_id, created_since_ms, start_position
 from lakebed.definition.changelog_rules import check_producer
 from lakebed.definition.context import AUDIT_LOG, TableContext
 from lakebed.definition.moments import History

@@ -15,6 +15,7 @@ from lakebed.cli.lakes import open_table
 from lakebed.cli.output import Output, aligned
 from lakebed.cli.system_rows import print_limited
 from lakebed.cli.values import text, to_json
+from lakebed.definition.scan_mode import FROM_SNAPSHOT, LATEST, LATEST_FULL
 from lakebed.options import CONTINUOUS_DISCOVERY_INTERVAL, SCAN_MODE, SCAN_SNAPSHOT_ID
 
 if TYPE_CHECKING:
@@ -80,9 +81,9 @@ def _tail(given: argparse.Namespace, out: Output) -> int:
 def _stream(table: Table, given: argparse.Namespace) -> ChangeStream:
     options = {CONTINUOUS_DISCOVERY_INTERVAL.key: given.interval}
     if given.since is not None:
-        options |= {SCAN_MODE.key: "from-snapshot", SCAN_SNAPSHOT_ID.key: str(given.since + 1)}
+        options |= {SCAN_MODE.key: FROM_SNAPSHOT, SCAN_SNAPSHOT_ID.key: str(given.since + 1)}
     else:
-        options[SCAN_MODE.key] = "latest-full" if given.from_start else "latest"
+        options[SCAN_MODE.key] = LATEST_FULL if given.from_start else LATEST
     return table.follow(given.columns, options=options, wait=not given.once)
 
 

@@ -1,7 +1,7 @@
 """The modes of a scan by name, and the one that a table's options ask for.
 
 A mode is chosen outright (`scan.mode`) or follows from the option that names a point. What it means for a read that
-ends is in `read/scan_options`, for a reader that goes on in `changes/start`.
+ends, and for a stream, is in `changes/scan_modes`.
 """
 
 from __future__ import annotations
@@ -40,6 +40,9 @@ FROM_CREATION_TIMESTAMP = "from-creation-timestamp"
 LATEST_DELTA = "latest-delta"
 INCREMENTAL = "incremental"
 
+OTHER_WORDS = {FULL: LATEST_FULL}
+"""Words for modes that have a name already."""
+
 POINTS: dict[str, tuple[Option[Any], ...]] = {
     FROM_TIMESTAMP: (SCAN_TIMESTAMP_MILLIS, SCAN_TIMESTAMP),
     FROM_SNAPSHOT: (SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, SCAN_WATERMARK, SCAN_VERSION),
@@ -73,7 +76,7 @@ def scan_mode(options: Options, table: str) -> str:
         raise InvalidArgument(
             f"table `{table}`: `{SCAN_MODE.key}` = `{mode}` does not say where to start", hint=f"set {names} as well"
         )
-    return LATEST_FULL if mode == FULL else mode
+    return OTHER_WORDS.get(mode, mode)
 
 
 def timestamp_ms(options: Options) -> int:

@@ -1,8 +1,4 @@
-"""What the `scan.*` options ask for: which mode, and what it means for a read that ends.
-
-A mode is chosen outright (`scan.mode`) or follows from the option that names a point. What a mode means for a reader
-that goes on is in `changes/start`.
-"""
+"""Snapshots, files and partitions that `scan.*` options choose; `changes/scan_modes` says which a mode shows."""
 
 from __future__ import annotations
 
@@ -12,30 +8,20 @@ import pyarrow as pa
 
 from lakebed.definition.changelog_rules import FULL_COMPACTION, full_compaction_every, producer
 from lakebed.definition.context import TableContext
-from lakebed.definition.moments import History, resolve_snapshot
+from lakebed.definition.moments import History
 from lakebed.definition.partition_spec import Overwrite
 from lakebed.definition.row_rules import vectors_at
-from lakebed.definition.scan_mode import (
-    COMPACTED_FULL,
-    FROM_CREATION_TIMESTAMP,
-    FROM_FILE_CREATION_TIME,
-    LATEST_DELTA,
-    scan_mode,
-)
 from lakebed.definition.shown_defaults import stored_part
-from lakebed.errors import InvalidArgument, InvalidOption, Unsupported
+from lakebed.errors import InvalidOption, Unsupported
 from lakebed.metadata.entries import created_since, delta_entries, live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakebed.options import (
     FULL_COMPACTION_DELTA_COMMITS,
     PARTITION_DEFAULT_NAME,
-    SCAN_CREATION_TIME_MILLIS,
-    SCAN_FILE_CREATION_TIME_MILLIS,
-    SCAN_MODE,
     SCAN_PARTITIONS,
 )
-from lakebed.read.plan import FileSieve, ScanPlan, plan_scan, splits_of
+from lakebed.read.plan import FileSieve, ScanPlan, splits_of
 from lakebed.types import ordering
 from lakebed.types import predicate as predicates
 from lakebed.types.binary_row import decode_rows
@@ -63,48 +49,16 @@ def snapshot_since(history: History, time_ms: int) -> int | None:
     return found if earliest < found <= latest else None
 
 
-def batch_snapshot(context: TableContext) -> Snapshot | None:
-    """The snapshot whose whole state a read shows; modes that show a part of one are refused."""
-    mode = scan_mode(context.options, context.name)
-    if mode in (LATEST_DELTA, FROM_FILE_CREATION_TIME, FROM_CREATION_TIMESTAMP):
-        raise InvalidArgument(
-            f"table `{context.name}` is opened with `{SCAN_MODE.key}` = `{mode}`, which shows a part of it",
-            hint="open the table without the option",
-        )
-    if mode == COMPACTED_FULL:
-        return compacted_snapshot(context)
-    return resolve_snapshot(context.stores, context.options, context.name)
-
-
-def plan_batch(context: TableContext, predicate: Predicate | None) -> ScanPlan:
-    """The state that a read shows, by the mode that the options ask for. Reads of changes are planned elsewhere."""
-    options, stores = context.options, context.stores
-    mode = scan_mode(options, context.name)
-    if options.has(SCAN_PARTITIONS):
-        predicate = in_scanned_partitions(context, resolve_snapshot(stores, options, context.name), predicate)
-    if mode == COMPACTED_FULL:
-        return plan_scan(context, compacted_snapshot(context), predicate)
-    if mode == LATEST_DELTA:
-        return _plan_latest_delta(context, predicate)
-    if mode == FROM_FILE_CREATION_TIME:
-        return _plan_created_since(context, int(str(options[SCAN_FILE_CREATION_TIME_MILLIS])), predicate)
-    if mode == FROM_CREATION_TIMESTAMP:
-        time_ms = int(str(options[SCAN_CREATION_TIME_MILLIS]))
-        found = snapshot_since(History(stores), time_ms)
-        if found is None or not stores.snapshots.exists(found):
-            return _plan_created_since(context, time_ms, predicate)
-        return plan_scan(context, stores.snapshots.get(found), predicate)
-    return plan_scan(context, resolve_snapshot(stores, options, context.name), predicate)
-
-
-def _plan_created_since(context: TableContext, time_ms: int, predicate: Predicate | None) -> ScanPlan:
+def plan_created_since(context: TableContext, time_ms: int, predicate: Predicate | None) -> ScanPlan:
+    """What is in files of the latest snapshot that were created at this time or later."""
     snapshot = context.stores.snapshots.latest()
     sieve = _sieve(context, predicate)
     entries = live_files(context.stores, snapshot, keep_metas=sieve.keep_metas, keep_entries=sieve.keep_entries)
     return _plan_entries(context, snapshot, created_since(entries, time_ms), sieve)
 
 
-def _plan_latest_delta(context: TableContext, predicate: Predicate | None) -> ScanPlan:
+def plan_latest_delta(context: TableContext, predicate: Predicate | None) -> ScanPlan:
+    """What the latest snapshot has added."""
     snapshot = context.stores.snapshots.latest()
     if snapshot is None or snapshot.commit_kind != CommitKind.APPEND:
         return ScanPlan(snapshot, ())

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakebed.changes.follow import ChangeStream
+from lakebed.changes.position import StreamPosition
 from lakebed.changes.range import asked_range, is_incremental, read_changes, state_named
 from lakebed.changes.read import ChangeRead, ChangeReading, change_reading
-from lakebed.changes.start import StreamPosition
+from lakebed.changes.scan_modes import batch_snapshot, plan_batch
 from lakebed.changes.stream import StreamScan
 from lakebed.changes.views import ROWKIND_FIELD, DiffRows, packed_changes, shows_changes, view_of
 from lakebed.commit.committer import CommitIdentity
@@ -60,7 +61,7 @@ from lakebed.options import (
 from lakebed.read.lookup import KeyLookup
 from lakebed.read.plan import FileSieve, ScanPlan, check_other_branch, plan_scan, with_other_branch
 from lakebed.read.reader import SplitReader, projected_fields
-from lakebed.read.scan_options import batch_snapshot, in_scanned_partitions, plan_batch
+from lakebed.read.scan_options import in_scanned_partitions
 from lakebed.rewrite import background
 from lakebed.rewrite.bucket import Compactor
 from lakebed.rewrite.fold_first import fold_stored, prepare_change

@@ -14,7 +14,7 @@ from tests.unit.warehouse_under_test import Warehouse
 
 import lakebed
 from lakebed.changes.follow import ChangeStream
-from lakebed.changes.start import StreamPosition
+from lakebed.changes.position import StreamPosition
 from lakebed.changes.stream import StreamScan
 from lakebed.errors import FileMissing, InvalidArgument, InvalidOption, NotFound, Unsupported
 

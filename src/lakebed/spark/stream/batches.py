@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lakebed.changes.position import StreamPosition
 from lakebed.changes.splits import ChangeSplit, Telling
-from lakebed.changes.start import StreamPosition
 from lakebed.changes.stream import StreamLimits, StreamPlan, StreamScan, row_count
 from lakebed.definition.context import TableContext
 from lakebed.errors import InvalidArgument

@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from lakebed.changes.start import StreamPosition
+from lakebed.changes.position import StreamPosition
 from lakebed.changes.stream import StreamLimits, StreamScan
 from lakebed.changes.views import ROWKIND_FIELD
 from lakebed.definition.arguments import names_argument
