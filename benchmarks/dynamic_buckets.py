@@ -101,7 +101,7 @@ def write(lake: lakebed.Lake, name: str, sources: list[Path], options: dict[str,
 
 def check(table: lakebed.Table, last: npt.NDArray[np.int64], target: int) -> list[int]:
     """Looks at every row of every bucket and at the whole index; the number of keys of each bucket."""
-    context = table._current()
+    context = table._opened.current()
     snapshot = context.stores.snapshots.latest()
     fields = context.schema.fields_of(["k", "n"])
     reader = SplitReader(context, fields, None)

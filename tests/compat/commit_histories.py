@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from lakebed import AddColumn, DropColumn, First, RenameColumn, SetOption, Table, UpdateColumnPosition, UpdateColumnType
 from lakebed.rewrite.rows_by_place import ReplaceRows, rows_matching
+from lakebed.table.plans import plan_write
 from lakebed.types.predicate_parse import to_predicate
 
 from . import ours
@@ -352,7 +353,7 @@ def _marked(options: dict[str, str]) -> History:
 
 def _replace(table: Table, where: pc.Expression, operation: str, places: bool) -> None:
     """An UPDATE as statements make it: new versions of rows, with the ids of the old ones."""
-    context, _ = table.plan_write()
+    context, _ = plan_write(table)
     old = table.to_arrow(columns=[*PLAIN, "_ROW_ID"], filter=where)
     index = old.schema.get_field_index("v")
     changed = old.set_column(index, "v", pa.array([f"changed {operation}"] * old.num_rows, pa.string()))

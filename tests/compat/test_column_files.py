@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from lakebed.rewrite.rows_by_place import ReplaceRows
+from lakebed.table.plans import plan_write
 
 from . import ours
 from .judges import Judge, Row, assert_same_rows
@@ -20,7 +21,7 @@ def _rows(start: int, stop: int) -> list[Row]:
 
 
 def _set(table: ours.lakebed.Table, where: pc.Expression, column: str, values: list[object]) -> None:
-    context, _ = table.plan_write()
+    context, _ = plan_write(table)
     old = table.to_arrow(columns=[*COLUMNS, "_ROW_ID"], filter=where)
     index = old.schema.get_field_index(column)
     changed = old.set_column(index, column, pa.array(values, old.schema.field(index).type))

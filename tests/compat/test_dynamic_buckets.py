@@ -11,6 +11,7 @@ import lakebed
 from lakebed.commit.attempt import Attempt
 from lakebed.definition.bucket_mode import WritePart
 from lakebed.definition.partition_spec import key_hashes
+from lakebed.table.plans import plan_write
 from lakebed.testing.key_layout import KeyLayout
 from lakebed.write.commit import WriteCommit
 from lakebed.write.files import FileMaker
@@ -92,7 +93,7 @@ def test_judges_find_keys_that_many_assigners_placed(
 
 def write_in_parts(table: lakebed.Table, rows: list[Row], parts: int) -> None:
     """One commit whose rows are dealt out to several writers, as a job on Spark does it."""
-    context, identity = table.plan_write()
+    context, identity = plan_write(table)
     attempt = Attempt(context.fileio)
     fileio = attempt.fileio
     commit = WriteCommit(context, overwrite=None, identity=identity, attempt=attempt)

@@ -65,7 +65,7 @@ def test_java_reads_changelogs_that_outlive_their_snapshots(
     kept = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "2"}
     longer = {"changelog.num-retained.min": "1", "changelog.num-retained.max": "6", "changelog-producer": producer}
     table = expired_table(tmp_path, **kept, **longer)
-    changelogs = table._context.stores.changelogs
+    changelogs = table._opened.context.stores.changelogs
     ids = changelogs.ids()
     assert len(ids) == 4
     assert_same_rows(java_judge.read(tmp_path, "db", "t"), ours.read(table))

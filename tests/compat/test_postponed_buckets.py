@@ -103,7 +103,7 @@ def test_waiting_files_look_alike(java_judge: JavaJudge, tmp_path: Path) -> None
         with path.open("rb") as file:
             reader = fastavro.reader(file)
             content = (reader.writer_schema, reader.metadata["avro.codec"], list(reader))
-        (entry,) = table.with_options({})._current().stores.manifests.read(_manifest(table))
+        (entry,) = table.with_options({})._opened.current().stores.manifests.read(_manifest(table))
         file_name = re.fullmatch(r"data--u-[0-9a-f-]{36}-s-\d+-w-[0-9a-f-]{36}-0\.avro", entry.file.file_name)
         about = {name: getattr(entry.file, name) for name in DESCRIBED}
         made[name] = (*content, file_name is not None, entry.bucket, entry.total_buckets, about)
@@ -116,7 +116,7 @@ def _manifest(table: lakebed.Table) -> str:
     """The one manifest of the table's last commit."""
     snapshot = table.latest_snapshot()
     assert snapshot is not None
-    (meta,) = table._current().stores.manifest_lists.read(snapshot.delta_manifest_list)
+    (meta,) = table._opened.current().stores.manifest_lists.read(snapshot.delta_manifest_list)
     return meta.file_name
 
 

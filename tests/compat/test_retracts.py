@@ -17,7 +17,7 @@ def test_uncounted_retracts_stay_hidden(pypaimon_judge: PypaimonJudge, tmp_path:
     rows = [{"id": 1, "v": "a", "op": "+I"}, {"id": 2, "v": "b", "op": "-D"}]
     pypaimon_judge.append(tmp_path, DATABASE, "t", rows)
     table = open_table(tmp_path, "t")
-    context = table._context
+    context = table._opened.context
     (entry,) = live_files(context.stores, context.stores.snapshots.latest())
     assert (entry.file.row_count, entry.file.delete_row_count) == (2, 0)
     assert_same_rows(read(table), rows[:1])

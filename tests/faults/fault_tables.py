@@ -115,12 +115,12 @@ def rows_of(table: Table) -> list[Row]:
 
 def stores_of(table: Table) -> MetadataStores:
     """The metadata behind a table."""
-    return table._context.stores
+    return table._opened.context.stores
 
 
 def data_paths(table: Table, snapshot_id: int) -> set[str]:
     """Paths of the data files that a snapshot shows."""
-    context = table._context
+    context = table._opened.context
     entries = live_files(context.stores, context.stores.snapshots.get(snapshot_id))
     return {context.data_file_path(entry.partition, entry.bucket, entry.file.file_name) for entry in entries}
 
@@ -145,7 +145,7 @@ class Inventory:
 
 def take_inventory(table: Table) -> Inventory:
     """Look at every file; hidden temporary files, hints and schemas are nobody's business here."""
-    context, stores = table._context, stores_of(table)
+    context, stores = table._opened.context, stores_of(table)
     root = context.paths.root
     present = {
         status.path

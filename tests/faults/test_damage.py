@@ -109,7 +109,7 @@ def test_schema_is_gone(disk: MemoryFileIO, table: Table) -> None:
     """A writer whose table vanishes under its hands does not bring half of it back."""
     writer = table.writer()
     writer.write(data(ROWS))
-    disk.delete(table._context.schemas.path_of(0))
+    disk.delete(table._opened.context.schemas.path_of(0))
     with pytest.raises(LakebedError):
         writer.commit()
     assert latest_of(table).id == 2

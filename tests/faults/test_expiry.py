@@ -62,7 +62,7 @@ def prepared(name: str) -> Prepared:
     SCENARIOS[name].expire(io)
     table = Workshop(done).lake.table("t")
     expected.snapshots = [number for number in ids(table) if number in expected.states]
-    expected.changelogs = table._context.stores.changelogs.ids()
+    expected.changelogs = table._opened.context.stores.changelogs.ids()
     assert expected.snapshots[0] > min(expected.states) or SCENARIOS[name].leftover
     expected.check_done(done, SCENARIOS[name])
     return Prepared(files, io.ops, expected)

@@ -31,6 +31,7 @@ from tests.faults.test_every_operation import MODES, MeddledFileIO, OneThread, P
 from lakebed.errors import CommitConflict, LakebedError, OutcomeUnknown
 from lakebed.fileio.memory import MemoryFileIO
 from lakebed.rewrite.rows_by_place import ReplaceRows
+from lakebed.table.plans import plan_write
 from lakebed.table.table import Table
 from lakebed.testing.faulty_io import FaultMode, SimulatedCrash
 
@@ -85,7 +86,7 @@ def _upserted(rows: Rows) -> Rows:
 
 
 def _replace_columns(table: Table) -> object:
-    context, _ = table.plan_write()
+    context, _ = plan_write(table)
     old = table.to_arrow(columns=[*SCHEMA.names, "_ROW_ID"], filter=IS_GONE)
     changed = old.set_column(2, SCHEMA.field("v"), pc.add(old["id"], 100))
     added = None if table.to_arrow(filter=pc.field("id") == 99).num_rows else data([(1, 99, 99)])

@@ -41,13 +41,13 @@ def finish(directory: Path) -> None:
     """All is whole, and goes on."""
     check(directory)
     table = open_table(directory)
-    context = table._context
+    context = table._opened.context
     for name in set(branch_names(context.fileio, context.paths)) - set(table.branches()):
         table.delete_branch(name)  # somebody committed to it just when it was deleted
     table.write(some_rows(99))
     assert table.to_arrow(filter=[("id", "=", 99)]).num_rows == 1
     table.expire_snapshots(retain_max=1, retain_min=1)
-    table.remove_orphan_files(older_than=table._context.clock.now_ms() - 1)
+    table.remove_orphan_files(older_than=table._opened.context.clock.now_ms() - 1)
     check(directory)
 
 

@@ -72,7 +72,7 @@ def act(table: Table, chance: random.Random, how: str, number: int) -> None:
         "fast-forward": lambda: table.fast_forward(name),
         "manifests": table.compact_manifest,
         "analyze": lambda: table.analyze(True),
-        "orphans": lambda: table.remove_orphan_files(older_than=table._context.clock.now_ms() - 1),
+        "orphans": lambda: table.remove_orphan_files(older_than=table._opened.context.clock.now_ms() - 1),
     }
     doing[how]()
 
@@ -84,7 +84,7 @@ def check(directory: Path) -> None:
         there = open_table(directory, branch)
         assert there.check() == []
         there.to_arrow()
-        first_kept = there._context.stores.snapshots.first_not_expiring()
+        first_kept = there._opened.context.stores.snapshots.first_not_expiring()
         for snapshot in there.snapshots():
             if snapshot.id >= first_kept:
                 there.at(snapshot=snapshot.id).to_arrow()

@@ -37,6 +37,26 @@ PUBLIC_NAMES = [
     "errors",
 ]
 
+TABLE_MEMBERS = """
+    name schema arrow_schema hidden_schema options primary_key partition_by comment location
+    to_arrow to_batches to_pandas to_polars to_duckdb to_spark lookup key_lookup scan changes diff follow
+    read_stream
+    at fixed_to pinned with_options on_branch snapshots latest_snapshot
+    write writer write_spark write_stream
+    delete_where truncate alter
+    compact compact_follow create_tag replace_tag rename_tag delete_tag expire_tags create_due_tags tags
+    rollback_to rollback_to_as_latest expire_snapshots check remove_orphan_files remove_missing_files
+    repair_metadata purge_files rewrite_file_index reassign_row_ids expire_changelogs partitions drop_partitions
+    expire_partitions mark_partition_done consumers reset_consumer clear_consumers compact_manifest analyze
+    statistics rescale branches create_branch delete_branch rename_branch fast_forward merge_branch
+"""
+"""In the order of the file: what it is, reading, reading it otherwise, writing, changing, upkeep."""
+WRITER_MEMBERS = "write commit abort"
+LAKE_MEMBERS = """
+    settings spark is_spark_started sql current_database use databases create_database drop_database
+    tables table has_table create_table replace_table drop_table rename_table
+"""
+
 IMPORT_BUDGET_S = 0.3
 MEASURE = """
 import time, pyarrow
@@ -52,6 +72,20 @@ def test_public_names_are_pinned() -> None:
     """A public name comes or goes on purpose only; all exist."""
     assert lakebed.__all__ == PUBLIC_NAMES
     assert all(hasattr(lakebed, name) for name in PUBLIC_NAMES)
+
+
+@pytest.mark.parametrize(
+    ("holder", "members"),
+    [
+        (lakebed.Table, TABLE_MEMBERS),
+        (lakebed.TableWriter, WRITER_MEMBERS),
+        (lakebed.connect("memory://public-face"), LAKE_MEMBERS),
+    ],
+    ids=["Table", "TableWriter", "Lake"],
+)
+def test_members_that_users_call_are_pinned(holder: object, members: str) -> None:
+    """A member comes or goes on purpose only: what other parts ask of a table is a function beside it."""
+    assert sorted(name for name in dir(holder) if not name.startswith("_")) == sorted(members.split())
 
 
 def test_import_is_cheap() -> None:

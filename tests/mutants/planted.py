@@ -142,15 +142,15 @@ STATEMENT_MENDS = [
     Mutant(
         "UPDATE reads what is shown",
         "sql/change/target_rows.py",
-        "return self.planner.pin_anew(self.table.showing_all_stored(waiting=waiting))",
+        "return self.planner.pin_anew(_showing_all_stored(self.table, waiting=waiting))",
         "return self.planner.pin_anew(self.table)",
         "an update of a row with a newer one that is not shown",
     ),
     Mutant(
         "DELETE does not see rows that wait",
-        "table/table.py",
-        "        if context.has_key:\n            WaitingRows(context).place(",
-        "        if False:\n            WaitingRows(context).place(",
+        "write/waiting_rows.py",
+        "    if context.has_key:\n        WaitingRows(context).place(",
+        "    if False:\n        WaitingRows(context).place(",
         "a delete of rows that wait",
     ),
     Mutant(
@@ -178,7 +178,7 @@ STATEMENT_MENDS = [
         "a statement that is refused has placed rows",
         "sql/change/target_rows.py",
         '        return TargetRows(planner, table, alias or target.name.rpartition(".")[2])\n',
-        "        table.place_waiting_rows()\n"
+        "        place_waiting_rows(opened_of(table).folded())\n"
         '        return TargetRows(planner, table, alias or target.name.rpartition(".")[2])\n',
         "an update that is refused beside rows that wait",
     ),

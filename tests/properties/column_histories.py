@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import lakebed
 from lakebed.errors import CommitConflict
 from lakebed.rewrite.rows_by_place import ReplaceRows
+from lakebed.table.plans import plan_write
 
 OPTIONS = {
     "row-tracking.enabled": "true",
@@ -317,7 +318,7 @@ class Change:
         self._history = history
         self.changed, self._gone, self._added = changed, gone, added or {}
         self._new = history.new_values()
-        self._context, _ = history.table.plan_write()
+        self._context, _ = plan_write(history.table)
         self._base = history.table.latest_snapshot()
         names = [field.name for field in history.table.schema.fields]
         old = history.table.to_arrow(columns=[*names, *PLACES], filter=pc.field("k").isin([*changed, *gone]))

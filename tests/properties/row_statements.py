@@ -28,7 +28,7 @@ class Update:
     """An update that has read the table and written its new files, and is yet to be committed."""
 
     def __init__(self, table: Table, condition: object, change: Change) -> None:
-        self._context: TableContext = table._writable()
+        self._context: TableContext = table._opened.writable()
         self._base = self._context.stores.snapshots.latest()
         self._replacing: list[pa.Table] = []
         self._deleted, self._messages = self._run(condition, change)

@@ -16,6 +16,7 @@ from lakebed.definition.incoming import to_batches
 from lakebed.definition.memory import TableMemory
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.table.follow_up import FollowUp
+from lakebed.table.plans import plan_write
 from lakebed.write.commit import WriteCommit
 from lakebed.write.conform import Conformer
 from lakebed.write.files import FileMaker
@@ -49,7 +50,7 @@ class SharedWriter:
 
     def commit(self) -> Snapshot | None:
         """The snapshot, or None if there was nothing to commit."""
-        context, identity = self.table.plan_write()
+        context, identity = plan_write(self.table)
         attempt = Attempt(context.fileio)
         commit = WriteCommit(context, overwrite=None, identity=identity, attempt=attempt)
         states = commit.states().without_runs()

@@ -21,6 +21,7 @@ from tests.properties.shared_writer import SharedWriter
 from tests.properties.side_by_side import OP, OpenWriter
 from tests.properties.test_cross_partition_model import Moving, MovingDefinition, MovingMachine
 
+from lakebed.table.plans import plan_write
 from lakebed.testing.engine_strategies import KINDS_OF_TABLES, engine_definitions
 from lakebed.testing.model import Value
 from lakebed.write.placement.kept_keys import KeptPlace
@@ -61,7 +62,7 @@ class InShares(Moving):
     @property
     def kept(self) -> Path:
         """Where tasks keep keys."""
-        return Path(KeptPlace(self.scope).directory(self.handles[0].plan_write()[0]))
+        return Path(KeptPlace(self.scope).directory(plan_write(self.handles[0])[0]))
 
     def close(self) -> None:
         """Leaves nothing behind."""

@@ -45,7 +45,7 @@ def check(lake: lakebed.Lake) -> None:
     """Every snapshot and tag reads in full, each state is one that a statement leaves, and the table goes on."""
     table = lake.table("t")
     # Those before it were announced to expire: an expiry that was killed has taken some of their files already.
-    first = table._context.stores.snapshots.first_not_expiring()
+    first = table._opened.context.stores.snapshots.first_not_expiring()
     states = [table.at(snapshot=snapshot.id) for snapshot in table.snapshots() if snapshot.id >= first]
     assert states
     for state in [*states, table.at(tag="first"), table]:

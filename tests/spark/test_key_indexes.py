@@ -9,6 +9,7 @@ import pytest
 
 import lakebed
 from lakebed.spark import write
+from lakebed.table.plans import plan_write
 from lakebed.write.placement.table_keys import TableKeys
 
 COLUMNS = {"id": "BIGINT NOT NULL", "p": "INT NOT NULL", "v": "INT"}
@@ -22,7 +23,7 @@ def frame(spark: Any, start: int, stop: int, partition: str, value: int) -> Any:
 
 def places(table: lakebed.Table) -> dict[int, set[tuple[bytes, int]]]:
     """Where each key is, whatever reads show of it."""
-    keys = TableKeys(table.plan_write()[0])
+    keys = TableKeys(plan_write(table)[0])
     found: dict[int, set[tuple[bytes, int]]] = {}
     for split in keys.splits(table.latest_snapshot()):
         for known in keys.in_split(split):

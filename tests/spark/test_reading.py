@@ -12,6 +12,7 @@ import pytest
 import lakebed
 from lakebed.spark import read
 from lakebed.spark import read as marked
+from lakebed.table.plans import plan_read
 
 EVERYTHING = {
     "id": "BIGINT NOT NULL",
@@ -108,7 +109,7 @@ def test_native_and_merged_parts_together(lake: lakebed.Lake, monkeypatch: pytes
     table.write(_rows(table, range(200)))
     table.compact(full=True)
     table.write(_rows(table, range(1)))
-    planned = table.plan_read()
+    planned = plan_read(table)
     assert isinstance(planned, tuple)
     native, _, merged = read.HybridRead(*planned)._by_path()
     assert native
@@ -136,7 +137,7 @@ def test_files_with_marked_rows_are_read_by_spark(
         table.write(_rows(table, range(1000, 1010)))
     else:
         table.delete_where([("id", "<", 450), ("s", "in", list(range(0, 450, 9)))])
-    planned = table.plan_read()
+    planned = plan_read(table)
     assert isinstance(planned, tuple)
     _, with_marks, merged = read.HybridRead(*planned)._by_path()
     assert with_marks
@@ -158,7 +159,7 @@ def test_marked_files_that_spark_can_not_tell_apart(lake: lakebed.Lake, monkeypa
     table.delete_where([("id", "in", [5, 7, 99])])
 
     def ways() -> tuple[int, int]:
-        planned = table.plan_read()
+        planned = plan_read(table)
         assert isinstance(planned, tuple)
         _, with_marks, merged = read.HybridRead(*planned)._by_path()
         return len(with_marks), sum(len(split.files) for split in merged)

@@ -9,6 +9,7 @@ import pytest
 
 import lakebed
 from lakebed.errors import InvalidArgument, LakebedError, NotFound, Unsupported
+from lakebed.sql.query import plan as planning
 from lakebed.sql.query.plan import Planner
 from lakebed.table.table import Table
 
@@ -57,13 +58,13 @@ def test_queries(tables: lakebed.Lake, query: str, expected: list[tuple[Any, ...
 def test_projection_and_filter_reach_the_table(tables: lakebed.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the columns and files are read that the query needs."""
     seen: list[tuple[Any, Any]] = []
-    plan = Table.plan_read
+    plan = planning.plan_read
 
-    def spied(self: Table, columns: Any = None, filter: Any = None) -> Any:  # noqa: A002
+    def spied(table: Table, columns: Any = None, filter: Any = None) -> Any:  # noqa: A002
         seen.append((columns, None if filter is None else str(filter)))
-        return plan(self, columns, filter)
+        return plan(table, columns, filter)
 
-    monkeypatch.setattr(Table, "plan_read", spied)
+    monkeypatch.setattr(planning, "plan_read", spied)
     assert rows(tables, "SELECT v FROM t WHERE k = 1") == [("a",)]
     assert rows(tables, "SELECT count(*) FROM t") == [(3,)]
     assert seen == [(["k", "v"], "k = 1"), (["k"], None)]

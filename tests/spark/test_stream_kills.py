@@ -101,7 +101,7 @@ class Tables:
         if not metadata.exists():
             return 0
         table = getattr(self, QUERIES[query][0])
-        snapshots = table._context.stores.snapshots
+        snapshots = table._opened.context.stores.snapshots
         return last_identifiers(snapshots, snapshots.latest()).get(json.loads(metadata.read_text())["id"], 0)
 
     def finished(self, query: str) -> int:

@@ -128,7 +128,7 @@ def check(done: dict[str, Any]) -> None:
     """All commits are there once, the changes come to the table, and files stayed few."""
     table, said = done["table"], done["said"]
     shown = {str(row["k"]): row["v"] for row in table.to_arrow().to_pylist()}
-    snapshots = table._context.stores.snapshots
+    snapshots = table._opened.context.stores.snapshots
     batches = max(count for user, count in last_identifiers(snapshots, snapshots.latest()).items() if user != "plain")
     expected = Counter(key for number in range(said["write"]) for key in added(number))
     expected.update(value % KEYS for value in range(batches * ROWS))

@@ -164,7 +164,7 @@ def test_a_consumer_protects_what_it_has_not_read(table: lakebed.Table, tmp_path
     options = {"consumer-id": "me", "read.stream.maxFilesPerTrigger": 1, "scan.snapshot-id": 1}
     drained(table.read_stream(options=options), tmp_path / "q")
     # Spark says that a batch is done when it plans the next one.
-    assert table._context.stores.consumers.next_snapshot("me") == 4
+    assert table._opened.context.stores.consumers.next_snapshot("me") == 4
     write(table, (1, 3))
     table.expire_snapshots(retain_max=1, retain_min=1)
     batches = drained(table.read_stream(consumer_id="me"), tmp_path / "other")

@@ -142,7 +142,7 @@ def test_a_replayed_commit_is_skipped(spark: Any, lake: lakebed.Lake) -> None:
     """The same commit user and identifier a second time changes nothing."""
     options = {"bucket": "1", "merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
     table = lake.create_table("t", COLUMNS, primary_key=["id"], options=options)
-    jobs = table._context.jobs
+    jobs = table._opened.context.jobs
     assert jobs is not None
     for _ in range(2):
         jobs.write(table, _frame(spark, 10), commit_user="stream", commit_identifier=4)

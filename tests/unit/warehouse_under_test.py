@@ -81,7 +81,7 @@ def ints(*values: int | None) -> pa.Array:
 
 def changed_elsewhere(table: lakebed.Table, *changes: SchemaChange) -> None:
     """Publishes a schema version as another engine does: nothing is asked, nothing is done before."""
-    context = table._context
+    context = table._opened.context
     store = SchemaStore(context.fileio, context.paths.schema_directory)
     latest = store.latest()
     assert latest is not None

@@ -30,6 +30,7 @@ from lakebed.read.plan import check_other_branch
 from lakebed.rewrite.replace_table import can_replace_in_place, publish_replacement
 from lakebed.schema.store import SchemaStore
 from lakebed.schema.table_schema import TableSchema
+from lakebed.table.opened import OpenedTable
 from lakebed.table.system import SYSTEM_TABLES
 from lakebed.table.system.handle import SystemTableHandle
 from lakebed.table.table import Table
@@ -160,7 +161,7 @@ class FilesystemCatalog:
         if not can_replace_in_place(old.schema, schema):
             return False
         if old.stores.snapshots.latest_id() is not None:
-            Table(old).truncate()
+            Table(OpenedTable(old)).truncate()
         publish_replacement(old.schemas, schema, str(name))
         warn_of_unguarded(str(name), Options(schema.options), old.options)
         return True
@@ -171,8 +172,8 @@ class FilesystemCatalog:
             return global_table(self, name)
         context = self.context(name)
         if name.view in SYSTEM_TABLES:
-            return SystemTableHandle(SYSTEM_TABLES[name.view], context)
-        return Table(context)
+            return SystemTableHandle(SYSTEM_TABLES[name.view], OpenedTable(context))
+        return Table(OpenedTable(context))
 
     def context(self, name: TableName) -> TableContext:
         """What the parts of a table need to know of it."""

@@ -16,9 +16,10 @@ from lakebed.metadata.paths import TablePaths, parse_partition_path
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import PATH, TYPE, Options
 from lakebed.schema.store import SchemaStore
+from lakebed.table.opened import OpenedTable
 from lakebed.table.system.base import SystemTable, TableState, each
 from lakebed.table.system.file_groups import FileGroup, by_partition
-from lakebed.table.system.handle import DefinedTable
+from lakebed.table.system.handle import DefinedTable, OpenedDefinition
 from lakebed.table.table import Table
 
 
@@ -160,24 +161,31 @@ def global_table(catalog: Catalog, name: TableName) -> Table:
     return GlobalTable(catalog, definition, context)
 
 
+class _OpenedGlobal(OpenedDefinition):
+    """A table of database `sys`: its columns are always the same, and nobody changes it."""
+
+    def current(self) -> TableContext:
+        return self.context
+
+    def refuse_if_read_only(self) -> None:
+        raise InvalidArgument(
+            f"`{self.name}` is a system table of database `{SYSTEM_DATABASE}`, which is read only",
+            hint="change the tables that it tells of",
+        )
+
+
 class GlobalTable(DefinedTable):
     """An opened table of database `sys`."""
 
     def __init__(self, catalog: Catalog, definition: SystemTable[Any, Any], context: TableContext) -> None:
-        super().__init__(definition, context)
+        super().__init__(definition, _OpenedGlobal(context))
         self._catalog = catalog
 
     def _source(self) -> Catalog:
         return self._catalog
 
-    def _current(self) -> TableContext:
-        return self._context
-
-    def _refuse_pinned(self) -> None:
-        raise InvalidArgument(
-            f"`{self.name}` is a system table of database `{SYSTEM_DATABASE}`, which is read only",
-            hint="change the tables that it tells of",
-        )
+    def _as(self, opened: OpenedTable) -> Table:
+        raise Unsupported(f"`{self.name}` has no earlier states and no branches", hint="read it as it is now")
 
     def at(self, **_: Any) -> Table:
         """Refused: the catalog keeps no history."""

@@ -20,7 +20,7 @@ from lakebed.cli.output import Output
 from lakebed.cli.values import to_json
 from lakebed.clock import SystemClock
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.table.compact_follow import Follower, Stop, follow, interval_argument
+from lakebed.table.compact_follow import Follower, Stop, follow, follower_of, interval_argument
 
 if TYPE_CHECKING:
     from lakebed.lake import Lake
@@ -78,7 +78,7 @@ class _Tables:
 
     def _new(self, name: str) -> Follower:
         table = self._lake.table(name)
-        return table.follower(self._filter_of(table))
+        return follower_of(table, self._filter_of(table))
 
 
 def _tell(out: Output, follower: Follower, snapshot: Snapshot) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from lakebed.definition.context import TableContext
 from lakebed.definition.moments import is_travelling
 from lakebed.definition.row_rules import vectors_at
 from lakebed.definition.shown_defaults import stored_part
-from lakebed.errors import InvalidOption, InvalidSchema
+from lakebed.errors import InvalidArgument, InvalidOption, InvalidSchema
 from lakebed.metadata.data_file import DataFile, SimpleStats
 from lakebed.metadata.deletion_vector import Vectors
 from lakebed.metadata.entries import live_files
@@ -58,6 +58,7 @@ from lakebed.types.binary_row import decode_rows
 from lakebed.types.logical import DataField, with_nullable
 from lakebed.types.predicate import Predicate
 from lakebed.types.predicate_evaluate import evaluate
+from lakebed.types.predicate_parse import to_predicate
 from lakebed.types.predicate_stats import ColumnStats, StatsColumns, may_match
 
 Mask = npt.NDArray[np.bool_]
@@ -305,6 +306,18 @@ def _row_counts(entries: Sequence[ManifestEntry]) -> npt.NDArray[np.int64]:
 
 def _filtered(items: list[_Item], mask: Mask) -> list[_Item]:
     return [item for item, keep in zip(items, mask.tolist(), strict=True) if keep]
+
+
+def partition_filter(context: TableContext, where: Any) -> Predicate | None:
+    """The filter of a call that is about whole partitions; raises if it names other columns."""
+    predicate = to_predicate(where, context.schema.arrow_schema)
+    others = predicates.columns(predicate) - set(context.schema.partition_keys) if predicate else frozenset()
+    if others:
+        raise InvalidArgument(
+            f"where names `{min(others)}`, which is not a partition column of table `{context.name}`",
+            hint=f"choose whole partitions by {', '.join(context.schema.partition_keys) or 'nothing'}",
+        )
+    return predicate
 
 
 # --- Reads of two branches as one table: a partition comes from the first branch that has it ----------------------

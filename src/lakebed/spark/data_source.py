@@ -43,6 +43,8 @@ from lakebed.spark.stream.writer_format import StreamTableWriter
 from lakebed.spark.tasks import made_by, message_paths, remove_leftovers
 from lakebed.spark.types import empty_rows, spark_schema, to_transfer, transfer_schema
 from lakebed.spark.write import StagedWrite, WriteTask, commit_job
+from lakebed.table.alter import make_room
+from lakebed.table.plans import plan_read, plan_write
 from lakebed.table.table import Table
 from lakebed.types.arrow import from_arrow_schema
 from lakebed.write.commit import WriteCommit
@@ -78,7 +80,7 @@ class LakebedDataSource(DataSource):  # type: ignore[misc]
                 f"`{READ_CHANGE_FEED.key}` is for streams",
                 hint="use spark.readStream, or read changes with t.changes(since=..., until=...)",
             )
-        planned = self._table().plan_read([field.name for field in schema.fields], None)
+        planned = plan_read(self._table(), [field.name for field in schema.fields], None)
         if isinstance(planned, ChangeRead):
             return _ChangeReader(planned)
         reader, plan = planned
@@ -87,7 +89,7 @@ class LakebedDataSource(DataSource):  # type: ignore[misc]
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """A writer of rows with that schema, in place of what is there or in addition to it."""
         table, row_kind = self._table(), self.options.get("rowkind") or self.options.get("row_kind")
-        table.make_room(empty_rows(schema).schema, row_kind)
+        make_room(table, empty_rows(schema).schema, row_kind)
         return _TableWriter(table, overwrite, row_kind)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
@@ -158,7 +160,7 @@ class _TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """
 
     def __init__(self, table: Table, overwrite: bool, row_kind: str | None) -> None:
-        context, identity = table.plan_write()
+        context, identity = plan_write(table)
         mode = context.bucket_mode
         self._context = context
         self._identity = identity

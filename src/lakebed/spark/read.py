@@ -36,6 +36,7 @@ from lakebed.schema.evolution import map_fields
 from lakebed.spark.filters import quoted, spark_condition
 from lakebed.spark.session import prepare_worker
 from lakebed.spark.types import spark_schema, to_transfer, transfer_schema
+from lakebed.table.plans import plan_read
 from lakebed.table.system.handle import DefinedTable
 from lakebed.types.arrow import from_arrow_schema
 from lakebed.types.logical import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType, TypeRoot
@@ -196,7 +197,7 @@ def table_frame(
     if isinstance(table, DefinedTable):
         rows = table.to_arrow(columns, filter)
         return arrow_frame(spark, rows, from_arrow_schema(rows.schema))
-    return planned_frame(spark, table.plan_read(columns, filter), must_filter=must_filter)
+    return planned_frame(spark, plan_read(table, columns, filter), must_filter=must_filter)
 
 
 def planned_frame(

@@ -37,7 +37,9 @@ from lakebed.spark.known_keys import learn
 from lakebed.spark.late_workers import until_workers_come
 from lakebed.spark.tasks import answer_batch, answer_of, made_by, message_paths, remove_leftovers, run_pieces
 from lakebed.spark.types import empty_rows, to_precision
+from lakebed.table.alter import make_room
 from lakebed.table.follow_up import FollowUp, catch_up
+from lakebed.table.plans import plan_write
 from lakebed.write.clustering import clustering_of
 from lakebed.write.commit import WriteCommit
 from lakebed.write.conform import Conformer
@@ -77,8 +79,8 @@ def write_frame(
     commit_identifier: int | None = None,
 ) -> Snapshot | None:
     """Writes the frame's rows; None when there was nothing to commit, or it was committed before."""
-    table.make_room(empty_rows(frame.schema).schema, row_kind)
-    context, identity = table.plan_write(commit_user, commit_identifier)
+    make_room(table, empty_rows(frame.schema).schema, row_kind)
+    context, identity = plan_write(table, commit_user, commit_identifier)
     wanted = None if overwrite is None or overwrite is False else overwrite
     return WriteJob(context, row_kind, wanted, identity).run(spark, frame)
 

@@ -11,19 +11,22 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lakebed.clock import Clock
 from lakebed.commit.replay import CommitIdentity
 from lakebed.definition.changelog_rules import full_compaction_every
 from lakebed.definition.context import TableContext
-from lakebed.definition.elsewhere import Elsewhere
+from lakebed.definition.elsewhere import Elsewhere, jobs_of
 from lakebed.errors import CommitConflict, FileMissing, InvalidArgument, LakebedError, NotFound
 from lakebed.maintenance.tidy_up import tidy_up
 from lakebed.metadata.entries import Keep
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import COMMIT_USER_PREFIX
+from lakebed.read.plan import FileSieve, partition_filter
 from lakebed.rewrite.bucket import Compactor
 from lakebed.rewrite.small_files import AppendCompactor
+from lakebed.table.opened import Holder, opened_of
 from lakebed.units import MINUTE_MS, parse_duration
 from lakebed.write.waiting_rows import WaitingRows
 
@@ -99,6 +102,15 @@ class Follower:
             if since == every:
                 return True
         return False
+
+
+def follower_of(table: Holder, where: Any = None, *, on_spark: bool = False) -> Follower:
+    """Compacts a table round by round, for those who follow several at once. Arguments are those of `Table.compact`."""
+    opened = opened_of(table)
+    context = opened.writable()
+    sieve = FileSieve(context, partition_filter(context, where))
+    run_pieces = jobs_of(context.name, context.jobs).elsewhere() if on_spark else None
+    return Follower(context.name, opened.folded, sieve.keep_entries, sieve.keep_partitions, run_pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,4 +190,4 @@ def follow(
     return count
 
 
-__all__ = ["Follower", "Report", "Stop", "follow", "interval_argument"]
+__all__ = ["Follower", "Report", "Stop", "follow", "follower_of", "interval_argument"]

@@ -1,29 +1,28 @@
-"""What keeps a table in order, as methods of `Table`: tags, branches, rollback and cleaning.
+"""What keeps a table in order, as methods of `Table`: compaction, tags, branches, rollback and cleaning.
 
-A base class of `Table` rather than part of it, so that reading and writing stay readable. Everything here checks its
-arguments and hands over to `maintenance`, or to the module of this package that commits.
+A part of `Table` in a file of its own, so that reading and writing stay readable. Everything here checks its arguments
+and hands over to `maintenance`, or to the module of this package that commits.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, overload
 
-from lakebed.commit.committer import CommitIdentity
 from lakebed.definition.arguments import names_argument, snapshot_argument
 from lakebed.definition.branch import branch_argument, context_on_branch, list_branches
-from lakebed.definition.context import TableContext
 from lakebed.definition.elsewhere import jobs_of
 from lakebed.errors import InvalidArgument
 from lakebed.maintenance.analyze import analyzable, analyze
 from lakebed.maintenance.auto_tags import create_due_tags
 from lakebed.maintenance.branch_merge import merge_branch
 from lakebed.maintenance.branches import drop_branches, follow_branch, make_branch, move_branch
+from lakebed.maintenance.check import check_snapshots, check_table
 from lakebed.maintenance.consumers import clear_consumers, reset_consumer
-from lakebed.maintenance.expiry import Expired, expire_table_changelogs
+from lakebed.maintenance.expiry import Expired, expire_table, expire_table_changelogs
 from lakebed.maintenance.file_indexes import RewrittenIndexes, rewrite_indexes
 from lakebed.maintenance.manifests import compact_manifests
 from lakebed.maintenance.mark_done import mark_done
@@ -44,60 +43,79 @@ from lakebed.maintenance.tags import (
 )
 from lakebed.metadata.consumer import Consumer
 from lakebed.metadata.paths import MAIN_BRANCH
-from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.statistics import TableStatistics, read_statistics
 from lakebed.metadata.tag import Tag
-from lakebed.options import BUCKET, COMMIT_USER_PREFIX, PARTITION_EXPIRATION_TIME
-from lakebed.read.plan import FileSieve
+from lakebed.options import BUCKET, PARTITION_EXPIRATION_TIME
+from lakebed.read.plan import FileSieve, partition_filter
 from lakebed.rewrite import background
 from lakebed.rewrite.rescale import rescale
 from lakebed.rewrite.row_ids import ReassignedIds, reassign_ids
 from lakebed.rewrite.settle import lift_untold
+from lakebed.table.compact import compact_table
+from lakebed.table.compact_follow import Stop, follow, follower_of, interval_argument
 from lakebed.table.follow_up import FollowUp
+from lakebed.table.opened import Holder
+from lakebed.table.plans import new_identity
+from lakebed.table.writer import remove_all_rows
 from lakebed.types.logical import DataField
-from lakebed.types.predicate import Predicate
 
 Moment = int | str | dt.datetime | dt.date
 """Milliseconds since 1970, text like `2024-05-14 13:45:00` (of the local zone), a datetime or a date."""
 
 
-class TableUpkeep(ABC):
-    """The methods of a table that look after it."""
+class TableUpkeep(Holder):
+    """The methods of a table that look after it. All they need of the rest of `Table` is what it holds."""
 
-    _context: TableContext
-    _pinned: Snapshot | None
+    # --- compaction ----------------------------------------------------------------------------------------------
 
-    @abstractmethod
-    def _current(self) -> TableContext:
-        """The table under its latest schema."""
+    def compact(
+        self,
+        full: bool = False,
+        where: Any = None,
+        *,
+        order_by: Sequence[str] = (),
+        order_strategy: str = "order",
+        progress: Callable[[int, int], None] | None = None,
+        on_spark: bool = False,
+    ) -> Snapshot | None:
+        """Merges files; None when there was nothing to do.
 
-    @abstractmethod
-    def _refuse_pinned(self) -> None:
-        """Raises for views of the past and for read-only views."""
+        With a primary key, `full` merges all files of each bucket into its highest level; otherwise only what is due is
+        merged. Without one, small files are joined and deleted rows are left out, as soon as there are enough of them
+        or, with `full`, wherever there are any. `where` is a filter on partition columns that chooses the partitions.
 
-    @abstractmethod
-    def _partition_filter(self, context: TableContext, where: Any) -> Predicate | None:
-        """A filter that chooses whole partitions."""
+        With `order_by` the rows of a table without a key are sorted by these columns: one after the other (`order`), or
+        along a curve that keeps rows together which are close in all of them (`zorder`, `hilbert`).
 
-    @abstractmethod
-    def truncate(self) -> Snapshot | None:
-        """Removes all rows."""
+        `progress` is told how many buckets, or groups of files, are done, and how many there are to do. `on_spark`
+        merges large buckets in a Spark job instead of in threads of this process.
 
-    @abstractmethod
-    def _writable(self) -> TableContext:
-        """As `_changeable`, for what commits: the table's options must let this version write."""
-
-    @abstractmethod
-    def _folded(self) -> TableContext:
-        """As `_writable`, once no row is stored that was written under another meaning than the table has now.
-
-        A commit says under which schema the rows of its state are to be understood: the latest.
+        Rows that wait because buckets are postponed are brought to their buckets first: then readers see them. What
+        streams of this process are still compacting is waited for.
         """
+        return compact_table(self, full, where, order_by, order_strategy, progress, on_spark)
 
-    def _changeable(self) -> TableContext:
-        """The table under its latest schema, if this handle may change it."""
-        self._refuse_pinned()
-        return self._current()
+    def compact_follow(
+        self,
+        stop: threading.Event | Callable[[], bool] | None = None,
+        *,
+        interval: str | float = "1 s",
+        where: Any = None,
+        report: Callable[[Snapshot], None] | None = None,
+        on_spark: bool = False,
+    ) -> int:
+        """Compacts what is due whenever somebody has committed, until `stop`; how many compactions there were.
+
+        This is the job beside writers of a table with `write-only`, and it also expires what such writers leave. It
+        looks for new snapshots every `interval` and begins again if another job changed the same files. `stop` is a
+        `threading.Event` or a function; what is under way is finished first. `report` is told of each compaction.
+        Other arguments are those of `compact`.
+        """
+        followers = [follower_of(self, where, on_spark=on_spark)]
+        tell = report or (lambda snapshot: None)
+        interval_ms, clock = interval_argument(interval), self._opened.context.clock
+        return follow(lambda: followers, Stop.of(stop), interval_ms, lambda _, snapshot: tell(snapshot), clock)
 
     # --- tags ----------------------------------------------------------------------------------------------------
 
@@ -106,29 +124,29 @@ class TableUpkeep(ABC):
 
         With `time_retained` (`1 d`, a timedelta) `expire_tags` removes the tag when that time is over.
         """
-        tag_snapshot(self._changeable(), name, snapshot, time_retained)
+        tag_snapshot(self._opened.changeable(), name, snapshot, time_retained)
 
     def replace_tag(self, name: str, snapshot: int | None = None, time_retained: Duration | None = None) -> None:
         """Puts an existing tag on another snapshot (the latest), with another time to live or none."""
-        retag(self._changeable(), name, snapshot, time_retained)
+        retag(self._opened.changeable(), name, snapshot, time_retained)
 
     def rename_tag(self, name: str, new_name: str) -> None:
         """Gives a tag another name."""
-        rename_tag(self._changeable(), name, new_name)
+        rename_tag(self._opened.changeable(), name, new_name)
 
     def delete_tag(self, *names: str) -> DeletedTags:
         """Removes tags, and the files that nothing but them kept. If something is unreadable, nothing is deleted."""
         if not names:
             raise InvalidArgument("no tag is named", hint="pass the name of a tag, or several")
-        return remove_tags(self._changeable(), names)
+        return remove_tags(self._opened.changeable(), names)
 
     def expire_tags(self, older_than: Moment | None = None) -> DeletedTags:
         """Removes the tags whose time to live is over and, with `older_than`, all that were made before it."""
-        return remove_expired_tags(self._changeable(), older_than)
+        return remove_expired_tags(self._opened.changeable(), older_than)
 
     def create_due_tags(self) -> list[str]:
         """Makes the tags that `tag.automatic-creation` asks for now, as each commit does; their names."""
-        return create_due_tags(self._changeable(), is_batch=True)
+        return create_due_tags(self._opened.changeable(), is_batch=True)
 
     @overload
     def tags(self) -> list[str]: ...
@@ -141,7 +159,7 @@ class TableUpkeep(ABC):
 
     def tags(self, detail: bool = False) -> list[str] | list[Tag]:
         """Names of all tags; with `detail`, each with its snapshot, when it was made and for how long, by snapshot."""
-        stores = self._context.stores
+        stores = self._opened.context.stores
         return list(stores.tags.list()) if detail else list(stores.tags.names())
 
     # --- rollback ------------------------------------------------------------------------------------------------
@@ -159,7 +177,7 @@ class TableUpkeep(ABC):
         A tag whose snapshot has expired works too. Schemas stay as they are. The files of what is gone are left to
         `remove_orphan_files`.
         """
-        context = self._changeable()
+        context = self._opened.changeable()
         return roll_back_table(context, target_snapshot(context, snapshot, tag, timestamp, watermark))
 
     def rollback_to_as_latest(
@@ -176,14 +194,50 @@ class TableUpkeep(ABC):
         follow the table after a compaction only, get one at once, as after any write (unless `write-only`). Rows from
         before a change of what rows mean are folded as they were meant, as ALTER TABLE does it.
         """
-        context = self._writable()
+        context = self._opened.writable()
         target = target_snapshot(context, snapshot, tag, timestamp, watermark)
-        identity = _new_identity(context)
+        identity = new_identity(context)
         revived = revive(context, target, identity)
-        lift_untold(self._folded(), identity)
+        lift_untold(self._opened.folded(), identity)
         return revived
 
-    # --- cleaning ------------------------------------------------------------------------------------------------
+    # --- cleaning and mending ------------------------------------------------------------------------------------
+
+    def expire_snapshots(
+        self,
+        older_than: Moment | None = None,
+        retain_max: int | None = None,
+        retain_min: int | None = None,
+        max_deletes: int | None = None,
+    ) -> Expired:
+        """Removes old snapshots with the files that only they need, and says what went.
+
+        Without arguments the table's options decide, as after each commit. `older_than` is a moment: snapshots that
+        were replaced before it go, except the newest `retain_min`; of all, no more than `retain_max` stay. Tags keep
+        their files, and what a consumer has yet to read stays. If anything is unreadable, nothing is deleted.
+
+        No more than `max_deletes` (option `snapshot.expire.limit`) go at once; `remaining` of the result says how many
+        more are due.
+        """
+        return expire_table(self._opened.writable(), older_than, retain_max, retain_min, max_deletes)
+
+    def check(self, deep: bool = False) -> list[str]:
+        """Whether the table keeps its own rules: one sentence for every broken one, none if all is well.
+
+        Of all retained snapshots: manifests that agree with one another in whatever order they are added up, record
+        counts, index files that speak of files that are there, levels whose files do not overlap. Only metadata is
+        read. With `deep` the data is read as well: rows, order and range of keys, sequence numbers, statistics, marked
+        rows, the bucket of every key, and whether changelogs that are complete make each state the next one. Snapshots,
+        tags and changelogs of all branches are looked at too, unless this is a view of the past: `repair_metadata`
+        mends what others can not read.
+        """
+        context = self._opened.readable()
+        snapshots = context.stores.snapshots
+        if self._opened.pinned is not None:
+            return check_table(context, self._opened.pinned, deep=deep)
+        history = [found for each in snapshots.kept_ids() if (found := snapshots.find(each)) is not None]
+        findings = check_table(context, history[-1] if history else None, history, deep=deep)
+        return [*check_snapshots(context), *findings]
 
     def remove_orphan_files(self, older_than: Moment | None = None, dry_run: bool = False) -> Orphans:
         """Removes files that no snapshot, tag or changelog of any branch needs, and says which.
@@ -191,7 +245,7 @@ class TableUpkeep(ABC):
         Only files older than a day, or than `older_than`: younger ones may be of a write that is not committed yet.
         If anything that may need files is unreadable, nothing is deleted. `dry_run` only says what would go.
         """
-        context = self._changeable()
+        context = self._opened.changeable()
         background.wait_for(context.paths.root)  # what it has written may be committed only later
         return clean_orphans(context, older_than, dry_run)
 
@@ -200,8 +254,8 @@ class TableUpkeep(ABC):
 
         Their rows are lost, and the rest can be read again. `dry_run` only says which files are gone.
         """
-        context = self._writable()
-        return remove_missing(context, dry_run, _new_identity(context))
+        context = self._opened.writable()
+        return remove_missing(context, dry_run, new_identity(context))
 
     def repair_metadata(self, dry_run: bool = False) -> list[str]:
         """Rewrites snapshots, tags and changelogs of all branches that Paimon can not read, and says which.
@@ -209,7 +263,7 @@ class TableUpkeep(ABC):
         Older versions of Lakebed wrote what a commit was in words that Paimon does not know. The rewritten files say
         the same here. `dry_run` only says which files it would be.
         """
-        stores = self._changeable().stores
+        stores = self._opened.changeable().stores
         found = look_at_operations(stores).foreign if dry_run else mend_operations(stores)
         return [one.name for one in found]
 
@@ -218,18 +272,18 @@ class TableUpkeep(ABC):
 
         The table stays, with its schema and options. Nobody may be writing to it: files that are not committed go too.
         """
-        context = self._writable()
+        context = self._opened.writable()
         background.wait_for(context.paths.root)
-        return purge(context, self.truncate)
+        return purge(context, lambda: remove_all_rows(self))
 
     def rewrite_file_index(self, where: Any = None) -> RewrittenIndexes:
         """Gives all files the indexes that the table's `file-index.*` options ask for now, and says how many changed.
 
         `where` is a filter on partition columns that chooses the partitions.
         """
-        context = self._folded()
-        sieve = FileSieve(context, self._partition_filter(context, where))
-        return rewrite_indexes(context, sieve.keep_partitions, _new_identity(context))
+        context = self._opened.folded()
+        sieve = FileSieve(context, partition_filter(context, where))
+        return rewrite_indexes(context, sieve.keep_partitions, new_identity(context))
 
     def reassign_row_ids(self, where: Any = None) -> ReassignedIds | None:
         """Gives the rows of partitions whose ids have gaps new ids that follow one another; None if there are none.
@@ -237,9 +291,9 @@ class TableUpkeep(ABC):
         For tables with `data-evolution.enabled`. No file is written: only what is said of files changes. `where` is a
         filter on partition columns that chooses the partitions.
         """
-        context = self._writable()
-        sieve = FileSieve(context, self._partition_filter(context, where))
-        return reassign_ids(context, sieve.keep_partitions, _new_identity(context))
+        context = self._opened.writable()
+        sieve = FileSieve(context, partition_filter(context, where))
+        return reassign_ids(context, sieve.keep_partitions, new_identity(context))
 
     def expire_changelogs(
         self,
@@ -255,14 +309,16 @@ class TableUpkeep(ABC):
         Without arguments the table's `changelog.*` options decide; with them it is as for `expire_snapshots`.
         """
         return expire_table_changelogs(
-            self._writable(), older_than, retain_max, retain_min, max_deletes, everything=delete_all
+            self._opened.writable(), older_than, retain_max, retain_min, max_deletes, everything=delete_all
         )
 
     # --- partitions ----------------------------------------------------------------------------------------------
 
     def partitions(self) -> list[Partition]:
         """All partitions that have files, by name, with what their files add up to."""
-        return list_partitions(self._current(), self._pinned or self._context.stores.snapshots.latest())
+        return list_partitions(
+            self._opened.current(), self._opened.pinned or self._opened.context.stores.snapshots.latest()
+        )
 
     def drop_partitions(self, specs: Sequence[Mapping[str, Any]], if_exists: bool = True) -> DroppedPartitions:
         """Removes the rows of all partitions that agree with one of the specs, in one commit.
@@ -270,10 +326,10 @@ class TableUpkeep(ABC):
         A spec is a dict of partition columns to values, such as `{"dt": "2024-01-01"}`, some of the columns or all.
         With `if_exists=False`, one that names no partition is an error and nothing goes.
         """
-        context = self._folded()
+        context = self._opened.folded()
         if isinstance(specs, Mapping | str) or not isinstance(specs, Sequence):
             raise InvalidArgument(f"specs is {specs!r}", hint='pass a list of dicts: [{"dt": "2024-01-01"}]')
-        return drop(context, specs, if_exists, _new_identity(context))
+        return drop(context, specs, if_exists, new_identity(context))
 
     def expire_partitions(
         self,
@@ -288,7 +344,7 @@ class TableUpkeep(ABC):
         The age comes from the partition's values (`values-time`) by a pattern like `$dt $hour` and a Java format like
         `yyyy-MM-dd HH`, or from its last change (`update-time`). What is left out is as the table's options say.
         """
-        context = self._folded()
+        context = self._opened.folded()
         default_ms = context.options[PARTITION_EXPIRATION_TIME]
         if expiration_time is not None:
             time_ms = duration_argument(expiration_time, "expiration_time") // dt.timedelta(milliseconds=1)
@@ -306,7 +362,7 @@ class TableUpkeep(ABC):
             formatter=timestamp_formatter or life.formatter,
             max_count=life.max_count if max_expires is None else max_expires,
         )
-        return expire(context, life, _new_identity(context))
+        return expire(context, life, new_identity(context))
 
     def mark_partition_done(self, specs: Sequence[Mapping[str, Any]]) -> list[str]:
         """Tells others that partitions are complete, as `partition.mark-done-action` says; their directories.
@@ -315,48 +371,48 @@ class TableUpkeep(ABC):
         """
         if isinstance(specs, Mapping | str) or not isinstance(specs, Sequence):
             raise InvalidArgument(f"specs is {specs!r}", hint='pass a list of dicts: [{"dt": "2024-01-01"}]')
-        return mark_done(self._changeable(), specs)
+        return mark_done(self._opened.changeable(), specs)
 
     # --- consumers, manifests, statistics ------------------------------------------------------------------------
 
     def consumers(self) -> list[Consumer]:
         """The stream readers that keep their progress in the table."""
-        return list(self._context.stores.consumers.list())
+        return list(self._opened.context.stores.consumers.list())
 
     def reset_consumer(self, consumer_id: str, next_snapshot: int | None = None) -> None:
         """Lets a consumer go on at a snapshot; without one, the consumer is deleted."""
         number = None if next_snapshot is None else snapshot_argument(next_snapshot)
-        reset_consumer(self._changeable().stores, consumer_id, number)
+        reset_consumer(self._opened.changeable().stores, consumer_id, number)
 
     def clear_consumers(self, including: str | None = None, excluding: str | None = None) -> list[str]:
         """Deletes the consumers whose ids match the first regular expression (all) and not the second (none)."""
-        return clear_consumers(self._changeable().stores, including, excluding)
+        return clear_consumers(self._opened.changeable().stores, including, excluding)
 
     def compact_manifest(self) -> Snapshot | None:
         """Writes the table's manifests anew, as few and without deleted files; None when there is nothing to gain."""
-        context = self._folded()
-        return compact_manifests(context, _new_identity(context))
+        context = self._opened.folded()
+        return compact_manifests(context, new_identity(context))
 
     def analyze(self, columns: Sequence[str] | bool = False) -> Snapshot | None:
         """Counts rows and, for these columns (True: all), values, and commits what it finds as statistics.
 
         None for a table without snapshots. `t.statistics()` reads them back.
         """
-        context = self._writable()
+        context = self._opened.writable()
         snapshot = context.stores.snapshots.latest()
         if snapshot is None:
             return None
         chosen: list[DataField] = []
         if columns is not False:
             chosen = analyzable(context, None if columns is True else names_argument(columns, "columns"))
-        return analyze(context, snapshot, chosen, _new_identity(context))
+        return analyze(context, snapshot, chosen, new_identity(context))
 
     def statistics(self) -> TableStatistics | None:
         """What the last analysis found; None when there was none, or the schema changed since."""
-        snapshot = self._pinned or self._context.stores.snapshots.latest()
+        snapshot = self._opened.pinned or self._opened.context.stores.snapshots.latest()
         if snapshot is None or snapshot.statistics is None:
             return None
-        return read_statistics(self._context.fileio, self._context.paths, snapshot.statistics)
+        return read_statistics(self._opened.context.fileio, self._opened.context.paths, snapshot.statistics)
 
     def rescale(
         self,
@@ -371,10 +427,10 @@ class TableUpkeep(ABC):
         somebody writes to the partitions meanwhile. None when there was nothing to rewrite. `on_spark` rewrites large
         partitions in a Spark job instead of in threads of this process.
         """
-        context = self._folded()
+        context = self._opened.folded()
         count = context.options[BUCKET] if bucket_num is None else bucket_num
         run_pieces = jobs_of(context.name, context.jobs).elsewhere() if on_spark else None
-        done = rescale(context, count, partitions, _new_identity(context), run_pieces)
+        done = rescale(context, count, partitions, new_identity(context), run_pieces)
         if done is None:
             return None
         FollowUp(done).run()
@@ -384,36 +440,31 @@ class TableUpkeep(ABC):
 
     def branches(self) -> list[str]:
         """Names of all branches but the main one. A branch is opened as `table$branch_<name>`."""
-        return list_branches(self._context)
+        return list_branches(self._opened.context)
 
     def create_branch(self, name: str, tag: str | None = None) -> None:
         """Makes a branch with the rows of a tag, or without rows. Writing to a branch never touches the others."""
-        make_branch(self._changeable(), branch_argument(name), tag)
+        make_branch(self._opened.changeable(), branch_argument(name), tag)
 
     def delete_branch(self, *names: str) -> None:
         """Deletes branches. Their files are left to `remove_orphan_files`."""
         if not names:
             raise InvalidArgument("no branch is named", hint="pass the name of a branch, or several")
-        drop_branches(self._changeable(), [branch_argument(name) for name in names])
+        drop_branches(self._opened.changeable(), [branch_argument(name) for name in names])
 
     def rename_branch(self, name: str, new_name: str) -> None:
         """Gives a branch another name."""
-        move_branch(self._changeable(), branch_argument(name), branch_argument(new_name))
+        move_branch(self._opened.changeable(), branch_argument(name), branch_argument(new_name))
 
     def fast_forward(self, branch: str) -> None:
         """Lets this table go on as the branch does: from the branch's first snapshot on, theirs replace ours."""
-        follow_branch(self._changeable(), branch_argument(branch))
+        follow_branch(self._opened.changeable(), branch_argument(branch))
 
     def merge_branch(self, source: str, target: str = MAIN_BRANCH) -> Snapshot | None:
         """Adds the rows that branch `source` has, and `target` lacks, to `target`; None if it lacks none.
 
         For tables without a primary key. Both branches must have all their snapshots, and none that took rows away.
         """
-        context = self._writable()
+        context = self._opened.writable()
         here, there = (context_on_branch(context, branch_argument(name)) for name in (source, target))
-        return merge_branch(here, there, _new_identity(context))
-
-
-def _new_identity(context: TableContext) -> CommitIdentity:
-    user = (context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()
-    return CommitIdentity(user, BATCH_COMMIT_IDENTIFIER)
+        return merge_branch(here, there, new_identity(context))

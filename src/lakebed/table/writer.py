@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
 import pyarrow as pa
 
 from lakebed.cleanup import on_failure
@@ -23,12 +22,17 @@ from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import (
     SINK_ROLLING_POLICY_CHECK_INTERVAL,
     SINK_ROLLING_POLICY_ROLLOVER_INTERVAL,
+    WRITE_MERGE_SCHEMA,
     WRITE_MODE,
     Options,
 )
+from lakebed.table.alter import make_room
 from lakebed.table.follow_up import FollowUp, catch_up
+from lakebed.table.opened import Holder, opened_of
+from lakebed.table.plans import plan_write
 from lakebed.write.commit import WriteCommit
 from lakebed.write.files import FileMaker
+from lakebed.write.placement.waiting import for_stream
 from lakebed.write.read_state import ReadState
 
 
@@ -98,11 +102,6 @@ class TableWriter:
             self._timer.restart()
             self._begin(CommitIdentity(self._identity.user, self._identity.identifier + 1))
 
-    def write_stored(self, rows: pa.RecordBatch) -> None:
-        """Adds rows that this table has already: nothing is conformed or counted again."""
-        self._check_open()
-        self._files.write_stored(rows, pa.array(np.zeros(rows.num_rows, dtype=np.int8)))
-
     def commit(self) -> Snapshot | None:
         """Makes the rows visible as one snapshot; None when there was nothing to commit."""
         self._check_open()
@@ -145,6 +144,51 @@ class TableWriter:
             raise InvalidArgument(
                 f"this writer of table `{self._context.name}` is done", hint="open another one with t.writer()"
             )
+
+
+def write_rows(
+    table: Holder, data: Any, row_kind: str | None = None, overwrite: bool | Mapping[str, Any] | None = None
+) -> Snapshot | None:
+    """Writes rows as one commit; None when there was nothing to write. Arguments are those of `Table.write`."""
+    if opened_of(table).current().options[WRITE_MERGE_SCHEMA]:
+        data = reader_of(data)
+        make_room(table, data.schema, row_kind)
+    context, identity = plan_write(table)
+    wanted = None if overwrite is False else overwrite
+    writer = TableWriter(context, row_kind=row_kind, overwrite=wanted, identity=identity)
+    with writer:
+        writer.write(data)
+        return writer.commit()
+
+
+def remove_all_rows(table: Holder) -> Snapshot | None:
+    """Leaves the table empty, with its history."""
+    return write_rows(table, opened_of(table).current().schema.arrow_schema.empty_table(), overwrite={})
+
+
+def open_writer(
+    table: Holder,
+    row_kind: str | None,
+    overwrite: bool | Mapping[str, Any] | None,
+    commit_user: str | None,
+    commit_identifier: int | None,
+) -> TableWriter:
+    """A writer as the table's options ask for it. Arguments are those of `Table.writer`."""
+    context, identity = plan_write(table, commit_user, commit_identifier)
+    wanted = None if overwrite is False else overwrite
+    timer = None
+    if is_stream(context.options) and wanted is None:
+        timer = CommitTimer(context.options, context.clock)
+        if not identity.is_replayable:
+            context, identity = for_stream(context), next_identity(context, identity.user)
+    base = context
+
+    def room_made(incoming: pa.Schema) -> TableContext:
+        make_room(table, incoming, row_kind)
+        return base.under_latest_schema()
+
+    merges = room_made if context.options[WRITE_MERGE_SCHEMA] else None
+    return TableWriter(context, row_kind=row_kind, overwrite=wanted, identity=identity, timer=timer, make_room=merges)
 
 
 # --- Writers that commit again and again (`write-mode` = `stream`): when, and as which commit of theirs -----------
@@ -194,4 +238,12 @@ class CommitTimer:
         self._since_ms = None
 
 
-__all__ = ["CommitTimer", "is_stream", "next_identity"]
+__all__ = [
+    "CommitTimer",
+    "TableWriter",
+    "is_stream",
+    "next_identity",
+    "open_writer",
+    "remove_all_rows",
+    "write_rows",
+]

@@ -30,7 +30,7 @@ class KeyLayout:
     @staticmethod
     def of(table: Table) -> KeyLayout:
         """The layout at the latest snapshot."""
-        context = table._current()
+        context = table._opened.current()
         return KeyLayout(_from_rows(context), _from_index(context))
 
     def check(self) -> None:

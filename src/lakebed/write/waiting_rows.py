@@ -204,6 +204,12 @@ def _as_compaction(message: CommitMessage) -> CommitMessage:
 # They are placed, in files on this machine that no table ever refers to; from there on it is a read like any other.
 
 
+def place_waiting_rows(context: TableContext) -> None:
+    """Brings all rows that wait for their bucket there."""
+    if context.has_key:
+        WaitingRows(context).place(CommitIdentity(context.ids.new_id()))
+
+
 def plan_with_waiting(
     context: TableContext, snapshot: Snapshot | None, predicate: Predicate | None
 ) -> tuple[TableContext, ScanPlan]:

@@ -455,7 +455,7 @@ class Machine:
     def _has_other_buckets(self, snapshot: Snapshot | None = None) -> bool:
         """Whether files of another number of buckets are there: writes beside them are refused until a rescale."""
         wanted = int(self.meaning.options.get("bucket", "-1"))
-        stores = self.open()._context.stores
+        stores = self.open()._opened.context.stores
         counts = {entry.total_buckets for entry in live_files(stores, snapshot or stores.snapshots.latest())}
         return wanted > 0 and not counts <= {wanted}
 

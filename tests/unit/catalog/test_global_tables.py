@@ -89,6 +89,6 @@ def test_what_is_refused(warehouse: Warehouse) -> None:
     ):
         with warehouse.refuses(InvalidArgument, "sys"):
             call()
-    for call in (lambda: tables.at(snapshot=1), lambda: tables.with_options({}), tables.scan):
+    for call in (lambda: tables.at(snapshot=1), lambda: tables.with_options({}), tables.pinned, tables.scan):
         with warehouse.refuses(Unsupported, "sys.tables"):
             call()

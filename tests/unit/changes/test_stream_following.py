@@ -339,7 +339,7 @@ def test_long_lived_changelogs_serve_ids_without_a_snapshot(disk: Warehouse) -> 
     table = disk.table("t", {"id": "INT"})
     for number in range(3):
         table.write(pa.table({"id": pa.array([number], pa.int32())}))
-    stores = table._context.stores
+    stores = table._opened.context.stores
     for number in (1, 2):
         stores.changelogs.put(stores.snapshots.get(number))
         stores.snapshots.delete(number)
@@ -382,7 +382,7 @@ def test_a_consumer_keeps_what_it_has_yet_to_read() -> None:
 
 
 def progress(table: lakebed.Table, name: str = "c") -> int | None:
-    return table._context.stores.consumers.next_snapshot(name)
+    return table._opened.context.stores.consumers.next_snapshot(name)
 
 
 def test_consumer_progress_is_recorded_when_the_next_changes_are_asked_for() -> None:
@@ -477,7 +477,7 @@ def test_waiting_for_more() -> None:
 def test_a_bounded_stream_ends_at_its_watermark() -> None:
     """The first snapshot past the watermark ends the stream, also one that waits; a first plan past it comes whole."""
     table = keyed()
-    stores = table._context.stores
+    stores = table._opened.context.stores
     for number, commit in enumerate(COMMITS[:3], start=1):
         write(table, commit)
         _set_watermark(stores, number, 100 * number)

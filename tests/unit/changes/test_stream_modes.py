@@ -30,9 +30,9 @@ def table() -> lakebed.Table:
     """Rows 1, 2 and 3 in snapshots 1, 2 and 4; snapshot 3 is a compaction. Commits are 1000 s apart."""
     lake = lakebed.connect(f"memory://{uuid4()}")
     made = lake.create_table("t", {"id": "INT NOT NULL"}, primary_key=["id"], options={"bucket": "1"})
-    object.__setattr__(made._context, "clock", FixedClock(START_MS))
+    object.__setattr__(made._opened.context, "clock", FixedClock(START_MS))
     made = made.with_options({"write-only": "true"})
-    clock: Any = made._context.clock
+    clock: Any = made._opened.context.clock
     for number in (1, 2):
         made.write(row(number))
         clock.sleep_ms(STEP_MS)
@@ -120,7 +120,7 @@ def test_8_1_compacted_full_counts_commits(table: lakebed.Table) -> None:
         writer.commit()
     other = made.compact(full=True)
     assert other is not None
-    stores = table._context.stores
+    stores = table._opened.context.stores
     path = stores.paths.snapshot_file(other.id)  # as if it were that of a commit in between
     stores.fileio.overwrite(path, replace(other, commit_identifier=3).to_json().encode())
     found = table.with_options(options).scan().snapshot
@@ -194,7 +194,7 @@ def test_a_stream_does_not_start_at_a_tag_or_watermark(table: lakebed.Table) -> 
 
 def test_6_8_reading_by_watermark(table: lakebed.Table) -> None:
     """6.8: the first snapshot whose watermark has reached a value is read; without one there is an error."""
-    stores = table._context.stores
+    stores = table._opened.context.stores
     for number, watermark in ((2, 50), (4, 70)):
         path = stores.paths.snapshot_file(number)
         members = unsealed(json.loads(stores.fileio.read_bytes(path)))

@@ -15,6 +15,7 @@ from lakebed import DropColumn, RemoveOption, RenameColumn, SetOption, Table, Up
 from lakebed.errors import CommitConflict, InvalidArgument, InvalidOption, InvalidSchema
 from lakebed.schema.changes import SchemaChange
 from lakebed.schema.store import SchemaStore
+from lakebed.table.plans import plan_stream
 
 SUM = {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
 PARTIAL_SUM = {
@@ -127,7 +128,7 @@ def test_one_handle_can_not_give_rows_another_meaning(
     with warehouse.refuses(InvalidOption, "one handle", next(iter(given))):
         table.with_options(given)
     with warehouse.refuses(InvalidOption, "one handle"):
-        table.plan_stream(options=given)
+        plan_stream(table, options=given)
 
 
 def test_a_handle_does_not_keep_an_older_meaning(warehouse: Warehouse) -> None:

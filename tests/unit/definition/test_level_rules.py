@@ -62,7 +62,7 @@ def test_each_level_has_its_compression() -> None:
 
     def codec() -> str:
         (split, *_) = table.scan().splits
-        path = table._context.data_file_path(split.partition, split.bucket, table.scan().files[0].file_name)
+        path = table._opened.context.data_file_path(split.partition, split.bucket, table.scan().files[0].file_name)
         return str(pq.ParquetFile(shop.fileio.open_input(path)).metadata.row_group(0).column(0).compression)
 
     assert codec() == "LZ4"

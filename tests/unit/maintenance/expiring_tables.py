@@ -66,7 +66,7 @@ def changed(table: Table, since: int, until: int | None = None) -> list[tuple[An
 
 def stores_of(table: Table) -> MetadataStores:
     """The metadata behind a table."""
-    return table._context.stores
+    return table._opened.context.stores
 
 
 def present(table: Table) -> set[str]:
@@ -74,7 +74,7 @@ def present(table: Table) -> set[str]:
     root = table.location
     return {
         status.path
-        for status in table._context.fileio.list_recursive(root)
+        for status in table._opened.context.fileio.list_recursive(root)
         if not status.name.startswith(".")
         and ("/bucket-" in status.path or status.path.startswith((f"{root}/manifest/", f"{root}/index/")))
     }
@@ -131,5 +131,5 @@ def _changelog(table: Table, snapshot: Snapshot) -> set[str]:
 
 
 def _paths(table: Table, entries: Any) -> set[str]:
-    context = table._context
+    context = table._opened.context
     return {context.data_file_path(entry.partition, entry.bucket, entry.file.file_name) for entry in entries}

@@ -195,7 +195,7 @@ def test_a_longer_branch() -> None:
     table.fast_forward("b")
     assert ids(table) == [1, 2, 3, 4, 5, 6, 7]
     assert shown(table) == shown(branch)
-    assert table._context.fileio.read_bytes(f"{table.location}/snapshot/LATEST") == b"7"
+    assert table._opened.context.fileio.read_bytes(f"{table.location}/snapshot/LATEST") == b"7"
 
 
 def test_a_fork_that_has_expired_in_the_table() -> None:
@@ -282,7 +282,7 @@ def test_a_branch_whose_tag_changes_meanwhile_is_not_made() -> None:
         from lakebed.maintenance.branches import create_branch
 
         with pytest.raises(CommitConflict):
-            create_branch(stores, "b", tag, table._context.ids)
+            create_branch(stores, "b", tag, table._opened.context.ids)
     finally:
         object.__setattr__(stores.tags, "find", original)
     assert table.branches() == []

@@ -52,7 +52,7 @@ def _edit_snapshot(table: lakebed.Table, **members: Any) -> None:
 
 def _edit_delta(table: lakebed.Table, change: Change, *, merged: bool = False) -> None:
     """Writes the changes of the latest snapshot again, changed; `merged`: as those of the whole state."""
-    context, latest = table._current(), _latest(table)
+    context, latest = table._opened.current(), _latest(table)
     stores = context.stores
     entries = live_files(stores, latest) if merged else delta_entries(stores, latest)
     metas = stores.manifests.write(change(list(entries)), context.partition_types)
@@ -117,7 +117,7 @@ def test_a_revived_file_whose_old_delete_is_still_there(tmp_path: Path) -> None:
     table.write(_rows((2, 2)))
 
     def delete_and_add(entries: list[ManifestEntry]) -> list[ManifestEntry]:
-        (first,) = (each for each in live_files(table._current().stores, table.at(snapshot=1).fixed_to))
+        (first,) = (each for each in live_files(table._opened.current().stores, table.at(snapshot=1).fixed_to))
         return [replace(first, kind=EntryKind.DELETE), first, *entries]
 
     _edit_delta(table, delete_and_add)
@@ -130,7 +130,7 @@ def test_a_base_that_is_not_the_state_before(tmp_path: Path) -> None:
     table = _table(tmp_path, write_only="true")
     table.write(_rows((1, 1)))
     table.write(_rows((2, 2)))
-    stores = table._current().stores
+    stores = table._opened.current().stores
     assert base_metas(stores, _latest(table))
     name, size = stores.manifest_lists.write([])
     _edit_snapshot(table, baseManifestList=name, baseManifestListSize=size)
@@ -258,7 +258,7 @@ def test_a_changelog_that_tells_something_else(tmp_path: Path) -> None:
     table.write(_rows((1, 1)))
     table.write(_rows((1, 2), (2, 2)))
     assert table.check(deep=True) == []
-    context, latest = table._current(), _latest(table)
+    context, latest = table._opened.current(), _latest(table)
     told = changelog_entries(context.stores, latest)
     assert told
     name, size = context.stores.manifest_lists.write([])

@@ -29,6 +29,7 @@ from lakebed.metadata.index_manifest import HASH_INDEX, IndexEntry
 from lakebed.metadata.manifest import EntryKind
 from lakebed.metadata.snapshot import CommitKind
 from lakebed.options import MANIFEST_MERGE_MIN_COUNT
+from lakebed.table.opened import OpenedTable
 from lakebed.table.table import Table
 from lakebed.testing.faulty_io import FaultyFileIO, InjectedFault
 
@@ -169,7 +170,7 @@ def test_files_that_an_overwrite_brought_back_stay() -> None:
     table.write(rows((2, 2)))
     stores = stores_of(table)
     first, latest = stores.snapshots.get(1), stores.snapshots.get(3)
-    brought_back = Table(table._context).at(snapshot=1).scan().files
+    brought_back = Table(OpenedTable(table._opened.context)).at(snapshot=1).scan().files
     assert len(brought_back) == 1
     entries = stores.manifests.read(stores.manifest_lists.read(first.delta_manifest_list)[0].file_name)
     metas = stores.manifests.write(entries, [], 1 << 20)
@@ -191,7 +192,7 @@ def test_files_that_an_overwrite_brought_back_stay() -> None:
     shop.fileio.overwrite(stores.paths.latest_hint, b"4")
     table.expire_snapshots(retain_max=2)
     assert ids(table) == [3, 4]
-    (path,) = {table._context.data_file_path(e.partition, e.bucket, e.file.file_name) for e in entries}
+    (path,) = {table._opened.context.data_file_path(e.partition, e.bucket, e.file.file_name) for e in entries}
     assert shop.fileio.exists(path)
 
 

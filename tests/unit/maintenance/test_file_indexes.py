@@ -11,6 +11,7 @@ from tests.unit.maintenance.expiring_tables import Workshop, ids, present, rows,
 from lakebed.datafiles.index.container import unpack
 from lakebed.metadata.snapshot import CommitKind
 from lakebed.schema.changes import RemoveOption, RenameColumn, SetOption
+from lakebed.table.opened import OpenedTable
 from lakebed.table.table import Table
 
 THRESHOLD = "file-index.in-manifest-threshold"
@@ -25,7 +26,7 @@ def index_columns(table: Table) -> list[dict[str, set[str]]]:
     for entry in table.scan().files:
         data = entry.embedded_index
         if data is None and entry.index_file is not None:
-            data = table._context.fileio.read_bytes(f"{table.location}/bucket-0/{entry.index_file}")
+            data = table._opened.context.fileio.read_bytes(f"{table.location}/bucket-0/{entry.index_file}")
         found.append({} if data is None else {name: set(kinds) for name, kinds in unpack(data, "x").items()})
     return found
 
@@ -128,7 +129,7 @@ def test_compacted_meanwhile() -> None:
     table.write(rows((1, 10)))
     table.write(rows((2, 20)))
     table.alter(SetOption(BLOOM, "v"))
-    context = table._writable()
+    context = table._opened.writable()
     original = context.fileio.write_bytes
     done = []
 
@@ -144,7 +145,7 @@ def test_compacted_meanwhile() -> None:
 
     from dataclasses import replace
 
-    other = Table(replace(context, fileio=Meddling()))
+    other = Table(OpenedTable(replace(context, fileio=Meddling())))
     assert other.rewrite_file_index().files == 0
     assert shown(table) == [(1, 10), (2, 20)]
     assert not shop.fileio.exists(done[0])

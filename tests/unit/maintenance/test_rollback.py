@@ -38,7 +38,7 @@ def test_newer_snapshots_are_gone() -> None:
     assert (done.previous, done.current) == (4, 2)
     assert ids(table) == [1, 2]
     assert shown(table) == up_to(2)
-    assert table._context.fileio.read_bytes(f"{table.location}/snapshot/LATEST") == b"2"
+    assert table._opened.context.fileio.read_bytes(f"{table.location}/snapshot/LATEST") == b"2"
     table.write(rows((9, 9)))
     assert ids(table) == [1, 2, 3]
     assert shown(table) == [*up_to(2), (9, 9)]

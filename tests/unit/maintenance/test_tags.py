@@ -58,12 +58,12 @@ def test_a_time_to_live_is_written_as_other_engines_do() -> None:
     table = history(Workshop(), 1)
     table.create_tag("short", time_retained="1 d")
     table.create_tag("long")
-    body = json.loads(table._context.fileio.read_bytes(f"{table.location}/tag/tag-short"))
+    body = json.loads(table._opened.context.fileio.read_bytes(f"{table.location}/tag/tag-short"))
     local = dt.datetime.fromtimestamp(TEN_O_CLOCK / 1000)
     assert body["tagCreateTime"][:5] == [local.year, local.month, local.day, local.hour, local.minute]
     assert body["tagTimeRetained"] == 86400
     assert not {"tagCreateTime", "tagTimeRetained"} & set(
-        json.loads(table._context.fileio.read_bytes(f"{table.location}/tag/tag-long"))
+        json.loads(table._opened.context.fileio.read_bytes(f"{table.location}/tag/tag-long"))
     )
 
 

@@ -111,7 +111,7 @@ def test_marks_of_several_files(warehouse: Warehouse, monkeypatch: pytest.Monkey
     table.write(_rows((0, "third"), (500, "third"), (5, "third")))
     snapshot = table.latest_snapshot()
     assert snapshot is not None
-    (entry,) = table._context.stores.index_manifests.read(snapshot.index_manifest or "")
+    (entry,) = table._opened.context.stores.index_manifests.read(snapshot.index_manifest or "")
     assert sum(part.cardinality or 0 for part in entry.deletion_vector_ranges or ()) == 13
     wanted = {key: f"text {key * 7919}" for key in range(1000)}
     wanted |= dict.fromkeys(range(0, 1000, 100), "second") | dict.fromkeys((0, 500, 5), "third")

@@ -75,13 +75,13 @@ def test_an_error_of_one_thread_is_the_readers_error(table: Table) -> None:
     gone = table.scan().files[-1].file_name
     lost = [path for path in _files(table) if path.endswith(gone)]
     assert len(lost) == 1
-    table._context.fileio.delete(lost[0])
+    table._opened.context.fileio.delete(lost[0])
     with pytest.raises(Exception, match=gone):
         table.with_options({"lakebed.parallelism": 3}).to_arrow()
 
 
 def _files(table: Table) -> list[str]:
-    return [status.path for status in table._context.fileio.list_recursive(table.location)]
+    return [status.path for status in table._opened.context.fileio.list_recursive(table.location)]
 
 
 def test_numbers_are_read_only_where_they_decide(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:

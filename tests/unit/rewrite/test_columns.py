@@ -21,6 +21,7 @@ from lakebed.maintenance.check import check_row_ids
 from lakebed.metadata.entries import live_files
 from lakebed.rewrite.rows_by_place import ReplaceRows
 from lakebed.rewrite.sorting import sort_compact
+from lakebed.table.plans import plan_write
 
 OPTIONS = {"row-tracking.enabled": "true", "data-evolution.enabled": "true"}
 COLUMNS = {"k": "INT", "b": "INT", "c": "STRING"}
@@ -41,7 +42,7 @@ def _update(
     table: lakebed.Table, where: pc.Expression, new: Mapping[str, object], added: pa.Table | None = None
 ) -> lakebed.Snapshot | None:
     """UPDATE, and INSERT of other rows in the same commit."""
-    context, _ = table.plan_write()
+    context, _ = plan_write(table)
     base = table.latest_snapshot()
     old = table.to_arrow(columns=[*COLUMNS, "_ROW_ID", "__paimon_file_path", "__paimon_row_index"], filter=where)
     places = {
@@ -113,7 +114,7 @@ def test_compaction_joins_neighbours(table: lakebed.Table, full: bool) -> None:
 
 def test_who_changes_the_same_range_is_in_the_way(table: lakebed.Table) -> None:
     """A change that was planned before another one of the same rows is refused; elsewhere it is not."""
-    context, _ = table.plan_write()
+    context, _ = plan_write(table)
     base = table.latest_snapshot()
     changed = table.to_arrow(columns=[*COLUMNS, "_ROW_ID"], filter=pc.field("k") == 1)
     other = table.to_arrow(columns=[*COLUMNS, "_ROW_ID"], filter=pc.field("k") == 4)
@@ -134,7 +135,7 @@ def test_deletes_are_refused(warehouse: Warehouse, table: lakebed.Table) -> None
 def test_sorting_is_refused(warehouse: Warehouse, table: lakebed.Table) -> None:
     """Sorted rows would lie elsewhere, and their ids with them."""
     with warehouse.refuses(Unsupported, "data-evolution.enabled"):
-        sort_compact(table.plan_write()[0], "order", ["b"], None, CommitIdentity("user"))
+        sort_compact(plan_write(table)[0], "order", ["b"], None, CommitIdentity("user"))
 
 
 def test_partition_columns_stay(warehouse: Warehouse) -> None:
@@ -174,7 +175,7 @@ def marked(warehouse: Warehouse) -> lakebed.Table:
 
 
 def _marks(table: lakebed.Table) -> dict[str, list[int]]:
-    context, _ = table.plan_write()
+    context, _ = plan_write(table)
     places = vectors_at(context, table.latest_snapshot())
     return {name: context.vector_store.read(place).tolist() for name, place in places.items()}
 
@@ -252,7 +253,7 @@ def test_rows_get_other_ids_only_where_it_is_allowed(marked: lakebed.Table) -> N
 
 def _stale(table: lakebed.Table, where: pc.Expression) -> tuple[ReplaceRows, dict[str, object], pa.Table]:
     """A statement that has read some rows."""
-    context, _ = table.plan_write()
+    context, _ = plan_write(table)
     old = table.to_arrow(columns=[*COLUMNS, "_ROW_ID", "__paimon_file_path", "__paimon_row_index"], filter=where)
     places = {path: old["__paimon_row_index"].to_numpy() for path in old["__paimon_file_path"].to_pylist()}
     return ReplaceRows(context, table.latest_snapshot(), "UPDATE"), places, old.select([*COLUMNS, "_ROW_ID"])
@@ -289,7 +290,7 @@ def test_who_deletes_what_was_compacted_is_in_the_way(marked: lakebed.Table) -> 
 
 def test_a_check_finds_marks_that_others_do_not_look_for(marked: lakebed.Table) -> None:
     """A mark in a newer file of a range, and ids that were never given out, are told."""
-    context, _ = marked.plan_write()
+    context, _ = plan_write(marked)
     latest = marked.latest_snapshot()
     assert latest is not None
     live = live_files(context.stores, latest)

@@ -57,7 +57,8 @@ def test_streams_compact_small_buckets_as_a_whole(
     for number in (1, 2):
         with writing.writer(commit_user="q", commit_identifier=number if is_stream else None) as writer:
             writer.write(rows.slice(10 * number, 10))
-    assert sorted(entry.file.level for entry in live_files(table._context.stores, table.snapshots()[-1])) == levels
+    live = live_files(table._opened.context.stores, table.snapshots()[-1])
+    assert sorted(entry.file.level for entry in live) == levels
     assert table.to_arrow().num_rows == 3000
 
 
@@ -199,7 +200,7 @@ def test_two_compactions_of_the_same_files_conflict(monkeypatch: pytest.MonkeyPa
     with pytest.raises(CommitConflict, match="no longer there"):
         table.compact(full=True)
     assert _rows(table) == before
-    context = table._context
+    context = table._opened.context
     on_disk = {status.name for status in context.fileio.list_recursive(context.paths.root) if "data-" in status.name}
     referenced = {
         entry.file.file_name for snapshot in table.snapshots() for entry in live_files(context.stores, snapshot)

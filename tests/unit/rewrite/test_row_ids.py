@@ -10,6 +10,7 @@ from tests.unit.warehouse_under_test import Warehouse, ints
 import lakebed
 from lakebed.errors import CommitConflict, NotFound, Unsupported
 from lakebed.rewrite.rows_by_place import ReplaceRows
+from lakebed.table.plans import plan_write
 
 COLUMNS = {"p": "STRING", "k": "INT", "b": "INT"}
 OPTIONS = {
@@ -31,7 +32,7 @@ def _shown(table: lakebed.Table) -> list[tuple[object, ...]]:
 
 def _set(table: lakebed.Table, base: lakebed.Snapshot | None, rows: pa.Table, value: int) -> lakebed.Snapshot | None:
     changed = rows.set_column(2, "b", ints(*[value] * rows.num_rows))
-    return ReplaceRows(table.plan_write()[0], base, "UPDATE").commit({}, changed)
+    return ReplaceRows(plan_write(table)[0], base, "UPDATE").commit({}, changed)
 
 
 @pytest.fixture

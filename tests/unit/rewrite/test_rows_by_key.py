@@ -14,6 +14,7 @@ import lakebed
 from lakebed.commit.committer import CommitIdentity
 from lakebed.errors import CommitConflict, InvalidArgument
 from lakebed.rewrite.rows_by_key import RowRewrite, settled_for_rewrite
+from lakebed.table.plans import plan_write
 
 Row = tuple[int, int, int]
 
@@ -57,7 +58,7 @@ def batch(table: lakebed.Table, rows: list[Row], kinds: list[str] | None = None)
 
 def rewrite(table: lakebed.Table, rows: list[Row], kinds: list[str]) -> None:
     """As a statement does it."""
-    context, _ = table.plan_write()
+    context, _ = plan_write(table)
     snapshot = settled_for_rewrite(context, "UPDATE")
     RowRewrite(context, snapshot, CommitIdentity("rewriter")).write(batch(table, rows, kinds), "kind")
 
@@ -85,7 +86,7 @@ def test_rows_take_the_place_of_stored_ones(engine: str, layout: str) -> None:
         table.write(batch(table, [(*key, chance.randrange(100)) for key in keys]))
         if step % 2:
             continue
-        context, _ = table.plan_write()
+        context, _ = plan_write(table)
         settled_for_rewrite(context, "UPDATE")
         expected = shown(table)
         rows, kinds = [], []
@@ -113,7 +114,7 @@ def test_where_compaction_is_left_to_others_they_come_first(layout: str) -> None
     table = create("aggregation", layout, **{"write-only": "true"})
     table.write(batch(table, [(0, 1, 1), (0, 2, 2)]))
     table.write(batch(table, [(0, 1, 5)]))
-    context, _ = table.plan_write()
+    context, _ = plan_write(table)
     before = table.latest_snapshot()
     with pytest.raises(InvalidArgument, match="not compacted"):
         settled_for_rewrite(context, "DELETE")
@@ -127,7 +128,7 @@ def test_others_who_write_meanwhile_are_not_run_over() -> None:
     """A commit in between is a conflict, and no file of the attempt stays."""
     table = create("aggregation", "one bucket")
     table.write(batch(table, [(0, 1, 1), (0, 2, 2)]))
-    context, _ = table.plan_write()
+    context, _ = plan_write(table)
     snapshot = settled_for_rewrite(context, "DELETE")
     table.write(batch(table, [(0, 2, 7)]))
     files = {status.path for status in context.fileio.list_recursive(table.location)}
@@ -141,7 +142,7 @@ def test_a_state_that_expired_is_read_anew() -> None:
     """Others write and expire what a statement has read: it conflicts, so that it begins anew, and changes nothing."""
     table = create("aggregation", "one bucket")
     table.write(batch(table, [(1, 1, 1)]))
-    context, _ = table.plan_write()
+    context, _ = plan_write(table)
     snapshot = settled_for_rewrite(context, "UPDATE")
     table.write(batch(table, [(1, 2, 2)]))
     table.compact(full=True)

@@ -165,7 +165,7 @@ def test_difference_of_marked_states(warehouse: Warehouse) -> None:
 def test_refused_places(warehouse: Warehouse) -> None:
     """Files and rows that are not there are named, and nothing changes."""
     table = warehouse.table("t", COLUMNS, _rows(0, 1), options=MARKING)
-    context = table._writable()
+    context = table._opened.writable()
     changes = RowChanges(context, context.stores.snapshots.latest())
     (name,) = _files(table)
     with warehouse.refuses(InvalidArgument, "data-none.parquet"):
@@ -235,7 +235,7 @@ def test_an_interrupt_after_the_commit(table: lakebed.Table, monkeypatch: pytest
         raise KeyboardInterrupt
 
     monkeypatch.setattr("lakebed.table.follow_up.tidy_up", stop)
-    context = table._writable()
+    context = table._opened.writable()
     base = context.stores.snapshots.latest()
     deleted = rows_matching(context, base, to_predicate(pc.field("id") == 1, context.schema.arrow_schema))
     with pytest.raises(KeyboardInterrupt):

@@ -13,6 +13,7 @@ from lakebed.errors import CommitConflict, InvalidOption
 from lakebed.metadata.snapshot import CommitKind
 from lakebed.rewrite.small_files import AppendCompactor
 from lakebed.schema.changes import AddColumn
+from lakebed.table.plans import plan_write
 from lakebed.write.commit import WriteCommit
 from lakebed.write.files import FileMaker
 from lakebed.write.sequence import BucketStates
@@ -175,7 +176,7 @@ def test_somebody_was_faster(warehouse: Warehouse, is_delete: bool, monkeypatch:
 def test_n_24_small_files_are_joined_before_the_commit(warehouse: Warehouse) -> None:
     """Files of many tasks become one in each partition, in one snapshot, and nothing is left of them."""
     table = warehouse.table("t", COLUMNS, partition_by=["p"], options={"precommit-compact": "true"})
-    context, identity = table.plan_write()
+    context, identity = plan_write(table)
     attempt = Attempt(context.fileio)
     messages = []
     for task in range(3):

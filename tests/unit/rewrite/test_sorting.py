@@ -13,6 +13,7 @@ from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.rewrite import sorting as module
 from lakebed.rewrite.sorting import STRATEGIES, sort_compact
+from lakebed.table.plans import plan_write
 from lakebed.write import row_order
 
 COLUMNS = {"a": "INT", "b": "BIGINT", "s": "STRING"}
@@ -29,7 +30,7 @@ def _grid() -> pa.Table:
 
 
 def _sort(table: lakebed.Table, strategy: str, *columns: str, where: object = None) -> Snapshot | None:
-    context, identity = table.plan_write()
+    context, identity = plan_write(table)
     return sort_compact(context, strategy, columns, where, identity)  # type: ignore[arg-type]
 
 

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 import lakebed
 from lakebed.spark.stream.columns import stream_schema
 from lakebed.spark.stream.source import TableStreamReader
+from lakebed.table.plans import plan_stream
 
 Events = list[tuple[Any, ...]]
 
@@ -40,7 +41,7 @@ class Engine:
     def start(self) -> TableStreamReader:
         """The process that Spark asks on the driver, if it is not there already."""
         if self.reader is None:
-            context = self.table.plan_stream(options={"read.changelog": "true", **self.options}).context
+            context = plan_stream(self.table, options={"read.changelog": "true", **self.options}).context
             self.reader = TableStreamReader(context, stream_schema(context, context.schema.fields))
             self._worker = pickle.dumps(self.reader)
         return self.reader

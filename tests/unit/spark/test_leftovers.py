@@ -12,6 +12,7 @@ import lakebed
 from lakebed.commit.message import CommitMessage
 from lakebed.definition.context import TableContext
 from lakebed.spark.tasks import JobIds, message_paths, remove_leftovers
+from lakebed.table.plans import plan_write
 from lakebed.write.files import FileMaker
 from lakebed.write.placement.waiting import for_stream
 from lakebed.write.sequence import BucketStates
@@ -52,7 +53,7 @@ def test_of_two_attempts_one_stays(tmp_path: Path, options: dict[str, str]) -> N
     """After the commit of one attempt nothing of the other is left: data, changes, indexes, rows that wait."""
     lake = lakebed.connect(tmp_path / "lake")
     table = lake.create_table("t", COLUMNS, primary_key=["p", "k"], partition_by=["p"], options=options)
-    context = for_stream(table.plan_write()[0])
+    context = for_stream(plan_write(table)[0])
     others = _attempt(context, "other", 0)
     _attempt(context, "job", 7)
     kept = _attempt(context, "job", 8)
@@ -73,7 +74,7 @@ def test_of_a_job_that_failed_nothing_stays(tmp_path: Path, options: dict[str, s
     lake = lakebed.connect(tmp_path / "lake")
     table = lake.create_table("t", COLUMNS, primary_key=["p", "k"], partition_by=["p"], options=options)
     table.write(ROWS)
-    context = for_stream(table.plan_write()[0])
+    context = for_stream(plan_write(table)[0])
     before = _files(Path(table.location))
     _attempt(context, "job", 1)
     assert _files(Path(table.location)) > before

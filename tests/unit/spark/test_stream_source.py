@@ -26,6 +26,7 @@ from lakebed.schema.changes import AddColumn, DropColumn, RenameColumn, SetOptio
 from lakebed.spark.stream.batches import StreamOffset, task_pieces
 from lakebed.spark.stream.columns import stream_schema
 from lakebed.spark.stream.source import TableStreamReader, stream_columns, stream_reader
+from lakebed.table.plans import plan_stream
 
 KEYED = {"id": "BIGINT NOT NULL", "v": "INT"}
 
@@ -220,7 +221,7 @@ def test_a_watermark_ends_the_stream() -> None:
     table = keyed()
     for number in range(3):
         write(table, (1, number))
-    stores = table._context.stores
+    stores = table._opened.context.stores
     path = stores.paths.snapshot_file(3)
     members = unsealed(json.loads(stores.fileio.read_bytes(path)))
     stores.fileio.overwrite(path, json.dumps({**members, "watermark": 70}).encode())
@@ -329,7 +330,7 @@ def test_a_consumer_has_only_whole_snapshots() -> None:
     table = keyed(**{"source.split.target-size": "1 b"})
     write(table, (1, 0), (3, 0))
     engine = Engine(table, {"consumer-id": "me", "read.stream.maxFilesPerTrigger": "1"})
-    consumers = table._context.stores.consumers
+    consumers = table._opened.context.stores.consumers
     assert engine.run()
     assert consumers.next_snapshot("me") is None
     assert engine.run()
@@ -530,7 +531,7 @@ def test_without_kinds_there_are_no_retracts(updated: lakebed.Table) -> None:
 
 def test_where_a_change_comes_from(updated: lakebed.Table) -> None:
     """`read.change-feed` tells the kind in words, the snapshot and its time."""
-    context = updated.plan_stream(options={"read.change-feed": "true"}).context
+    context = plan_stream(updated, options={"read.change-feed": "true"}).context
     wanted = stream_schema(context, context.schema.fields)
     assert wanted.names == ["id", "v", "_change_type", "_commit_version", "_commit_timestamp"]
     told = shown(updated, wanted, read_change__feed="true")
@@ -547,7 +548,7 @@ def test_columns_that_are_not_there(updated: lakebed.Table) -> None:
     with pytest.raises(InvalidArgument, match=r"column `v` of table `default\.t` is int, not bigint"):
         shown(updated, fields(v=LONG))
     table = lakebed.connect(f"memory://{uuid4()}").create_table("t", {"_change_type": "INT"})
-    context = table.plan_stream(options={"read.change-feed": "true"}).context
+    context = plan_stream(table, options={"read.change-feed": "true"}).context
     with pytest.raises(InvalidArgument, match="would be there twice"):
         stream_schema(context, context.schema.fields)
 
@@ -627,7 +628,7 @@ def test_a_bucket_is_read_by_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
         reader = Engine(free, options).start()
         begin = reader.initialOffset()
         assert len(reader.partitions(begin, reader.latestOffset(begin, ReadAllAvailable()))) == 4
-    assert task_pieces(free.plan_stream().context, ()) == []
+    assert task_pieces(plan_stream(free).context, ()) == []
 
 
 @pytest.mark.parametrize("options", [{}, {"read.stream.maxFilesPerTrigger": "2"}, {"scan.snapshot-id": "1"}], ids=str)

@@ -24,6 +24,7 @@ from lakebed.spark.stream.micro_batch import Answers, BatchTask
 from lakebed.spark.stream.query import EventTime
 from lakebed.spark.stream.writer_format import StreamTableWriter
 from lakebed.spark.write import WriteTask
+from lakebed.table.plans import plan_write
 from lakebed.write.sequence import BucketStates
 
 SCHEMA = st.StructType([st.StructField("id", st.LongType()), st.StructField("v", st.IntegerType())])
@@ -53,7 +54,7 @@ class TestTasks:
     """A task of `t.write_stream`."""
 
     def answers(self, table: lakebed.Table, gathered_bytes: int, *batches: pa.RecordBatch) -> Answers:
-        context, _ = table.plan_write("q", 1)
+        context, _ = plan_write(table, "q", 1)
         task = BatchTask(WriteTask(context, None, None, BucketStates(), "job"), EventTime(), gathered_bytes)
         told = list(pickle.loads(pickle.dumps(task)).run(iter(batches)))
         assert len(told) <= 1
@@ -75,7 +76,7 @@ class TestTasks:
 
     def test_many_rows_may_be_too_many(self, table: lakebed.Table) -> None:
         """A task that only looks whether there are few says that there are not, and takes no more of them."""
-        context, _ = table.plan_write("q", 1)
+        context, _ = plan_write(table, "q", 1)
         task = BatchTask(WriteTask(context, None, None, BucketStates(), "job"), EventTime(), 30, gives_up=True)
         given = iter([rows(1, 2), rows(3, 4), rows(5)])
         answers = Answers.of(pa.Table.from_batches(list(task.run(given)), stream_write.ANSWER))

@@ -366,7 +366,7 @@ def test_expire_changelogs(lake: lakebed.Lake) -> None:
     assert call(lake, "expire_changelogs(`table` => 't', delete_all => true)") == [
         ("Delete all separated changelogs success.",)
     ]
-    assert lake.table("t")._context.stores.changelogs.ids() == []
+    assert lake.table("t")._opened.context.stores.changelogs.ids() == []
 
 
 def test_rewrite_file_index(lake: lakebed.Lake) -> None:

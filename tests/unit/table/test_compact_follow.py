@@ -16,7 +16,8 @@ from lakebed.errors import InvalidArgument, InvalidOption, StorageError
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.rewrite import bucket as compact
 from lakebed.table import compact_follow
-from lakebed.table.compact_follow import Follower
+from lakebed.table.compact_follow import Follower, follower_of
+from lakebed.table.plans import plan_write
 
 WRITE_ONLY = {"write-only": "true", "bucket": "2", "num-sorted-run.compaction-trigger": "3"}
 COLUMNS = {"k": "INT NOT NULL", "v": "INT"}
@@ -47,7 +48,7 @@ def _drain(follower: Follower) -> int:
 def test_keeps_up_with_a_writer(warehouse: Warehouse) -> None:
     """After each commit what is due is compacted: files stay few, rows stay, and the writer never waits."""
     table = _table(warehouse)
-    follower = table.follower()
+    follower = follower_of(table)
     for n in range(20):
         table.write(_rows(n * 10))
         _drain(follower)
@@ -60,7 +61,7 @@ def test_waits_for_new_snapshots(warehouse: Warehouse, monkeypatch: pytest.Monke
     """Nothing is read as long as nobody commits; after a minute it is looked again, as some rules go by time."""
     table = _table(warehouse)
     table.write(_rows(0))
-    follower = table.follower()
+    follower = follower_of(table)
     assert follower.step() is None
     looks: list[int] = []
     monkeypatch.setattr(Follower, "_compacted", lambda self, context: looks.append(1))
@@ -135,12 +136,12 @@ def test_only_buckets_that_conflict_are_lost(warehouse: Warehouse, monkeypatch: 
         done = real(maker, picked, *rest)
         if picked.bucket == 0 and next(is_first, False):
             keep = compact.in_buckets({(picked.partition, 0)})
-            context, identity = other.plan_write()
+            context, identity = plan_write(other)
             compact.Compactor(context, True, keep).run(identity)
         return done
 
     monkeypatch.setattr(compact, "compacted_bucket", interrupted)
-    follower = table.follower()
+    follower = follower_of(table)
     assert follower.step() is not None
     kinds = [snapshot.commit_kind for snapshot in table.snapshots()]
     assert kinds[-2:] == [CommitKind.COMPACT, CommitKind.COMPACT]
@@ -179,7 +180,7 @@ def test_rounds_are_limited(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatc
     table = _table(warehouse)
     for _ in range(4):
         table.write(_rows(0))
-    assert _drain(table.follower()) == 2
+    assert _drain(follower_of(table)) == 2
     assert _runs(table) == 1
 
 
@@ -190,14 +191,14 @@ def test_expires_what_writers_leave(warehouse: Warehouse) -> None:
     for n in range(8):
         table.write(_rows(n))
     assert len(table.snapshots()) == 8
-    _drain(table.follower())
+    _drain(follower_of(table))
     assert len(table.snapshots()) <= 3
 
 
 def test_changelog_by_full_compactions(warehouse: Warehouse) -> None:
     """With producer `full-compaction` the changes of writers are told after as many commits as the table says."""
     table = _table(warehouse, **{"changelog-producer": "full-compaction", "full-compaction.delta-commits": "3"})
-    follower = table.follower()
+    follower = follower_of(table)
     for n in range(6):
         table.write(_rows(n * 20))
         _drain(follower)
@@ -213,7 +214,7 @@ def test_rows_that_wait_are_placed(warehouse: Warehouse) -> None:
         writer.write(_rows(0))
         writer.commit()
     assert table.to_arrow().num_rows == 0
-    _drain(table.follower())
+    _drain(follower_of(table))
     assert table.to_arrow().num_rows == 20
 
 
@@ -222,7 +223,7 @@ def test_tables_without_key(warehouse: Warehouse) -> None:
     table = warehouse.table("t", COLUMNS, options={"write-only": "true", "compaction.min.file-num": "3"})
     for n in range(6):
         table.write(_rows(n))
-    _drain(table.follower())
+    _drain(follower_of(table))
     assert len(table.scan().files) == 1
     assert table.to_arrow().num_rows == 120
 
@@ -231,10 +232,10 @@ def test_a_dropped_table_ends_it(warehouse: Warehouse) -> None:
     """There is nothing left to follow."""
     table = _table(warehouse)
     table.write(_rows(0))
-    follower = table.follower()
+    follower = follower_of(table)
     warehouse.lake.drop_table("t")
     count = compact_follow.follow(
-        lambda: [follower], compact_follow.Stop.of(None), 1, lambda _, __: None, table._context.clock
+        lambda: [follower], compact_follow.Stop.of(None), 1, lambda _, __: None, table._opened.context.clock
     )
     assert count == 0
     assert follower.is_over

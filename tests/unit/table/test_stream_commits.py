@@ -12,6 +12,7 @@ from lakebed.errors import InvalidOption
 from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from lakebed.options import Options
 from lakebed.schema.changes import SetOption
+from lakebed.table.plans import plan_write
 from lakebed.table.writer import CommitTimer
 
 KEYED = {"id": "BIGINT NOT NULL", "v": "BIGINT"}
@@ -180,7 +181,7 @@ def test_a_replay_redoes_only_a_missing_compaction(warehouse: Warehouse) -> None
 def test_a_commit_remembers_its_watermark(warehouse: Warehouse) -> None:
     """A later commit with an earlier watermark, or with none, does not take it back."""
     table = keyed(warehouse)
-    context, _ = table.plan_write()
+    context, _ = plan_write(table)
     committed = []
     for number, watermark in enumerate((100, 50, None, 200)):
         with table.writer(commit_user="u", commit_identifier=number + 1) as writer:

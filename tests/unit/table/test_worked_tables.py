@@ -30,7 +30,7 @@ def test_n_30_a_key_decides_the_kind_of_table(warehouse: Warehouse) -> None:
     assert keyed.options == plain.options == {}
     assert shown(keyed) == [[1, "c"], [2, "b"]]
     assert sorted(shown(plain)) == [[1, "a"], [1, "c"], [2, "b"]]
-    modes = [bucket_mode(table.schema, table._context.options) for table in (keyed, plain)]
+    modes = [bucket_mode(table.schema, table._opened.context.options) for table in (keyed, plain)]
     assert modes == [DYNAMIC, UNAWARE]
 
 
@@ -59,7 +59,7 @@ def masked(warehouse: Warehouse) -> lakebed.Table:
 
 def marks(table: lakebed.Table) -> dict[str, list[int]]:
     """Positions of marked rows by file, named by its age: f1 is the oldest."""
-    context = table._current()
+    context = table._opened.current()
     places = vectors_at(context, context.stores.snapshots.latest())
     files = sorted(table.scan().files, key=lambda file: file.min_sequence_number)
     return {

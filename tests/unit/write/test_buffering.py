@@ -60,7 +60,7 @@ def seen(table: lakebed.Table) -> dict[int, int]:
 
 def file_rows(table: lakebed.Table) -> list[int]:
     """Row counts of all live files."""
-    stores = table._context.stores
+    stores = table._opened.context.stores
     return [entry.file.row_count for entry in live_files(stores, stores.snapshots.latest())]
 
 

@@ -77,7 +77,7 @@ def test_b_11_merging_engines_stay_in_the_old_partition(engine: str) -> None:
     table = create(engine)
     write(table, [(1, 1, 10, 1)])
     write(table, [(2, 1, 20, None)])
-    assert {table._current().partition_values(entry.partition)["p"].as_py() for entry in live(table)} == {1}
+    assert {table._opened.current().partition_values(entry.partition)["p"].as_py() for entry in live(table)} == {1}
     assert shown(table) == [(1, 1, 20 if engine == PARTIAL else 30, 1)]
 
 
@@ -102,14 +102,14 @@ def test_b_13_in_its_own_partition_a_key_is_written_plainly(engine: str) -> None
 
 def live(table: lakebed.Table) -> list[Any]:
     """Live manifest entries."""
-    context = table._current()
+    context = table._opened.current()
     return live_files(context.stores, context.stores.snapshots.latest())
 
 
 def keys_in_buckets(table: lakebed.Table) -> int:
     """How many pairs of key and bucket there are among all files."""
     found: set[tuple[bytes, int, int]] = set()
-    context = table._current()
+    context = table._opened.current()
     reader = SplitReader(context, context.schema.fields)
     for split in plan_scan(context, table.latest_snapshot(), None).splits:
         for rows in reader.read(split):
@@ -209,7 +209,7 @@ def test_keys_are_forgotten_after_their_time() -> None:
     """With `cross-partition-upsert.index-ttl` old files are not looked at: their keys may be there twice."""
     where, clock = f"memory://{uuid4()}", FixedClock(1_700_000_000_000)
     table = create(options={"cross-partition-upsert.index-ttl": "1 h"}, where=where)
-    context = table._context
+    context = table._opened.context
     object.__setattr__(context, "clock", clock)
     write(table, [(1, 1, 0, 0)])
     clock.sleep_ms(30 * 60_000)
@@ -255,7 +255,7 @@ def test_several_writers_share_the_keys() -> None:
     """Each with the keys of its share: they find what any of them has placed, and hand out buckets of their own."""
     table = create()
     write(table, [(key % 2, key, 0, 0) for key in range(30)])
-    context = table._current()
+    context = table._opened.current()
     rows = batch([(key % 3, key, 1, 0) for key in range(50)]).combine_chunks().to_batches()[0]
     shares = np.abs(hash_rows([rows.column("k")], [context.schema.field("k").type]).astype(np.int64)) % 3
     places: dict[int, int] = {}

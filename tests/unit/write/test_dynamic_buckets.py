@@ -90,7 +90,7 @@ def test_n_35_each_partition_has_buckets_of_its_own() -> None:
 
 def hash_files(table: lakebed.Table) -> dict[tuple[bytes, int], str]:
     """Names of index files by partition and bucket."""
-    context = table._current()
+    context = table._opened.current()
     snapshot = context.stores.snapshots.latest()
     if snapshot is None or snapshot.index_manifest is None:
         return {}

@@ -17,6 +17,7 @@ from lakebed.bucket.key_store import KeyStore
 from lakebed.clock import FixedClock
 from lakebed.definition.bucket_mode import WritePart
 from lakebed.errors import StorageError
+from lakebed.table.plans import plan_write
 from lakebed.write.placement import kept_keys
 from lakebed.write.placement.kept_keys import KeptKeys, KeptPlace
 from lakebed.write.placement.table_keys import TableKeys
@@ -64,7 +65,7 @@ class Story:
     @property
     def files(self) -> list[Path]:
         """What is kept."""
-        return sorted(Path(KeptPlace(self.scope).directory(self.table._context)).glob("*/*.keys"))
+        return sorted(Path(KeptPlace(self.scope).directory(self.table._opened.context)).glob("*/*.keys"))
 
     @staticmethod
     def _rows(rows: Rows, kinds: Sequence[str] | None) -> pa.Table:
@@ -187,7 +188,7 @@ def test_files_of_other_shares_are_not_opened(monkeypatch: pytest.MonkeyPatch) -
     story = Story(monkeypatch)
     story.large(FIRST)
     story.large([(2, key, 1) for key in range(10)])
-    context = story.table.plan_write()[0]
+    context = plan_write(story.table)[0]
     snapshot = context.stores.snapshots.get(2)
     keys, seen = TableKeys(context), []
     for part in (WritePart(0, 2), WritePart(1, 2)):
@@ -202,7 +203,7 @@ def test_keys_are_forgotten_after_their_time(monkeypatch: pytest.MonkeyPatch) ->
     """A key that was written long ago is taken for a new one, on disk and when all are read."""
     clock = FixedClock(1_700_000_000_000)
     story = Story(monkeypatch, **{"cross-partition-upsert.index-ttl": "1 h"})
-    object.__setattr__(story.table._context, "clock", clock)
+    object.__setattr__(story.table._opened.context, "clock", clock)
     story.large([(1, 1, 0), (1, 2, 0)])
     clock.sleep_ms(40 * 60_000)
     assert story.large([(1, 1, 1)]) == 0
@@ -230,7 +231,7 @@ def test_what_nobody_uses_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     other = Story(monkeypatch)
     other.large(FIRST)
     assert [path.exists() for path in old] == [False, True]
-    KeptPlace(other.scope).remove(other.table._context)
+    KeptPlace(other.scope).remove(other.table._opened.context)
     assert not other.files
 
 
@@ -240,4 +241,4 @@ def test_a_directory_of_somebody_else_is_not_used(monkeypatch: pytest.MonkeyPatc
     story.large(FIRST)
     next(tmp_path.glob("lakebed-kept-keys-*")).chmod(0o777)
     with pytest.raises(StorageError, match="not this user's own"):
-        KeptKeys(story.table._context, KeptPlace("q"), WritePart(0, 1), None, is_taught=False)
+        KeptKeys(story.table._opened.context, KeptPlace("q"), WritePart(0, 1), None, is_taught=False)

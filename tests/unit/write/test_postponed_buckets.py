@@ -14,6 +14,7 @@ import pytest
 import lakebed
 from lakebed.errors import CommitConflict, Unsupported
 from lakebed.metadata.entries import live_files
+from lakebed.table.plans import plan_write
 from lakebed.write.placement import waiting as postponed
 from lakebed.write.placement.waiting import KeptRows
 from lakebed.write.waiting_rows import WaitingRows
@@ -50,7 +51,7 @@ def shown(table: lakebed.Table) -> list[tuple[Any, ...]]:
 
 def buckets(table: lakebed.Table) -> dict[tuple[int, int], int]:
     """Files of each partition's buckets, by partition value and bucket."""
-    context = table._current()
+    context = table._opened.current()
     found: dict[tuple[int, int], int] = {}
     for entry in live_files(context.stores, context.stores.snapshots.latest()):
         place = (context.partition_values(entry.partition)["p"].as_py(), entry.bucket)
@@ -112,7 +113,7 @@ def test_batches_go_to_real_buckets_at_once() -> None:
 
 def live(table: lakebed.Table) -> list[Any]:
     """Live manifest entries."""
-    context = table._current()
+    context = table._opened.current()
     return live_files(context.stores, context.stores.snapshots.latest())
 
 
@@ -291,7 +292,7 @@ def test_rows_that_wait_when_buckets_become_fixed_are_placed() -> None:
     write(table, [(1, 1, "a"), (1, 2, "b")])
     schema = table.schema
     foreign = replace(schema, id=schema.id + 1, options={**schema.options, "bucket": "2"})
-    assert table._context.schemas.publish(foreign)
+    assert table._opened.context.schemas.publish(foreign)
     assert table.rescale(3) is not None
     assert shown(table) == [(1, 1, "a"), (1, 2, "b")]
     assert {bucket for _, bucket in buckets(table)} <= {0, 1, 2}
@@ -314,7 +315,7 @@ def test_rows_that_come_to_wait_meanwhile_stay() -> None:
     """New waiting files are no conflict: they are for the next compaction."""
     table = create(WAITING)
     write(table, [(1, 1, "a")])
-    inner = WaitingRows(table._current()).write
+    inner = WaitingRows(table._opened.current()).write
 
     def interrupted(self: WaitingRows, *arguments: Any) -> Any:
         messages = inner(*arguments)
@@ -418,7 +419,7 @@ def test_waiting_rows_come_back_in_their_order() -> None:
     write(table, [(1, 1, "newer")])
     second = table.latest_snapshot()
     assert second is not None
-    context, identity = table.plan_write()
+    context, identity = plan_write(table)
     WaitingRows(context)._place(identity, first)  # as if the second write had come meanwhile
     assert shown(table) == [(1, 1, "older"), (2, 1, "other")]
     table.rollback_to_as_latest(second.id)

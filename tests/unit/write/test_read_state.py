@@ -11,6 +11,7 @@ import pytest
 
 import lakebed
 from lakebed.errors import CommitConflict
+from lakebed.table.plans import plan_write
 from lakebed.table.writer import TableWriter
 from lakebed.write.read_state import ReadState
 
@@ -37,7 +38,7 @@ def _write(table: lakebed.Table, rows: Mapping[tuple[int, int], int], **argument
 
 def _computed(table: lakebed.Table, base: ReadState, rows: Mapping[tuple[int, int], int], **arguments: Any) -> None:
     """Commits rows that were computed from an earlier state."""
-    context, identity = table.plan_write()
+    context, identity = plan_write(table)
     with TableWriter(context, identity=identity, read=base, **arguments) as writer:
         writer.write(_rows(rows))
 
@@ -117,7 +118,7 @@ def test_a_key_of_text() -> None:
     lake = lakebed.connect(f"memory://{uuid4()}")
     table = lake.create_table("t", {"k": "STRING NOT NULL"}, primary_key=["k"], options={"bucket": "1"})
     table.write(pa.table({"k": ["a", "z"]}))
-    context, identity = table.plan_write()
+    context, identity = plan_write(table)
     for key, is_refused in (("m", False), ("z", True)):
         writer = TableWriter(context, identity=identity, read=ReadState(None))
         writer.write(pa.table({"k": ["b", key]}))

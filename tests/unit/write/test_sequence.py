@@ -25,7 +25,7 @@ def test_states_move_on_over_compactions(warehouse: Warehouse, monkeypatch: pyte
     options = {"bucket": "2", "changelog-producer": producer, "num-sorted-run.compaction-trigger": "3"}
     table: lakebed.Table = warehouse.table("t", {"id": "BIGINT NOT NULL"}, primary_key=["id"], options=options)
     table.write(rows(0))
-    stores = table._context.stores
+    stores = table._opened.context.stores
     states = BucketStates.load(stores, stores.snapshots.latest())
     partition = table.scan().splits[0].partition
     with monkeypatch.context() as patch:

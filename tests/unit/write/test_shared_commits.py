@@ -23,7 +23,7 @@ class Job:
     """Tasks that share buckets, and the commit of what they made."""
 
     def __init__(self, table: lakebed.Table) -> None:
-        self.context = table._context
+        self.context = table._opened.context
         self.states = BucketStates.load(self.context.stores, self.context.stores.snapshots.latest())
         self.attempt = Attempt(self.context.fileio)
         self.messages: list[CommitMessage] = []

@@ -160,7 +160,7 @@ def test_no_file_is_left_behind_by_an_attempt_that_lost(tmp_path: Path) -> None:
     table.write(batch((1, 2, 1)), overwrite={})
     with pytest.raises(lakebed.errors.LakebedError):
         table.write(batch((2, 2, 1)), overwrite={"p": 1})
-    stores = table._context.stores
+    stores = table._opened.context.stores
     told = {entry.file.file_name for snapshot in table.snapshots() for entry in changelog_entries(stores, snapshot)}
     assert len(told) == 2
     assert {path.name for path in tmp_path.rglob("changelog-*")} == told

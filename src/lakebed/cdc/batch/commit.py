@@ -13,6 +13,7 @@ from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
 from lakebed.spark.tasks import message_paths, remove_leftovers
 from lakebed.table.follow_up import catch_up
+from lakebed.table.plans import plan_write
 from lakebed.write.commit import Committed, WriteCommit
 from lakebed.write.files import FileMaker
 from lakebed.write.sequence import BucketStates
@@ -25,7 +26,7 @@ class TableCommit:
     """The commit of one table in one batch. Nothing is visible before `run`, and nothing is left if that fails."""
 
     def __init__(self, table: Table, user: str, identifier: int, properties: Mapping[str, str]) -> None:
-        self.context, identity = table.plan_write(user, identifier)
+        self.context, identity = plan_write(table, user, identifier)
         self.job = self.context.ids.new_id()
         self.user = user
         self._attempt = Attempt(self.context.fileio)
@@ -85,7 +86,7 @@ class TableCommit:
 
 def is_committed(table: Table, user: str, identifier: int) -> bool:
     """Whether the table has this batch, or a later one of the same sync. What it makes due is made up for."""
-    context, identity = table.plan_write(user, identifier)
+    context, identity = plan_write(table, user, identifier)
     commit = WriteCommit(context, overwrite=None, identity=identity, attempt=Attempt(context.fileio))
     if not commit.is_committed():
         return False

@@ -18,6 +18,7 @@ from lakebed.definition.context import TableContext
 from lakebed.errors import InvalidData
 from lakebed.options import CHANGELOG_PRODUCER, MERGE_ENGINE
 from lakebed.read.lookup import KeyLookup
+from lakebed.table.opened import OpenedTable
 from lakebed.table.table import Table
 from lakebed.types import ordering
 from lakebed.types.arrow import to_arrow_type
@@ -141,7 +142,7 @@ def _stored(context: TableContext) -> pa.RecordBatch:
     names = list(context.schema.field_names)
     keys = {*context.schema.primary_keys, *context.schema.partition_keys}
     wanted = names if needs_old_values(context) else [name for name in names if name in keys]
-    found = Table(context).to_arrow(wanted).combine_chunks()
+    found = Table(OpenedTable(context)).to_arrow(wanted).combine_chunks()
     columns = [
         _whole(found.column(name)).cast(empty.schema.field(name).type)
         if name in wanted
@@ -164,7 +165,7 @@ def _no_rows(context: TableContext) -> pa.RecordBatch:
 
 
 def _lookup(context: TableContext, names: Sequence[str]) -> KeyLookup:
-    return Table(context).key_lookup(list(names))
+    return Table(OpenedTable(context)).key_lookup(list(names))
 
 
 # ------------------------------------------------------------------------------------------------------------------

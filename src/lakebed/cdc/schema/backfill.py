@@ -20,6 +20,7 @@ from lakebed.definition.context import TableContext
 from lakebed.options import CDC_UPDATE_AS, CHANGELOG_PRODUCER, LAKEBED_CDC_BACKFILL, MERGE_ENGINE
 from lakebed.schema.casts import filled
 from lakebed.schema.changes import RemoveOption
+from lakebed.table.plans import plan_write
 from lakebed.types.logical import STRING, DataField
 from lakebed.types.row_kind import RowKind, kinds_to_text
 
@@ -39,7 +40,7 @@ def fill_waiting(table: Table, user: str, identifier: int, spark: SparkSession |
     text = table.schema.options.get(LAKEBED_CDC_BACKFILL.key)
     if text is None:
         return False
-    context, _ = table.plan_write()
+    context, _ = plan_write(table)
     values = _values(context, json.loads(text))
     snapshot = table.latest_snapshot()
     if values and snapshot is not None and context.options[MERGE_ENGINE] != "first-row":

@@ -24,6 +24,7 @@ from lakebed.errors import CommitConflict
 from lakebed.options import CDC_UPDATE_AS, LAKEBED_CDC_BACKFILL, LAKEBED_CDC_COLUMNS, Options
 from lakebed.schema.changes import AddColumn, SchemaChange, SetOption, apply_changes
 from lakebed.schema.table_schema import TableSchema
+from lakebed.table.plans import plan_write
 from lakebed.types.logical import with_nullable
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def evolve(
     made = TableLinks.from_text(table.schema.options.get(LAKEBED_CDC_COLUMNS.key), user)
     before = made.schema_before(identifier)
     if before is not None:
-        schemas = table.plan_write(user, identifier)[0].schemas
+        schemas = plan_write(table, user, identifier)[0].schemas
         plan = _Plan(table, target, rules, user, identifier, schemas.get(before))
         for chunk in chunks:
             plan.take(chunk)

@@ -36,7 +36,9 @@ from lakebed.spark.stream.query import EventTime, SeenRows
 from lakebed.spark.tasks import made_by, message_paths, remove_leftovers, run_pieces
 from lakebed.spark.types import to_precision
 from lakebed.spark.write import TASK_NUMBERS_BITS, WriteTask, check_columns, check_place, parallelism
+from lakebed.table.alter import make_room
 from lakebed.table.follow_up import FollowUp, catch_up
+from lakebed.table.plans import plan_write
 from lakebed.write.commit import Committed, WriteCommit
 from lakebed.write.files import FileMaker
 from lakebed.write.placement.kept_keys import KeptPlace, can_keep
@@ -140,8 +142,8 @@ class BatchWriter:
 
     def write(self, frame: DataFrame, query_id: str, batch_id: int) -> Snapshot | None:
         """Commits the rows of a batch; None if it had none, or was committed before."""
-        self._table.make_room(self._incoming.schema, self._row_kind)
-        context, identity = self._table.plan_write(query_id, batch_id + 1)
+        make_room(self._table, self._incoming.schema, self._row_kind)
+        context, identity = plan_write(self._table, query_id, batch_id + 1)
         check_place(context)
         check_columns(context, self._row_kind, self._incoming)
         attempt = Attempt(context.fileio)

@@ -17,6 +17,7 @@ from lakebed.spark.stream.micro_batch import BatchWriter
 from lakebed.spark.stream.query import EventTime, batch_errors, query_id_of, trigger_of
 from lakebed.spark.types import empty_rows
 from lakebed.spark.write import check_columns
+from lakebed.table.plans import plan_write
 from lakebed.table.table import Table
 from lakebed.units import parse_duration
 
@@ -46,7 +47,7 @@ def start_sink(
     schema = frame.schema
     kind = row_kind or row_kind_column(table, schema.names)
     incoming = empty_rows(schema)
-    context, _ = table.plan_write()  # what is wrong with the table is said now, not in the first batch
+    context, _ = plan_write(table)  # what is wrong with the table is said now, not in the first batch
     if not context.options[WRITE_MERGE_SCHEMA]:
         check_columns(context, kind, incoming)
     writer = frame.writeStream.outputMode(output_mode).option("checkpointLocation", checkpoint)

@@ -49,6 +49,7 @@ from lakebed.spark.stream.columns import (
 )
 from lakebed.spark.types import spark_schema
 from lakebed.spark.worker_python import early_workers
+from lakebed.table.plans import plan_stream
 from lakebed.table.table import Table
 from lakebed.types import predicate as predicates
 from lakebed.types.predicate_parse import to_predicate
@@ -200,20 +201,20 @@ def stream_reader(table: Table, options: Mapping[str, str], schema: StructType) 
     The table may have changed since the DataFrame was made: columns that are renamed or gone are still there in an
     earlier version, under which newer files can be read as well.
     """
-    context = table.plan_stream(options=options).context
+    context = plan_stream(table, options=options).context
     if fits(context.schema, schema, context.options):
         return TableStreamReader(context, schema)
     for schema_id in sorted(context.schemas.ids(), reverse=True):
         version = context.schemas.get(schema_id)
         if fits(version, schema, context.options):
-            return TableStreamReader(table.plan_stream(options=options, schema_id=schema_id).context, schema)
+            return TableStreamReader(plan_stream(table, options=options, schema_id=schema_id).context, schema)
     check_fits(context.schema, schema, context.options, table.name)
     raise AssertionError("unreachable")
 
 
 def stream_columns(table: Table, options: Mapping[str, str]) -> StructType:
     """The columns of a stream of the table as options ask for it, without those of `read.change-feed`."""
-    context = table.plan_stream(options=options).context
+    context = plan_stream(table, options=options).context
     columns = spark_schema(context.schema.fields)
     return with_kinds(columns) if shows_kinds(context) else columns
 
@@ -226,7 +227,7 @@ def stream_frame(
     options: Mapping[str, object],
 ) -> DataFrame:
     """The table as a streaming DataFrame, with the kinds of its rows in front unless options say otherwise."""
-    scan = table.plan_stream(options={READ_CHANGELOG.key: "true", **options})
+    scan = plan_stream(table, options={READ_CHANGELOG.key: "true", **options})
     scan.start()  # what is wrong with the beginning is said now
     context = scan.context
     if isinstance(context.fileio, MemoryFileIO):

@@ -27,7 +27,9 @@ from lakebed.spark.stream.query import EventTime, SeenRows
 from lakebed.spark.tasks import made_by, message_paths, remove_leftovers
 from lakebed.spark.types import empty_rows
 from lakebed.spark.write import WriteTask, check_columns, commit_job
+from lakebed.table.alter import make_room
 from lakebed.table.follow_up import catch_up
+from lakebed.table.plans import plan_write
 from lakebed.table.table import Table
 from lakebed.write.commit import WriteCommit
 from lakebed.write.sequence import BUCKET_STATES, BucketStates
@@ -55,12 +57,12 @@ class StreamTableWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         incoming = empty_rows(schema)
         if row_kind is None and _ROW_KIND in schema.names and _ROW_KIND not in table.schema.field_names:
             row_kind = _ROW_KIND
-        table.make_room(incoming.schema, row_kind)
+        make_room(table, incoming.schema, row_kind)
         self._table = table
         self._row_kind = row_kind
         self._overwrite: dict[str, Any] | None = {} if overwrite else None
         self._event_time = EventTime.of(schema)
-        self._context, _ = table.plan_write(_NO_QUERY, 1)
+        self._context, _ = plan_write(table, _NO_QUERY, 1)
         check_columns(self._context, row_kind, incoming)
         self._states = _current_states(self._context)
         self._job = self._context.ids.new_id()
@@ -86,7 +88,7 @@ class StreamTableWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         made = [message for message in messages if isinstance(message, MadeInBatch)]
         if not made:
             return
-        context, identity = self._table.plan_write(made[0].query_id, batchId + 1)
+        context, identity = plan_write(self._table, made[0].query_id, batchId + 1)
         attempt = Attempt(context.fileio)
         try:
             files = made_by(message.answer for message in made)

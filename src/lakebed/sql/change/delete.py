@@ -23,6 +23,7 @@ from lakebed.sql.change.write_rows import KIND, ChangedRows
 from lakebed.sql.query.views import quoted
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Delete, Sql
+from lakebed.table.opened import opened_of
 from lakebed.types.logical import DataField
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _partition_rows(target: TargetRows, fields: Sequence[DataField]) -> pa.Table
     """One row for each partition that has files."""
     from lakebed.spark.types import transfer_schema
 
-    context = target.table.context_to_write()
+    context = opened_of(target.table).writable()
     found = {entry.partition for entry in live_files(context.stores, target.table.latest_snapshot())}
     values = [context.partition_values(partition) for partition in sorted(found)]
     schema = transfer_schema(fields)

@@ -14,7 +14,7 @@ from lakebed.cleanup import on_failure
 from lakebed.definition.statement_rules import Rule, Sets, Statement, Way, rule_of
 from lakebed.errors import CommitConflict, InvalidArgument, Unsupported
 from lakebed.metadata.entries import live_files
-from lakebed.options import IGNORE_DELETE, ROWKIND_FIELD
+from lakebed.options import IGNORE_DELETE, POSTPONE_MERGE_ON_READ, ROWKIND_FIELD
 from lakebed.rewrite.rows_by_key import settled_for_rewrite
 from lakebed.rewrite.settle import is_settled
 from lakebed.sql.change.write_rows import ChangedRows
@@ -24,8 +24,11 @@ from lakebed.sql.query.references import open_target
 from lakebed.sql.query.views import quoted
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Sql, Target
+from lakebed.table.opened import OpenedTable, opened_of
+from lakebed.table.plans import plan_write
 from lakebed.table.system.handle import DefinedTable
 from lakebed.table.table import Table
+from lakebed.write.waiting_rows import place_waiting_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -74,13 +77,13 @@ class TargetRows:
     def pinned(self) -> Table:
         """What the statement reads of the table: all that is stored. Waiting rows are read here, if they are few."""
         waiting = self.is_rehearsal and self._is_small
-        return self.planner.pin_anew(self.table.showing_all_stored(waiting=waiting))
+        return self.planner.pin_anew(_showing_all_stored(self.table, waiting=waiting))
 
     @property
     def _is_small(self) -> bool:
         from lakebed.spark.read import are_few  # pyspark is heavy: only when it is used
 
-        context = self.table.context_to_write()
+        context = opened_of(self.table).writable()
         return are_few([entry.file for entry in live_files(context.stores, self.table.latest_snapshot())])
 
     @property
@@ -95,7 +98,7 @@ class TargetRows:
 
     def rule(self, statement: Statement, sets: Sets | None = None, *, deletes: bool = False) -> Rule:
         """How a statement is carried out on this table; raises if it can not be."""
-        context = self.table.context_to_write()
+        context = opened_of(self.table).writable()
         rule = rule_of(statement, context.options, sets, deletes=deletes, has_key=context.has_key)
         if rule.way is Way.REFUSED:
             raise Unsupported(f"{statement} of table `{self.table.name}`: {rule.why}", hint=rule.hint)
@@ -116,10 +119,10 @@ class TargetRows:
                 self.nothing_changed()
                 return
             if rewrites:
-                context, _ = self.table.plan_write()
+                context, _ = plan_write(self.table)
                 settled_for_rewrite(context, statement)
             else:
-                self.table.place_waiting_rows()
+                place_waiting_rows(opened_of(self.table).folded())
         target = self._anew()
         rows = target._found(find)
         target._changes(statement, is_unique, rewrites).write(rows, is_small=target.planner.is_small)
@@ -132,7 +135,7 @@ class TargetRows:
         return ChangedRows(self.table, self.pinned, statement, is_unique, rewrites)
 
     def _is_ready(self, rewrites: bool) -> bool:
-        context = self.table.context_to_write()
+        context = opened_of(self.table).writable()
         if not context.has_key:
             return True
         snapshot = self.table.latest_snapshot()
@@ -168,4 +171,15 @@ class TargetRows:
 
     @cached_property
     def _defaulted(self) -> frozenset[str]:
-        return frozenset(self.table.context_to_write().shown_defaults)
+        return frozenset(opened_of(self.table).writable().shown_defaults)
+
+
+def _showing_all_stored(table: Table, *, waiting: bool) -> Table:
+    """The table with new files too that reads hide until they are compacted; with `waiting`, also with rows that wait
+    for their bucket, if these can be read in this process.
+    """
+    opened = opened_of(table)
+    if not opened.context.has_key:
+        return table
+    shown = {POSTPONE_MERGE_ON_READ.key: "true"} if waiting else {}
+    return Table(OpenedTable(replace(opened.context, shows_hidden=True), {**opened.overrides, **shown}))

@@ -24,6 +24,8 @@ from lakebed.spark.late_workers import until_workers_come
 from lakebed.sql.change.insert import collected
 from lakebed.sql.query.views import quoted
 from lakebed.table.follow_up import FollowUp, after_rows_changed
+from lakebed.table.opened import opened_of
+from lakebed.table.plans import plan_write
 from lakebed.table.table import Table
 from lakebed.table.writer import TableWriter
 from lakebed.write.files import FileMaker
@@ -74,7 +76,7 @@ class ChangedRows:
 
     def _with_counts(self, frame: DataFrame) -> DataFrame:
         """Rows are stored as they are, which new versions should be; a new row has values that its table counts."""
-        counting = set(self.table.context_to_write().options[LAKEBED_COUNT_FIELDS])
+        counting = set(opened_of(self.table).writable().options[LAKEBED_COUNT_FIELDS])
         if not counting:
             return frame
 
@@ -99,14 +101,14 @@ class ChangedRows:
                 self._check_unique(rows)
                 self._check_fits(rows)
             return bool(rows.num_rows)
-        if WaitingRows(self.table.context_to_write()).files(self.pinned.fixed_to):
+        if WaitingRows(opened_of(self.table).writable()).files(self.pinned.fixed_to):
             return True
         with spark_errors():
             return not until_workers_come(frame.isEmpty)
 
     def _check_fits(self, rows: pa.Table) -> None:
         """REQUIRES: the table has a primary key."""
-        context = self.table.context_to_write()
+        context = opened_of(self.table).writable()
         maker = FileMaker(
             knowing_keys_only(context) if self.rewrites else context,
             row_kind=KIND,
@@ -139,7 +141,7 @@ class ChangedRows:
         if self.table.primary_key:
             self._write_rows(self._kinds_in_rows(rows))
             return
-        context, _ = self.table.plan_write()
+        context, _ = plan_write(self.table)
         kinds, names = rows.column(KIND), [field.name for field in self.table.schema.fields]
         replacing = rows.filter(pc.equal(kinds, "+U")).select([*names, *self._id_columns()])
         if self._id_columns():
@@ -150,7 +152,7 @@ class ChangedRows:
         after_rows_changed(context, changes.commit(_places(rows), replacing, added))
 
     def _write_rows(self, rows: pa.Table) -> None:
-        context, identity = self.table.plan_write()
+        context, identity = plan_write(self.table)
         if self.rewrites:
             committed = RowRewrite(context, self.pinned.fixed_to, identity).write(rows, KIND)
             if committed is not None:
@@ -188,7 +190,7 @@ class ChangedRows:
             frame = checked_once(frame, list(self.table.primary_key), KIND, str(matched_twice(self.table.name)))
         from lakebed.spark.write import RewriteJob, WriteJob
 
-        context, identity = self.table.plan_write()
+        context, identity = plan_write(self.table)
         with spark_errors():
             rows = kinds_in_rows(frame, KIND, column)
             if self.rewrites:
@@ -199,7 +201,7 @@ class ChangedRows:
     def _write_placed(self, frame: DataFrame) -> None:
         from lakebed.spark.row_changes import OldRows, ReplaceJob
 
-        context, _ = self.table.plan_write()
+        context, _ = plan_write(self.table)
         names, ids = [quoted(field.name) for field in self.table.schema.fields], self._id_columns()
         # Computed once: the places of old rows and the new ones must be of the same run.
         frame = frame.persist()

@@ -25,6 +25,7 @@ from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Sql
 from lakebed.sql.words.cursor import Cursor
 from lakebed.sql.words.spelling import unnested_maps
+from lakebed.table.plans import plan_read
 from lakebed.table.system.handle import DefinedTable
 from lakebed.table.table import Table
 from lakebed.types.logical import TypeRoot, is_root
@@ -154,7 +155,7 @@ class Planner:
             needs = needs_of(node, types) if node is not None else Needs(None)
             if hidden and needs.columns is None:
                 needs = Needs(frozenset([*visible.names, *hidden]), needs.predicate)
-        planned = table.plan_read(_columns(needs, visible, table.hidden_schema), needs.predicate)
+        planned = plan_read(table, _columns(needs, visible, table.hidden_schema), needs.predicate)
         return self._planned_frame(table, planned)
 
     def frame_to_change(self, table: Table, needs: Needs) -> DataFrame:
@@ -165,7 +166,7 @@ class Planner:
         from lakebed.spark.read import arrow_frame
         from lakebed.spark.store_assignment import padded_frame, with_shown_defaults
 
-        planned = table.plan_read(_columns(needs, table.arrow_schema, table.hidden_schema), needs.predicate)
+        planned = plan_read(table, _columns(needs, table.arrow_schema, table.hidden_schema), needs.predicate)
         shown = {} if isinstance(planned, ChangeRead) else planned[0].context.shown_defaults
         if isinstance(planned, ChangeRead) or not shown:
             return self._planned_frame(table, planned)

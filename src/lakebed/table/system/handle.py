@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import pyarrow as pa
 
 from lakebed.definition.arguments import names_argument
-from lakebed.definition.context import TableContext
 from lakebed.errors import Unsupported
-from lakebed.metadata.snapshot import Snapshot
 from lakebed.schema.table_schema import TableSchema
+from lakebed.table.opened import OpenedTable
 from lakebed.table.system.base import SystemTable, TableState
 from lakebed.table.table import Table
 from lakebed.types.predicate_parse import to_predicate
 
 
-class DefinedTable(Table):
+class OpenedDefinition(OpenedTable):
+    """A table without files: what it shows is made by a definition."""
+
+    def readable(self) -> NoReturn:
+        """Refused: there is nothing to plan."""
+        raise Unsupported(
+            f"`{self.name}` is a system table: it has no files, changes or plans of its own",
+            hint="read it with to_arrow(columns, filter), or open the table itself for the rest",
+        )
+
+
+class DefinedTable(Table, ABC):
     """A table whose rows are made by a definition instead of being read from data files."""
 
-    def __init__(
-        self,
-        definition: SystemTable[Any, Any],
-        context: TableContext,
-        *,
-        overrides: Mapping[str, str] | None = None,
-        pinned: Snapshot | None = None,
-    ) -> None:
-        super().__init__(context, overrides=overrides, pinned=pinned)
+    def __init__(self, definition: SystemTable[Any, Any], opened: OpenedDefinition) -> None:
+        super().__init__(opened)
         self._definition = definition
 
     @abstractmethod
@@ -72,35 +74,21 @@ class DefinedTable(Table):
         """Matching rows batch by batch."""
         return iter(self.to_arrow(columns, filter).to_batches())
 
-    def _readable(self) -> NoReturn:
-        raise Unsupported(
-            f"`{self.name}` is a system table: it has no files, changes or plans of its own",
-            hint="read it with to_arrow(columns, filter), or open the table itself for the rest",
-        )
-
 
 class SystemTableHandle(DefinedTable):
-    """A system table of one table, such as `t$snapshots`, of the latest state or of an earlier one."""
+    """A system table of one table, such as `t$snapshots`, of the latest state or of an earlier one.
+
+    Those that list history, such as snapshots and tags, stay the same at an earlier state.
+    """
+
+    def __init__(self, definition: SystemTable[Any, Any], opened: OpenedTable) -> None:
+        super().__init__(definition, OpenedDefinition(opened.context, opened.overrides, opened.pinned))
 
     def _source(self) -> TableState:
-        return TableState(self._current(), self._pinned)
+        return TableState(self._opened.current(), self._opened.pinned)
 
-    def at(
-        self,
-        *,
-        snapshot: int | None = None,
-        tag: str | None = None,
-        timestamp: int | str | dt.datetime | dt.date | None = None,
-    ) -> Table:
-        """The system table of an earlier state. Those that list history, such as snapshots and tags, stay the same."""
-        return self._of(super().at(snapshot=snapshot, tag=tag, timestamp=timestamp))
-
-    def with_options(self, options: Mapping[str, object]) -> Table:
-        """The system table under options for this handle only, such as `scan.snapshot-id`."""
-        return self._of(super().with_options(options))
-
-    def _of(self, table: Table) -> Table:
-        return SystemTableHandle(self._definition, table._context, overrides=table._overrides, pinned=table._pinned)
+    def _as(self, opened: OpenedTable) -> Table:
+        return SystemTableHandle(self._definition, opened)
 
 
-__all__ = ["DefinedTable", "SystemTableHandle"]
+__all__ = ["DefinedTable", "OpenedDefinition", "SystemTableHandle"]

@@ -187,7 +187,7 @@ def test_partitions_and_buckets(warehouse: Warehouse) -> None:
         "bucket": [0, 0],
         "record_count": [3, 1],
     }
-    newest = max(entry.file.creation_time_ms or 0 for entry in TableState(table._current()).files)
+    newest = max(entry.file.creation_time_ms or 0 for entry in TableState(table._opened.current()).files)
     assert buckets.to_arrow(["last_update_time"]).column(0).cast(pa.int64())[0].as_py() == newest
     table.write(table.arrow_schema.empty_table(), overwrite={"p2": 1})
     assert partitions.to_arrow().num_rows == buckets.to_arrow().num_rows == 0
@@ -224,7 +224,7 @@ def test_file_indexes(warehouse: Warehouse) -> None:
     """Indexes in the manifest and beside the file are listed with their sizes; empty ones have none."""
     table = warehouse.table("t", {"a": "INT"}, pa.table({"a": ints(1)}))
     assert warehouse.lake.table("t$file_indexes").to_arrow().num_rows == 0
-    state = TableState(table._current())
+    state = TableState(table._opened.current())
     (entry,) = state.files
     data = container(("a", [("bloom-filter", 80, 40), ("bitmap", -1, 0)]))
     embedded = replace(entry, file=replace(entry.file, embedded_index=data))

@@ -99,7 +99,7 @@ def test_is_neither_made_nor_dropped(warehouse: Warehouse, view: lakebed.Table) 
 def test_of_a_table_whose_rows_can_not_be_read(warehouse: Warehouse) -> None:
     """Metadata stays readable when an option keeps the rows from being read."""
     table = warehouse.table("t", {"a": "INT"}, pa.table({"a": ints(1)}))
-    context = table._current()
+    context = table._opened.current()
     path = context.paths.schema_file(0)
     text = context.schema.to_json().replace('"options": {}', '"options": {"type": "format-table"}')
     warehouse.fileio.overwrite(path, text.encode())
@@ -108,3 +108,20 @@ def test_of_a_table_whose_rows_can_not_be_read(warehouse: Warehouse) -> None:
         reopened.table("t").to_arrow()
     assert reopened.table("t$files").to_arrow().num_rows == 1
     assert reopened.table("t$options").to_arrow().to_pydict()["value"] == ["format-table"]
+
+
+def test_opened_otherwise_it_stays_a_system_table(warehouse: Warehouse, view: lakebed.Table) -> None:
+    """As it is now, on a branch, at a snapshot or under options: never the rows of the table behind it."""
+    table = warehouse.lake.table("t")
+    table.create_tag("one")
+    table.create_branch("b", tag="one")
+    table.write(pa.table({"a": ints(2)}))
+    now = view.pinned()
+    assert now.to_arrow(["snapshot_id"]).to_pydict() == {"snapshot_id": [1, 2]}
+    assert now.fixed_to == table.latest_snapshot()
+    for opened in (view.on_branch("b"), view.with_options({"branch": "b"})):
+        assert opened.to_arrow(["snapshot_id"]).to_pydict() == {"snapshot_id": [1]}
+    files = warehouse.lake.table("t$files").at(snapshot=1)
+    assert files.to_arrow().num_rows == 1
+    with pytest.raises(Unsupported):
+        files.scan()

@@ -76,7 +76,7 @@ def test_tags(warehouse: Warehouse) -> None:
     made = dt.datetime(2024, 1, 2, 3, 4, 5, 678000)
     latest = table.latest_snapshot()
     assert latest is not None
-    table._current().stores.tags.create("a", latest, create_time=made, retained=dt.timedelta(days=2))
+    table._opened.current().stores.tags.create("a", latest, create_time=made, retained=dt.timedelta(days=2))
     view = warehouse.lake.table("t$tags")
     columns = ["tag_name", "snapshot_id", "record_count", "create_time", "time_retained"]
     assert [tuple(row.values()) for row in view.to_arrow(columns).to_pylist()] == [
@@ -107,7 +107,7 @@ def test_branches(disk: Warehouse) -> None:
     """Branches other than the main one are listed with the time their directory was made, from any branch."""
     table = disk.table("t", {"a": "INT"})
     assert disk.lake.table("t$branches").to_arrow().num_rows == 0
-    context = table._current()
+    context = table._opened.current()
     for name in ("b2", "b1"):
         directory = context.paths.on_branch(name).schema_directory
         disk.fileio.write_bytes(f"{directory}/schema-0", context.schema.to_json().encode())
@@ -120,7 +120,7 @@ def test_branches(disk: Warehouse) -> None:
 def test_system_tables_of_a_branch(disk: Warehouse) -> None:
     """A branch has snapshots and options of its own."""
     table = disk.table("t", {"a": "INT"}, pa.table({"a": ints(1)}))
-    context = table._current()
+    context = table._opened.current()
     branch = replace(context.schema, options={"snapshot.time-retained": "1 h"})
     directory = context.paths.on_branch("b").schema_directory
     disk.fileio.write_bytes(f"{directory}/schema-0", branch.to_json().encode())
@@ -132,7 +132,7 @@ def test_system_tables_of_a_branch(disk: Warehouse) -> None:
 def test_branches_where_directories_have_no_time(warehouse: Warehouse) -> None:
     """On an object store the branch's first file tells its time."""
     table = warehouse.table("t", {"a": "INT"})
-    context = table._current()
+    context = table._opened.current()
     directory = context.paths.on_branch("b").schema_directory
     warehouse.fileio.write_bytes(f"{directory}/schema-0", context.schema.to_json().encode())
     (shown,) = warehouse.lake.table("t$branches").to_arrow().to_pylist()
@@ -172,7 +172,7 @@ def test_aggregation_fields(warehouse: Warehouse) -> None:
 
 def _analysed(warehouse: Warehouse, body: object) -> lakebed.Table:
     table = warehouse.table("t", {"a": "INT"}, pa.table({"a": ints(1, 2)}))
-    context = table._current()
+    context = table._opened.current()
     latest = table.latest_snapshot()
     assert latest is not None
     warehouse.fileio.write_bytes(context.paths.statistics_file("stat-1"), json.dumps(body).encode())
@@ -216,7 +216,7 @@ def test_table_indexes_and_deleted_rows(warehouse: Warehouse) -> None:
         IndexEntry(EMPTY_ROW, 0, "btree", "index-3", 9, 9, None, None, GlobalIndex(0, 8, 0)),
         IndexEntry(EMPTY_ROW, 0, "btree", "index-4", 9, 9, None, None, GlobalIndex(0, 8, 77)),
     ]
-    state = TableState(table._current())
+    state = TableState(table._opened.current())
     object.__setattr__(state, "index_files", entries)
     shown = TABLE_INDEXES.read(state, None, None).to_pylist()
     assert [row["index_type"] for row in shown] == ["HASH", "DELETION_VECTORS", "btree", "btree"]

@@ -1,0 +1,130 @@
+"""What a read, a stream or a write of a table needs that is carried out elsewhere: by tasks of a job, or by SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lakebed.changes.range import asked_range, is_incremental
+from lakebed.changes.read import ChangeRead, change_reading
+from lakebed.changes.scan_modes import plan_batch
+from lakebed.changes.stream import StreamScan
+from lakebed.changes.views import ROWKIND_FIELD, shows_changes
+from lakebed.commit.replay import CommitIdentity
+from lakebed.definition.arguments import identity_arguments, names_argument, options_argument
+from lakebed.definition.context import TableContext
+from lakebed.definition.moments import is_travelling
+from lakebed.definition.row_rules import shows_waiting_rows
+from lakebed.definition.validate import check_fixed_options
+from lakebed.errors import InvalidArgument
+from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from lakebed.options import BRANCH, COMMIT_USER_PREFIX, Options, check_options
+from lakebed.read.plan import ScanPlan, plan_scan, with_other_branch
+from lakebed.read.reader import SplitReader, projected_fields
+from lakebed.read.scan_options import in_scanned_partitions
+from lakebed.table.opened import Holder, OpenedTable, opened_of
+from lakebed.types.predicate import Predicate
+from lakebed.types.predicate_parse import to_predicate
+from lakebed.write.placement.waiting import for_stream
+from lakebed.write.waiting_rows import plan_with_waiting
+
+PlannedRead = tuple[SplitReader, ScanPlan] | ChangeRead
+"""What a read opens, and how; of a view or options that show changes, their read."""
+
+
+def plan_read(table: Holder, columns: Sequence[str] | None = None, filter: Any = None) -> PlannedRead:  # noqa: A002
+    """A read in parts. Arguments are those of `Table.to_arrow`."""
+    opened = opened_of(table)
+    context = opened.readable()
+    if not shows_only_changes(context):
+        return _plan_state(context, opened.pinned, columns, filter)
+    reading = change_reading(context, _names(columns), filter)
+    if is_incremental(context.options):
+        return reading.of_range(asked_range(context, opened.pinned))
+    return reading.of_state(_state_plan(context, opened.pinned, reading.table_part))
+
+
+def shows_only_changes(context: TableContext) -> bool:
+    """Whether reads give changes: the view shows them, or options ask for some."""
+    return is_incremental(context.options) or shows_changes(context)
+
+
+def _plan_state(
+    context: TableContext,
+    pinned: Snapshot | None,
+    columns: Sequence[str] | None,
+    filter: Any,  # noqa: A002
+) -> tuple[SplitReader, ScanPlan]:
+    predicate = to_predicate(filter, context.arrow_schema_with_hidden)
+    names = _names(columns)
+    plan = _state_plan(context, pinned, predicate)
+    meant = context.as_meant_in(plan.snapshot)
+    if meant is not context:
+        context, plan = meant, _state_plan(meant, pinned, predicate)
+    if shows_waiting_rows(context):
+        context, plan = plan_with_waiting(context, plan.snapshot, predicate)
+    return SplitReader(context, projected_fields(context, names), predicate), plan
+
+
+def _state_plan(context: TableContext, pinned: Snapshot | None, predicate: Predicate | None) -> ScanPlan:
+    if pinned is not None:
+        plan = plan_scan(context, pinned, in_scanned_partitions(context, pinned, predicate))
+    else:
+        plan = plan_batch(context, predicate)
+    return with_other_branch(context, plan, predicate)
+
+
+def plan_stream(
+    table: Holder,
+    columns: Sequence[str] | None = None,
+    filter: Any = None,  # noqa: A002
+    options: Mapping[str, object] | None = None,
+    *,
+    schema_id: int | None = None,
+) -> StreamScan:
+    """A stream in parts, under an earlier version of the schema if asked. Arguments are those of `Table.follow`."""
+    opened = opened_of(table)
+    if opened.pinned is not None and not is_travelling(opened.current().options):
+        raise InvalidArgument(
+            f"table `{opened.name}` is opened at snapshot {opened.pinned.id}, which does not change",
+            hint="open the table without at(...) to follow it",
+        )
+    given = dict(options_argument(options))
+    unpinned = OpenedTable(opened.context, opened.overrides)
+    if BRANCH.key in given:
+        unpinned = unpinned.on_branch(str(given.pop(BRANCH.key)))
+    context = unpinned.readable()
+    if schema_id is not None:
+        context = unpinned.under(context.schemas.get(schema_id))
+    if given:
+        checked = check_options(given, for_create=False, columns=context.schema.field_names)
+        context = context.with_schema(context.schema, Options({**context.options.raw, **checked}))
+        check_fixed_options(context.schema, context.options, context.name)
+    predicate = to_predicate(filter, pa.schema([ROWKIND_FIELD, *context.schema.arrow_schema]))
+    return StreamScan(context, _names(columns), predicate)
+
+
+def _names(columns: Sequence[str] | None) -> Sequence[str] | None:
+    return None if columns is None else names_argument(columns, "columns")
+
+
+def plan_write(
+    table: Holder, commit_user: str | None = None, commit_identifier: int | None = None
+) -> tuple[TableContext, CommitIdentity]:
+    """What a write needs that makes its files elsewhere. Arguments are those of `Table.writer`."""
+    context = opened_of(table).folded()
+    identity_arguments(commit_user, commit_identifier)
+    if commit_identifier is None:
+        return context, new_identity(context, commit_user)
+    return for_stream(context), CommitIdentity(commit_user or new_identity(context).user, commit_identifier)
+
+
+def new_identity(context: TableContext, user: str | None = None) -> CommitIdentity:
+    """Of a commit that nobody repeats: of this user, or one who makes no other."""
+    user = user or (context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()
+    return CommitIdentity(user, BATCH_COMMIT_IDENTIFIER)
+
+
+__all__ = ["PlannedRead", "new_identity", "plan_read", "plan_stream", "plan_write", "shows_only_changes"]
