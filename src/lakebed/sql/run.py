@@ -15,7 +15,7 @@ from lakebed.sql import statements as st
 from lakebed.sql.define import alter, show
 from lakebed.sql.define import tables as ddl
 from lakebed.sql.parse import Statement, parse
-from lakebed.sql.procedures import call
+from lakebed.sql.procedures import call, show_procedures
 from lakebed.sql.session import SqlLake, nothing
 
 _DEEDS: dict[type[Any], Callable[[SqlLake, Any], Any]] = {
@@ -36,7 +36,7 @@ _DEEDS: dict[type[Any], Callable[[SqlLake, Any], Any]] = {
     st.ShowPartitions: show.show_partitions,
     st.ShowTags: show.show_tags,
     st.ShowOptions: show.show_options,
-    st.ShowProcedures: show.show_procedures,
+    st.ShowProcedures: show_procedures,
     st.DescribeDatabase: show.describe_database,
     st.SetSetting: settings.set_setting,
     st.ResetSetting: settings.reset_setting,

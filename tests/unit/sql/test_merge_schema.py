@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import lakebed
-from lakebed.sql.change.new_columns import SchemaMerge, is_wider, relaxed
+from lakebed.sql.change.new_columns import SchemaMerge, is_wider
 from lakebed.types.logical import AtomicType, DataField, parse_type
+from lakebed.write.make_room import relaxed
 
 
 def _fields(**types: str) -> list[DataField]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -21,10 +21,11 @@ from lakebed.errors import InvalidArgument, InvalidData, NotFound, Unsupported, 
 from lakebed.options import WRITE_HIVE_STYLE_DYNAMIC_PARTITION_ENABLED, Options
 from lakebed.spark.errors import spark_errors
 from lakebed.spark.late_workers import until_workers_come
-from lakebed.sql.change.new_columns import SchemaMerge, relaxed
+from lakebed.sql.change.new_columns import SchemaMerge
 from lakebed.sql.parse.query import read_query
 from lakebed.sql.query.plan import Planner
 from lakebed.sql.query.references import open_target
+from lakebed.sql.query.run import incoming_fields
 from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import write_settings
 from lakebed.sql.statements import Insert, PlainRows, Sql, Target
@@ -33,7 +34,6 @@ from lakebed.sql.words.cursor import Cursor
 from lakebed.sql.words.literals import evaluate
 from lakebed.sql.words.values import NotLiteral, Scalar, Value
 from lakebed.table.table import Table
-from lakebed.types.arrow import from_arrow_schema
 from lakebed.types.logical import DataField, TypeRoot, is_root
 
 if TYPE_CHECKING:
@@ -245,14 +245,6 @@ def _constant(value: Value) -> Any:
     if value is None or isinstance(value, Scalar):
         return None if value is None else value.value
     raise InvalidData("a partition value is no single value", hint="write a number, text or date")
-
-
-def incoming_fields(frame: DataFrame) -> tuple[DataField, ...]:
-    """The columns of a DataFrame as columns of a table."""
-    from lakebed.spark.types import arrow_type
-
-    fields = [pa.field(field.name, arrow_type(field.dataType, field.name)) for field in frame.schema.fields]
-    return tuple(replace(field, type=relaxed(field.type)) for field in from_arrow_schema(pa.schema(fields)))
 
 
 # --- Which value of an INSERT goes into which column: by position, by a list of names, or by the names of the query

@@ -15,11 +15,12 @@ from sqlglot import exp
 from lakebed.definition.statement_rules import Sets, Statement, Way
 from lakebed.errors import InvalidArgument, NotFound, did_you_mean
 from lakebed.spark.errors import spark_errors
-from lakebed.sql.change.insert import find_column, incoming_fields, named_columns
+from lakebed.sql.change.insert import find_column, named_columns
 from lakebed.sql.change.new_columns import SchemaMerge
 from lakebed.sql.change.target_rows import TargetRows, change_rows
 from lakebed.sql.change.update import assigned_texts, is_default, sets_of
 from lakebed.sql.change.write_rows import KIND, ChangedRows
+from lakebed.sql.query.run import incoming_fields
 from lakebed.sql.query.views import quoted
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Merge, MergeClause, MergeDelete, MergeInsert, MergeUpdate, Sql, When

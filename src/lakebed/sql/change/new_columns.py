@@ -13,7 +13,7 @@ from lakebed.sql.statements import Target
 from lakebed.table.table import Table
 from lakebed.types.logical import DataField
 from lakebed.write import make_room as schema_merge
-from lakebed.write.make_room import is_wider, relaxed
+from lakebed.write.make_room import is_wider
 
 _MERGE = WRITE_MERGE_SCHEMA.key
 _WIDEN = WRITE_MERGE_SCHEMA_TYPE_WIDENING.key
@@ -47,4 +47,4 @@ class SchemaMerge(schema_merge.SchemaMerge):
         return self.changes_of(table.schema, incoming)
 
 
-__all__ = ["SchemaMerge", "is_wider", "relaxed"]
+__all__ = ["SchemaMerge", "is_wider"]

@@ -8,6 +8,7 @@ from lakebed.errors import InvalidArgument, InvalidSchema, NotFound, Unsupported
 from lakebed.schema import changes as sc
 from lakebed.schema.table_schema import TableSchema
 from lakebed.schema.type_changes import type_changes
+from lakebed.sql.define.defaults import default_text
 from lakebed.sql.partition_specs import drop_partitions
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import (
@@ -32,7 +33,6 @@ from lakebed.sql.statements import (
     SetOptions,
     UnsetOptions,
 )
-from lakebed.sql.words.literals import default_text
 from lakebed.table.table import Table
 from lakebed.types.arrow import as_data_type
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 from lakebed.errors import NotFound, did_you_mean
 from lakebed.schema.table_schema import TableSchema
 from lakebed.sql.partition_specs import existing_partitions, matching_partitions
-from lakebed.sql.procedures import PROCEDURES
 from lakebed.sql.result import SmallResult
 from lakebed.sql.session import SqlLake, result
 from lakebed.sql.statements import (
@@ -24,7 +23,6 @@ from lakebed.sql.statements import (
     ShowDatabases,
     ShowOptions,
     ShowPartitions,
-    ShowProcedures,
     ShowTables,
     ShowTags,
 )
@@ -49,7 +47,7 @@ _DESCRIBED = {"col_name": _TEXT, "data_type": _TEXT, "comment": _TEXT}
 
 def show_databases(lake: SqlLake, statement: ShowDatabases) -> SmallResult:
     """SHOW DATABASES."""
-    return result(lake, {"namespace": _TEXT}, _each(_like(lake.databases(), statement.like)))
+    return result(lake, {"namespace": _TEXT}, _each(like(lake.databases(), statement.like)))
 
 
 def show_catalogs(lake: SqlLake, statement: ShowCatalogs) -> SmallResult:
@@ -68,7 +66,7 @@ def show_tables(lake: SqlLake, statement: ShowTables) -> SmallResult:
     """SHOW TABLES."""
     database = statement.database or lake.current_database
     columns = {"namespace": _TEXT, "tableName": _TEXT, "isTemporary": pa.bool_()}
-    names = _like(lake.tables(database), statement.like)
+    names = like(lake.tables(database), statement.like)
     return result(lake, columns, [(database, name, False) for name in names])
 
 
@@ -100,13 +98,6 @@ def show_options(lake: SqlLake, statement: ShowOptions) -> SmallResult:
         raise NotFound(f"table `{statement.name}` has no option `{key}`", hint=did_you_mean(key, shown))
     pairs = shown.items() if key is None else [(key, shown[key])]
     return result(lake, {"key": _TEXT, "value": _TEXT}, sorted(pairs))
-
-
-def show_procedures(lake: SqlLake, statement: ShowProcedures) -> SmallResult:
-    """SHOW PROCEDURES."""
-    names = _like(sorted(PROCEDURES), statement.like)
-    columns = {"catalog": _TEXT, "namespace": _TEXT, "name": _TEXT}
-    return result(lake, columns, [(CATALOGS[0], "sys", name) for name in names])
 
 
 def describe(lake: SqlLake, statement: Describe) -> SmallResult:
@@ -215,7 +206,7 @@ def _each(names: Iterable[str]) -> list[tuple[Any]]:
     return [(name,) for name in names]
 
 
-def _like(names: Iterable[str], pattern: str | None) -> list[str]:
+def like(names: Iterable[str], pattern: str | None) -> list[str]:
     """Names that a pattern fits: `*` and `%` are anything, `_` of SQL one character, `|` separates patterns."""
     if pattern is None:
         return list(names)

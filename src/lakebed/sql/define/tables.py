@@ -9,6 +9,7 @@ from typing import Any
 
 from lakebed.cleanup import on_failure
 from lakebed.errors import AlreadyExists, InvalidArgument, NotFound, Unsupported
+from lakebed.sql.define.defaults import default_text
 from lakebed.sql.partition_specs import clear_partitions
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import (
@@ -23,7 +24,6 @@ from lakebed.sql.statements import (
     UseDatabase,
 )
 from lakebed.sql.words.cursor import Cursor
-from lakebed.sql.words.literals import default_text
 from lakebed.sql.words.names import CATALOGS
 from lakebed.types.arrow import as_data_type, from_arrow_schema
 from lakebed.types.logical import DataField, renumbered

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from lakebed.errors import Unsupported
+from lakebed.sql.define.show import like
 from lakebed.sql.procedures import (
     branches,
     columns,
@@ -17,7 +20,8 @@ from lakebed.sql.procedures import (
 from lakebed.sql.procedures.registry import Procedure, missing_procedure
 from lakebed.sql.result import SmallResult
 from lakebed.sql.session import SqlLake, result
-from lakebed.sql.statements import Call
+from lakebed.sql.statements import Call, ShowProcedures
+from lakebed.sql.words.names import CATALOGS
 
 _MODULES = (branches, columns, compaction, consumers, expiry, merge_into, partitions, rollback, tags)
 
@@ -55,3 +59,10 @@ def call(lake: SqlLake, statement: Call) -> SmallResult:
         raise missing_procedure(statement.procedure, sorted(PROCEDURES))
     arguments = procedure.arguments(statement.arguments)
     return result(lake, procedure.columns, procedure.run(lake, **arguments))
+
+
+def show_procedures(lake: SqlLake, statement: ShowProcedures) -> SmallResult:
+    """SHOW PROCEDURES."""
+    names = like(sorted(PROCEDURES), statement.like)
+    columns = dict.fromkeys(("catalog", "namespace", "name"), pa.string())
+    return result(lake, columns, [(CATALOGS[0], "sys", name) for name in names])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from sqlglot import exp
 
+from lakebed.clock import Clock, SystemClock
 from lakebed.errors import InvalidArgument, LakebedError
 from lakebed.maintenance.partitions import Partition
 from lakebed.options import PARTITION_DEFAULT_NAME, Options
@@ -39,7 +39,7 @@ def chosen_partitions(
     if where:
         found.append(_where(lake, table, where))
     if idle_time:
-        found.append(_idle(table, idle_time))
+        found.append(_idle(table, idle_time, SystemClock()))
     return conjunction(found) if found else None
 
 
@@ -116,9 +116,9 @@ def partition_rows(table: Table, partitions: Sequence[Partition]) -> pa.Table:
     )
 
 
-def _idle(table: Table, idle_time: str) -> Predicate:
+def _idle(table: Table, idle_time: str, clock: Clock) -> Predicate:
     """Partitions to which nothing was written for so long."""
-    since_ms = time.time() * 1000 - parse_duration(idle_time)
+    since_ms = clock.now_ms() - parse_duration(idle_time)
     idle = [item for item in existing_partitions(table) if (item.last_update_ms or 0) < since_ms]
     return disjunction([_spec_filter(table, item.values) for item in idle]) if idle else Always(False)
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from lakebed.errors import Unsupported
 from lakebed.spark.errors import spark_errors
-from lakebed.sql.change.insert import incoming_fields
 from lakebed.sql.query.plan import Planner
 from lakebed.sql.query.views import remember
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Query, SparkStatement, Sql
-from lakebed.types.arrow import to_arrow_schema
+from lakebed.types.arrow import from_arrow_schema, to_arrow_schema
+from lakebed.types.logical import DataField
+from lakebed.write.make_room import relaxed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,3 +64,11 @@ def _create_view(lake: SqlLake, planner: Planner, view: re.Match[str], query: Sq
 def schema_of(lake: SqlLake, query: Sql) -> pa.Schema:
     """The columns that a query gives, as Arrow types."""
     return to_arrow_schema(incoming_fields(Planner.start(lake).frame(query)))
+
+
+def incoming_fields(frame: DataFrame) -> tuple[DataField, ...]:
+    """The columns of a DataFrame as columns of a table."""
+    from lakebed.spark.types import arrow_type
+
+    fields = [pa.field(field.name, arrow_type(field.dataType, field.name)) for field in frame.schema.fields]
+    return tuple(replace(field, type=relaxed(field.type)) for field in from_arrow_schema(pa.schema(fields)))
