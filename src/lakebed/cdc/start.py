@@ -9,22 +9,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from lakebed.cdc.arguments import SyncArguments, check_names, sync_rules
 from lakebed.cdc.pipeline import Pipeline
 from lakebed.cdc.progress import ProgressBoard, ProgressFile, SyncProgress
-from lakebed.cdc.routing import KEEP_CASE, PatternValue, Routing
-from lakebed.cdc.rows.computed import ComputedColumn
-from lakebed.cdc.rows.metadata import metadata_columns
-from lakebed.cdc.rules import DELETE_ROWS, SyncRules, type_modes, type_rules
-from lakebed.cdc.schema.sync import FAIL, KEEP, Policies
-from lakebed.cdc.sources import ChangeSource, open_source
+from lakebed.cdc.rules import type_modes
+from lakebed.cdc.sources import ChangeSource, source_class
 from lakebed.errors import InvalidArgument, LakebedError
-from lakebed.options import check_options
 from lakebed.spark.errors import cause_of
 from lakebed.spark.late_workers import started
 from lakebed.spark.stream.query import batch_errors, query_id_of, trigger_of
@@ -126,33 +122,8 @@ def sync(
     checkpoint: str | os.PathLike[str],
     trigger: str | Mapping[str, Any] | None = None,
     source_options: Mapping[str, Any] | None = None,
-    including: str = ".*",
-    excluding: str | None = None,
-    including_databases: str = ".*",
-    excluding_databases: str | None = None,
-    prefix: str = "",
-    suffix: str = "",
-    prefixes_db: Mapping[str, str] | None = None,
-    suffixes_db: Mapping[str, str] | None = None,
-    mapping: Mapping[str, str] | None = None,
-    merge_shards: bool | None = None,
-    case: str = KEEP_CASE,
-    primary_keys: Sequence[str] = (),
-    sync_primary_keys_from_source_schema: bool = True,
-    partition_keys: Sequence[str] = (),
-    computed_columns: Sequence[str] = (),
-    metadata_columns: Sequence[str] = (),
-    metadata_column_prefix: str = "",
-    type_mapping: Sequence[str] = (),
-    table_conf: Mapping[str, Any] | None = None,
-    rename: str = KEEP,
-    drop: str = KEEP,
-    incompatible: str = FAIL,
-    ignore_incompatible: bool = False,
-    truncate: str = DELETE_ROWS,
     query_name: str | None = None,
-    on_step: Callable[[str], None] | None = None,
-    here_bytes: int | None = None,
+    **rules: Unpack[SyncArguments],
 ) -> SyncRun:
     """Starts a sync and returns it; everything is checked, at the source and in the lake, before anything is made.
 
@@ -162,48 +133,23 @@ def sync(
 
     `table_conf` holds options of the tables, or maps patterns to options: `{"orders|lines": {"bucket": "4"}}`.
     `trigger` is an interval such as "10 seconds", or {"availableNow": True} to catch up and end. `rename`, `drop`,
-    `incompatible` and `truncate` say what happens then; see `lakebed.cdc.schema.sync.Policies`.
+    `incompatible` and `truncate` say what happens then; see `lakebed.cdc.schema.sync.Policies`. All `rules` that there
+    are stand in `lakebed.cdc.arguments.SyncArguments`.
     """
+    check_names(rules)
     if lake is None or not hasattr(lake, "create_table"):
         raise InvalidArgument("the first argument is no lake", hint="pass what lakebed.connect(...) returns")
     how_often = None if trigger is None else trigger_of(trigger)
-    modes = type_modes(type_mapping)
-    opened = _opened(source, source_options, including, excluding, type_mapping, table)
-    rules = SyncRules(
-        Routing(
-            database or lake.current_database,
-            table,
-            including,
-            excluding,
-            including_databases,
-            excluding_databases,
-            prefix,
-            suffix,
-            dict(prefixes_db or {}),
-            dict(suffixes_db or {}),
-            dict(mapping or {}),
-            merge_shards is not False,
-            case,
-        ),
-        Policies(rename, drop, incompatible, type_rules(modes)),
-        _names(primary_keys, "primary_keys"),
-        sync_primary_keys_from_source_schema,
-        _names(partition_keys, "partition_keys"),
-        tuple(ComputedColumn.parse(text) for text in _names(computed_columns, "computed_columns")),
-        _metadata(metadata_columns, metadata_column_prefix, opened),
-        _table_conf(table_conf),
-        modes,
-        truncate,
-        ignore_incompatible,
-        table is not None,
-        merge_shards,
-    )
-    opened.follow_only(rules.routing.patterns)
+    type_modes(rules.get("type_mapping", ()))  # a slip is found before the source is asked anything
+    opened = _opened(source, source_options, table, rules)
+    wanted = sync_rules(database or lake.current_database, table, opened, rules)
+    opened.follow_only(wanted.routing.patterns)
     opened.check()
     board = ProgressBoard()
     place = os.fspath(checkpoint)
+    here_bytes = rules.get("here_bytes")
     size = {} if here_bytes is None else {"here_bytes": here_bytes}
-    pipeline = Pipeline(lake, rules, place, source=opened.name, board=board, on_step=on_step, **size)
+    pipeline = Pipeline(lake, wanted, place, source=opened.name, board=board, on_step=rules.get("on_step"), **size)
     pipeline.prepare(opened.tables(), _former_user(lake, place))
     opened.keep_state_in(f"{place.rstrip('/')}/source-state")
     opened.prepare()
@@ -215,26 +161,24 @@ def sync(
 
 
 def _opened(
-    source: ChangeSource | str,
-    options: Mapping[str, Any] | None,
-    including: str,
-    excluding: str | None,
-    type_mapping: Sequence[str],
-    table: str | None,
+    source: ChangeSource | str, options: Mapping[str, Any] | None, table: str | None, rules: SyncArguments
 ) -> ChangeSource:
     """The source. One that is named gets the patterns too: a database need not send what is left out here."""
     if not isinstance(source, str):
         return source
     given = dict(options or {})
-    if source in ("postgres", "mysql"):
-        given.setdefault("including", including)
+    kind = source_class(source)
+    if kind.takes_patterns:
+        given.setdefault("including", rules.get("including", ".*"))
+        excluding = rules.get("excluding")
         if excluding is not None:
             given.setdefault("excluding", excluding)
         if table is None:
             given.setdefault("tables_without_key", "skip")
+    type_mapping = rules.get("type_mapping", ())
     if type_mapping:
         given.setdefault("type_mapping", tuple(type_mapping))
-    return open_source(source, **given)
+    return kind(**given)
 
 
 def _is_connect(lake: Lake) -> bool:
@@ -273,29 +217,6 @@ def _start(
     if trigger is not None:
         writer = writer.trigger(**trigger)
     return started(writer)
-
-
-def _names(given: Sequence[str], what: str) -> tuple[str, ...]:
-    if isinstance(given, str) or not all(isinstance(name, str) and name for name in given):
-        raise InvalidArgument(f"{what} is {given!r}", hint=f'pass a list of texts: {what}=["id"]')
-    return tuple(given)
-
-
-def _metadata(kinds: Sequence[str], prefix: str, source: ChangeSource) -> Any:
-    return metadata_columns(_names(kinds, "metadata_columns"), prefix, source.metadata_columns)
-
-
-def _table_conf(given: Mapping[str, Any] | None) -> tuple[PatternValue, ...]:
-    """Options for all tables, or for those that a pattern matches; checked now, not in the first batch."""
-    general: dict[str, str] = {}
-    patterns: list[PatternValue] = []
-    for key, value in (given or {}).items():
-        if isinstance(value, Mapping):
-            checked = check_options(dict(value), for_create=True, columns=None)
-            patterns.append(PatternValue(key, checked))
-        else:
-            general |= check_options({key: value}, for_create=True, columns=None)
-    return (PatternValue(".*", general), *patterns) if general else tuple(patterns)
 
 
 __all__ = ["SyncRun", "sync"]

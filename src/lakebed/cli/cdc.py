@@ -7,6 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from lakebed.cdc.sources import CHANGE_SOURCES, source_class
 from lakebed.cli.cdc_progress import shown_progress, summary
 from lakebed.cli.command import OK, Command, Parser, names
 from lakebed.cli.output import Output
@@ -16,16 +17,13 @@ from lakebed.errors import InvalidArgument
 if TYPE_CHECKING:
     from lakebed.cdc.start import SyncRun
 
-_PLACES = {"postgres": "url", "mysql": "url", "kafka": "bootstrap_servers", "files": "path"}
-"""What the second argument is to each source."""
-_LISTS = frozenset({"topics"})
 _LOOK_S = 0.5
 _TELL_S = 2.0
 
 
 def _arguments(parser: Parser) -> None:
-    parser.add_argument("source", choices=_PLACES, help="what is followed")
-    parser.add_argument("place", help="postgresql://user@host/db, mysql://user@host/db, host:9092, or a directory")
+    parser.add_argument("source", choices=CHANGE_SOURCES, help="what is followed")
+    parser.add_argument("place", help="where it is, such as postgresql://user@host/db, host:9092, or a directory")
     parser.add_argument("--checkpoint", metavar="PATH", help="where progress is kept; default: below the warehouse")
     parser.add_argument("--once", action="store_true", help="end when everything so far is in the lake")
     parser.add_argument("--interval", default="1 second", metavar="TIME", help="how often to commit; default: 1 second")
@@ -140,10 +138,11 @@ def _watch(run: SyncRun, out: Output) -> int:
 
 
 def _source_options(given: argparse.Namespace) -> dict[str, Any]:
-    options: dict[str, Any] = {_PLACES[given.source]: given.place}
+    source = source_class(given.source)
+    options: dict[str, Any] = {source.place: given.place}
     for key, value in _pairs(given.option, "--option").items():
         name = key.replace("-", "_")
-        options[name] = names(value) if name in _LISTS else _value(value)
+        options[name] = names(value) if name in source.list_settings else _value(value)
     if given.password_env is not None:
         options["password_env"] = given.password_env
     return options

@@ -9,7 +9,7 @@ import pytest
 
 from lakebed.cdc.envelope import COPY, STREAM, Description, NameChanges, SourceColumn, SourceName
 from lakebed.cdc.schema.links import ColumnLink, TableLinks
-from lakebed.cdc.schema.sync import Policies, SchemaStep, plan_step
+from lakebed.cdc.schema.sync import Naming, Policies, SchemaStep, plan_step
 from lakebed.errors import InvalidArgument, InvalidSchema
 from lakebed.schema.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 from lakebed.schema.table_schema import TableSchema
@@ -175,7 +175,7 @@ def test_a_repeated_commit_sees_what_it_saw_first() -> None:
 def test_what_a_policy_forbids_stops_the_sync(policies: Policies, description: Description, part: str) -> None:
     """The error names the table, the column and the way on."""
     with pytest.raises(InvalidSchema) as caught:
-        step(description, policies, table="lk.t")
+        step(description, policies, naming=Naming("lk.t"))
     assert part in caught.value.message
     assert "lk.t" in caught.value.message
 
@@ -202,14 +202,14 @@ def test_a_source_without_types_leaves_types_alone() -> None:
 
 def test_names_are_lowered_if_asked_for() -> None:
     """Columns follow the case of tables."""
-    found = step(told(ID, ("V", "BIGINT"), ("New", "INT", 3)), lower_case=True, links={})
+    found = step(told(ID, ("V", "BIGINT"), ("New", "INT", 3)), naming=Naming(lower_case=True), links={})
     assert columns_of(found) == {"id": "INT NOT NULL", "v": "BIGINT", "new": "INT"}
 
 
 def test_columns_of_the_sync_itself_are_not_the_sources() -> None:
     """A source column that is called like a computed one stops the sync."""
     with pytest.raises(InvalidSchema, match="`dt`"):
-        step(told(ID, ("dt", "INT", 3)), reserved={"dt"})
+        step(told(ID, ("dt", "INT", 3)), naming=Naming(reserved=frozenset({"dt"})))
 
 
 def test_unknown_policies_are_refused() -> None:

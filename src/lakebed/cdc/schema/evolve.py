@@ -17,7 +17,7 @@ from lakebed.cdc.routing import Target
 from lakebed.cdc.rows.shape import RowShape
 from lakebed.cdc.rules import SyncRules
 from lakebed.cdc.schema.links import Links, TableLinks, shape_text
-from lakebed.cdc.schema.sync import IGNORE, SchemaStep, plan_step
+from lakebed.cdc.schema.sync import IGNORE, Naming, SchemaStep, plan_step
 from lakebed.cdc.schema.targets import added_types
 from lakebed.cdc.schema.types import evolved
 from lakebed.errors import CommitConflict
@@ -140,9 +140,7 @@ class _Plan:
             self._rules.policies,
             self._identifier,
             seen=named,
-            table=str(self._target),
-            lower_case=self._rules.routing.lowers,
-            reserved=self._rules.added_names,
+            naming=Naming(str(self._target), self._rules.routing.lowers, frozenset(self._rules.added_names)),
         )
 
     def _step(self, chunk: Chunk) -> None:

@@ -81,6 +81,15 @@ class SchemaStep:
     """The key of each column's link, by its name in the source."""
 
 
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """What the lake says about names: its table, how columns are written, which ones the source has no part in."""
+
+    table: str = ""
+    lower_case: bool = False
+    reserved: frozenset[str] = frozenset()
+
+
 def plan_step(
     schema: TableSchema,
     links: Links,
@@ -90,16 +99,13 @@ def plan_step(
     identifier: int,
     *,
     seen: Collection[str] = (),
-    table: str = "",
-    lower_case: bool = False,
-    reserved: Collection[str] = (),
+    naming: Naming | None = None,
 ) -> SchemaStep:
     """The changes after which rows under the description fit. The copy only adds: it may be ahead of the log.
 
-    `identifier` is that of the commit, `seen` are the keys of links that the log has named before within it. `reserved`
-    are columns that the source has no part in.
+    `identifier` is that of the commit, `seen` are the keys of links that the log has named before within it.
     """
-    planner = _Planner(schema, dict(links), policies, table, lower_case, frozenset(reserved))
+    planner = _Planner(schema, dict(links), policies, naming or Naming())
     if description.changes is not None:
         planner.change_names(description.changes, description)
     planner.recognise(description)
@@ -119,16 +125,12 @@ class _Planner:
         schema: TableSchema,
         links: dict[str, ColumnLink],
         policies: Policies,
-        table: str,
-        lower_case: bool,
-        reserved: frozenset[str],
+        naming: Naming,
     ) -> None:
         self._schema = schema
         self._links = links
         self._policies = policies
-        self._table = table
-        self._lower = lower_case
-        self._reserved = reserved
+        self._naming = naming
         self._left_behind: set[str] = set()
         self._keys: dict[str, str] = {}
         self._changes: list[SchemaChange] = []
@@ -285,7 +287,7 @@ class _Planner:
     def take(self, description: Description, streamed_in: int | None) -> None:
         """Every column of the description has its place afterwards, and a type that holds its values."""
         for column in description.columns:
-            if self._name(column) in self._reserved:
+            if self._name(column) in self._naming.reserved:
                 raise self._refusal(
                     f"column `{column.name}` of the source is called like one that the sync adds",
                     "give the computed or metadata column another name",
@@ -368,7 +370,7 @@ class _Planner:
         return self._lowered(column.name)
 
     def _lowered(self, name: str) -> str:
-        return name.lower() if self._lower else name
+        return name.lower() if self._naming.lower_case else name
 
     def _field(self, link: ColumnLink) -> DataField | None:
         return next((known for known in self._schema.fields if known.id == link.field_id), None)
@@ -385,7 +387,7 @@ class _Planner:
         self._changes.append(change)
 
     def _refusal(self, message: str, hint: str) -> InvalidSchema:
-        where = f"table `{self._table}`: " if self._table else ""
+        where = f"table `{self._naming.table}`: " if self._naming.table else ""
         return InvalidSchema(where + message, hint=hint)
 
 

@@ -47,6 +47,15 @@ class ChangeSource(ABC):
     name: ClassVar[str]
     """How it is called in `lakebed cdc NAME` and in the registry."""
 
+    place: ClassVar[str]
+    """Which of its arguments says where it is: what follows its name in `lakebed cdc NAME PLACE`."""
+
+    list_settings: ClassVar[frozenset[str]] = frozenset()
+    """Arguments that are lists; on a command line commas stand between their items."""
+
+    takes_patterns: ClassVar[bool] = False
+    """Whether it takes `including`, `excluding` and `tables_without_key`, and so does not send what nobody wants."""
+
     metadata_columns: ClassVar[tuple[str, ...]] = ("database_name", "table_name", "op_ts")
     """What may be added to each row of a table: see `lakebed.cdc.rows.metadata`."""
 

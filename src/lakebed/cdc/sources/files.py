@@ -34,6 +34,7 @@ class FilesSource(ChangeSource):
     counted and told in the progress."""
 
     name = "files"
+    place = "path"
 
     def __init__(
         self,

@@ -33,6 +33,8 @@ class KafkaSource(ChangeSource):
     """
 
     name = "kafka"
+    place = "bootstrap_servers"
+    list_settings = frozenset({"topics"})
     metadata_columns = ("database_name", "schema_name", "table_name", "op_ts", *MESSAGE_COLUMNS)
 
     def __init__(

@@ -8,7 +8,7 @@ import re
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lakebed.cdc.envelope import COPY, STREAM, SourceTable
 from lakebed.cdc.routing import TablePatterns
@@ -37,7 +37,9 @@ class MySqlSource(ChangeSource):
     environment variable with `password_env`.
     """
 
-    name: ClassVar[str] = "mysql"
+    name = "mysql"
+    place = "url"
+    takes_patterns = True
 
     def __init__(
         self, url: str | None = None, *, password: str | None = None, database: str | None = None, **given: Any

@@ -33,6 +33,8 @@ class PostgresSource(ChangeSource):
     """
 
     name = "postgres"
+    place = "url"
+    takes_patterns = True
     metadata_columns = ("database_name", "schema_name", "table_name", "op_ts")
 
     def __init__(self, url: str | None = None, *, password: str | None = None, **settings: Any) -> None:
