@@ -8,12 +8,13 @@ takes a `Clock` or an `IdSource` as an argument; only this file may ask the oper
 from __future__ import annotations
 
 import itertools
+import random
 import threading
 import time
 import uuid
 from typing import Protocol
 
-__all__ = ["Clock", "CountingIds", "FixedClock", "IdSource", "RandomIds", "SystemClock"]
+__all__ = ["Clock", "CountingIds", "FixedClock", "IdSource", "RandomIds", "SystemClock", "some_of"]
 
 
 class Clock(Protocol):
@@ -80,3 +81,8 @@ class CountingIds:
 
     def new_id(self) -> str:
         return str(uuid.UUID(int=next(self._numbers)))
+
+
+def some_of(duration_ms: int) -> int:
+    """A random part of a duration, so that many who begin together do not go on together."""
+    return random.randrange(duration_ms) if duration_ms > 0 else 0

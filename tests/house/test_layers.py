@@ -1,76 +1,53 @@
-"""The layers of ARCHITECTURE.md hold: read off the import statements of the source."""
+"""The layers of ARCHITECTURE.md hold, and the order inside of the rooms; each rule finds a planted breach."""
 
 import ast
 import re
 from pathlib import Path
 
 import pytest
+from tests.house.planted import planted
+from tests.house.rooms import (
+    INNER,
+    LAYERS,
+    MOST_MODULES,
+    against_inner_order,
+    against_layers,
+    crowded_folders,
+    import_cycles,
+)
+from tests.house.source import SOURCE, Module, modules
 
-SOURCE = Path(__file__).parents[2] / "src" / "lakebed"
-LAYERS = {
-    "errors": 0,
-    "version": 0,
-    "units": 0,
-    "checksums": 0,
-    "clock": 0,
-    "cleanup": 0,
-    "options": 0,
-    "types": 1,
-    "fileio": 1,
-    "schema": 2,
-    "formats": 2,
-    "metadata": 3,
-    "merge": 4,
-    "bucket": 4,
-    "datafiles": 4,
-    "lsm": 5,
-    "commit": 5,
-    "definition": 6,
-    "read": 7,
-    "changes": 8,
-    "write": 9,
-    "rewrite": 10,
-    "maintenance": 11,
-    "table": 12,
-    "catalog": 13,
-    "spark": 14,
-    "sql": 15,
-    "lake": 16,
-    "cdc": 17,
-    "cli": 18,
-}
-ABOVE_ALL = {"testing", "__init__", "__main__"}
 HEAVY = {"pandas", "polars", "duckdb", "obstore", "pyspark", "hypothesis"}
+LATE = "def f():\n    from lakebed.{} import x\n"
+FOR_TYPES = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from lakebed.{} import x\n"
+PLAIN = "from lakebed.{} import x\n"
+IN_EACH_WAY = pytest.mark.parametrize("text", [PLAIN, FOR_TYPES, LATE], ids=["plain", "for types", "late"])
+EACH_MODULE = pytest.mark.parametrize("module", modules(SOURCE), ids=lambda module: module.place)
 
 
-def _files() -> list[Path]:
-    return sorted(SOURCE.rglob("*.py"))
+def test_imports_go_down() -> None:
+    """A part has a layer and imports lower layers only, or itself."""
+    assert against_layers(SOURCE) == []
 
 
-def _part(path: Path) -> str:
-    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+@IN_EACH_WAY
+def test_an_import_that_goes_up_is_found(text: str, tmp_path: Path) -> None:
+    """Also one inside of a function, and one for types only."""
+    planted(tmp_path, "read/y.py", "x = 1\n")
+    (breach,) = against_layers(planted(tmp_path, "merge/x.py", text.format("read.y")))
+    assert breach.startswith("merge/x.py:")
+    assert breach.endswith("imports read/y.py")
 
 
-def _imports(path: Path) -> list[tuple[str, bool]]:
-    """Imported modules, and whether the import stands at the top of the file and runs."""
-    tree = ast.parse(path.read_text())
-    found: list[tuple[str, bool]] = []
-    for node in ast.walk(tree):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            names = [node.module or ""]
-            if node.module == "lakebed":
-                names = [f"lakebed.{alias.name}" for alias in node.names]
-        found += [(name, node in tree.body) for name in names]
-    return found
+def test_an_import_within_a_layer_is_found(tmp_path: Path) -> None:
+    """Parts of one layer stand beside each other."""
+    planted(tmp_path, "bucket/y.py", "x = 1\n")
+    assert len(against_layers(planted(tmp_path, "merge/x.py", PLAIN.format("bucket.y")))) == 1
 
 
-def test_every_part_has_a_layer() -> None:
+def test_a_part_without_a_layer_is_found(tmp_path: Path) -> None:
     """A new folder or module must be given its place."""
-    assert {_part(path) for path in _files()} <= set(LAYERS) | ABOVE_ALL
+    assert against_layers(planted(tmp_path, "attic/x.py", "")) == ["attic/x.py has no layer"]
 
 
 def test_the_drawing_shows_the_layers() -> None:
@@ -82,31 +59,91 @@ def test_the_drawing_shows_the_layers() -> None:
     assert set(lines) == set(LAYERS.values())
 
 
-@pytest.mark.parametrize("path", _files(), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_imports_go_down(path: Path) -> None:
-    """A part imports lower layers only, or itself; L0 parts may import one another."""
-    part = _part(path)
-    if part in ABOVE_ALL:
-        return
-    for module, _ in _imports(path):
-        if not module.startswith("lakebed."):
-            continue
-        target = module.split(".")[1]
-        if target != part:
-            assert LAYERS[target] < LAYERS[part] or LAYERS[target] == LAYERS[part] == 0, f"{path}: {module}"
+def test_rooms_keep_their_order() -> None:
+    """Inside of sql, spark, cdc and the sources of changes imports go one way."""
+    assert against_inner_order(SOURCE) == []
 
 
-@pytest.mark.parametrize("path", _files(), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_heavy_imports_are_not_at_the_top(path: Path) -> None:
+def test_every_room_with_an_order_is_there() -> None:
+    """An order for a folder that has moved would check nothing."""
+    assert [room for room in INNER if not (SOURCE / room).is_dir()] == []
+
+
+@IN_EACH_WAY
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        ("sql/query/x.py", "sql/change/y.py"),
+        ("spark/write.py", "spark/stream/y.py"),
+        ("spark/stream/x.py", "spark/jobs.py"),
+        ("cdc/rows/x.py", "cdc/schema/y.py"),
+        ("cdc/batch/x.py", "cdc/pipeline.py"),
+        ("cdc/sources/kafka/x.py", "cdc/sources/mysql/y.py"),
+        ("cdc/sources/mysql/settings.py", "cdc/sources/mysql/log/y.py"),
+        ("cdc/sources/mysql/log/x.py", "cdc/sources/mysql/server/y.py"),
+        ("cdc/sources/postgres/copy/x.py", "cdc/sources/postgres/planner.py"),
+    ],
+)
+def test_an_import_against_the_order_is_found(low: str, high: str, text: str, tmp_path: Path) -> None:
+    """However it is written."""
+    planted(tmp_path, high, "x = 1\n")
+    name = high.removesuffix(".py").replace("/", ".")
+    assert len(against_inner_order(planted(tmp_path, low, text.format(name)))) == 1
+
+
+def test_what_has_no_place_in_a_room_is_found(tmp_path: Path) -> None:
+    """A new module of an ordered room is given its place."""
+    assert against_inner_order(planted(tmp_path, "sql/attic.py", "")) == ["sql/attic.py has no place in sql"]
+
+
+def test_no_modules_import_each_other() -> None:
+    """A cycle is one module in several files."""
+    assert import_cycles(SOURCE) == []
+
+
+@IN_EACH_WAY
+def test_a_cycle_is_found(text: str, tmp_path: Path) -> None:
+    """Over three modules, the last import written in any way."""
+    planted(tmp_path, "types/a.py", PLAIN.format("types.b"))
+    planted(tmp_path, "types/b.py", PLAIN.format("types.c"))
+    (cycle,) = import_cycles(planted(tmp_path, "types/c.py", text.format("types.a")))
+    assert cycle == "lakebed.types.a > lakebed.types.b > lakebed.types.c > lakebed.types.a"
+
+
+def test_no_folder_is_crowded() -> None:
+    """What one folder holds can be kept apart by a reader."""
+    assert crowded_folders(SOURCE) == []
+
+
+def test_a_crowded_folder_is_found(tmp_path: Path) -> None:
+    """One module more than allowed; `__init__` does not count."""
+    for number in range(MOST_MODULES):
+        planted(tmp_path, f"types/m{number}.py", "")
+    assert crowded_folders(planted(tmp_path, "types/__init__.py", "")) == []
+    assert crowded_folders(planted(tmp_path / "again", "x.py", "")) == []
+    for number in range(MOST_MODULES + 1):
+        planted(tmp_path / "more", f"types/m{number}.py", "")
+    assert crowded_folders(tmp_path / "more") == [f"types holds {MOST_MODULES + 1} modules"]
+
+
+@EACH_MODULE
+def test_heavy_imports_are_not_at_the_top(module: Module) -> None:
     """Optional packages are imported where they are needed, so that importing lakebed does not load them."""
-    is_loaded_late = _part(path) == "spark" and path.name not in {"__init__.py", "jobs.py", "session.py"}
-    is_source = _part(path) == "cdc" and path.name == "spark_source.py"  # classes that only Spark loads
-    if _part(path) == "testing" or is_loaded_late or is_source:
+    part, last = module.parts[0], module.parts[-1]
+    is_loaded_late = part == "spark" and last not in {"__init__", "jobs", "session"}
+    is_source = part == "cdc" and last == "spark_source"  # classes that only Spark loads
+    if is_loaded_late or is_source:
         return
-    assert not [module for module, at_top in _imports(path) if at_top and module.split(".")[0] in HEAVY]
+    at_top = [node for node in module.tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = [
+        name
+        for node in at_top
+        for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""])
+    ]
+    assert not [name for name in names if name.split(".")[0] in HEAVY]
 
 
-@pytest.mark.parametrize("path", _files(), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_modules_say_why_they_exist(path: Path) -> None:
+@EACH_MODULE
+def test_modules_say_why_they_exist(module: Module) -> None:
     """Every module opens with a docstring."""
-    assert ast.get_docstring(ast.parse(path.read_text()))
+    assert ast.get_docstring(module.tree)

@@ -16,8 +16,7 @@ import pyarrow as pa
 from lakebed.definition.changelog_rules import looks_up
 from lakebed.definition.context import TableContext
 from lakebed.definition.shown_defaults import with_defaults
-from lakebed.lsm.merge_levels import merge_levels
-from lakebed.lsm.merge_runs import merge_runs
+from lakebed.lsm.merge_runs import merge_levels, merge_runs
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.merge.base import ChoosingEngine
 from lakebed.merge.levels import with_level

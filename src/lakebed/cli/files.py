@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,7 +14,6 @@ from lakebed.cli.command import FOUND_SOMETHING, OK, Command, Parser, whole_numb
 from lakebed.cli.follow import follow_tables, table_names
 from lakebed.cli.lakes import open_lake
 from lakebed.cli.output import Output, Show
-from lakebed.cli.progress import compaction_progress
 from lakebed.cli.system_rows import add_columns, print_system_table
 from lakebed.cli.values import seconds_text, size_text
 from lakebed.errors import InvalidArgument, NotFound, did_you_mean
@@ -93,7 +94,7 @@ def _compacted(table: Table, given: argparse.Namespace, out: Output) -> dict[str
     where = _partition_filter(table, given.where)
     before = len(table.scan(where).files)
     began = time.monotonic()
-    with compaction_progress(table.name, is_shown=out.is_terminal) as progress:
+    with _compaction_progress(table.name, is_shown=out.is_terminal) as progress:
         snapshot = table.compact(given.full, where, progress=progress)
     return {
         "table": table.name,
@@ -125,6 +126,29 @@ def _partition_filter(table: Table, conditions: list[str]) -> list[tuple[str, st
         target = table.schema.field(name).type
         found.append((name, "==", cast_array(pa.array([value]), STRING, target)[0].as_py()))
     return found or None
+
+
+@contextmanager
+def _compaction_progress(table: str, *, is_shown: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """What a compaction tells how many buckets are done, and how many there are; None if nobody looks."""
+    if not is_shown:
+        yield None
+        return
+    from rich.console import Console  # takes as long to load as a short command takes to run
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("buckets"),
+        TimeElapsedColumn(),
+    )
+    # On the error stream: what the command has to say at the end stays alone on the other one.
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(table, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 COMPACT = Command(_compact_arguments, _compact)

@@ -11,12 +11,11 @@ passes a `prepare` function that fits its changes to the newest state.
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lakebed.clock import Clock
+from lakebed.clock import Clock, some_of
 from lakebed.commit.attempt import Attempt, Visibility
 from lakebed.commit.manifest_merge import ManifestMergeRules, adds_again, merge_manifests
 from lakebed.commit.replay import LAST_IDENTIFIER_PREFIX, CommitIdentity, is_replay, last_identifiers
@@ -84,6 +83,8 @@ class Committer:
     clock: Clock
     writer_version: str
     sleep: Callable[[float], None] = field(default=time.sleep)
+    scatter_ms: Callable[[int], int] = field(default=some_of)
+    """How much of a time is waited beyond it, at most."""
 
     def is_committed(self, identity: CommitIdentity) -> bool:
         """Whether a snapshot of this user with this or a later identifier exists, or existed before it expired."""
@@ -152,8 +153,8 @@ class Committer:
         return self.stores.snapshots.latest_id() != (latest.id if latest else None)
 
     def _wait_seconds(self, turn: int) -> float:
-        wait_ms = min(self.rules.min_retry_wait_ms * 2**turn, self.rules.max_retry_wait_ms)
-        return float(wait_ms / 1000 * (1 + random.random() / 5))
+        wait_ms: int = min(self.rules.min_retry_wait_ms * 2**turn, self.rules.max_retry_wait_ms)
+        return (wait_ms + self.scatter_ms(wait_ms // 5)) / 1000
 
     def _published(self, latest: Snapshot | None, changes: Changes, stamp: _Stamp, attempt: Attempt) -> Snapshot | None:
         """The published snapshot, or None when the id was taken by somebody else."""

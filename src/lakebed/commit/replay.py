@@ -6,10 +6,10 @@ expiry of a stream's own snapshots nor a commit of another engine on top makes t
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from lakebed.clock import RandomIds
 from lakebed.errors import CorruptFile
 from lakebed.metadata.operation import is_ours
 from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot, SnapshotStore
@@ -24,7 +24,7 @@ class CommitIdentity:
 
     user: str
     identifier: int = BATCH_COMMIT_IDENTIFIER
-    token: str = field(default_factory=lambda: str(uuid.uuid4()), compare=False)
+    token: str = field(default_factory=RandomIds().new_id, compare=False)
     """Becomes the snapshot's uuid: tells this very commit from all others."""
 
     @property

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lakebed.clock import some_of
 from lakebed.commit.committer import Changes, CommitIdentity
 from lakebed.commit.index_changes import current_entries, without_partitions
 from lakebed.definition.context import TableContext
@@ -157,7 +157,7 @@ def _is_check_due(context: TableContext, is_batch: bool) -> bool:
     interval_ms, now_ms = context.options[PARTITION_EXPIRATION_CHECK_INTERVAL], context.clock.now_ms()
     checked_ms = checks_of(context).done_ms
     # The first check is at a random moment of the interval, so that many writers do not check all at once.
-    last_ms = checked_ms.setdefault("partitions", now_ms - (random.randrange(interval_ms) if interval_ms else 0))
+    last_ms = checked_ms.setdefault("partitions", now_ms - some_of(interval_ms))
     if interval_ms and now_ms <= last_ms + interval_ms:
         return is_batch and context.options[END_INPUT_CHECK_PARTITION_EXPIRE]
     checked_ms["partitions"] = now_ms

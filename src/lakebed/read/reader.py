@@ -20,8 +20,7 @@ from lakebed.definition.shown_defaults import stored_part, with_defaults
 from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.fileio.local import LocalFileIO
 from lakebed.formats.base import DEFAULT_ROW_GROUP_ROWS
-from lakebed.lsm.merge_levels import merge_levels
-from lakebed.lsm.merge_runs import came_one_after_the_other, read_runs
+from lakebed.lsm.merge_runs import came_one_after_the_other, merge_levels, read_runs
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.merge.base import ChoosingEngine
 from lakebed.merge.levels import with_level

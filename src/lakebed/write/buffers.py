@@ -20,9 +20,8 @@ from lakebed.definition.changelog_rules import INPUT, normalises_input, producer
 from lakebed.definition.context import TableContext
 from lakebed.definition.row_rules import removes_records
 from lakebed.errors import StorageError
-from lakebed.lsm.arrival import RetractsFirst
 from lakebed.lsm.spill import Spill, SpillRules
-from lakebed.lsm.write_buffer import WriteBuffer
+from lakebed.lsm.write_buffer import RetractsFirst, WriteBuffer
 from lakebed.merge.base import MergeOrder
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.entries import Bucket

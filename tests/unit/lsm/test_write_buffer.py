@@ -12,9 +12,8 @@ import pytest
 
 from lakebed.lsm import sorted_rows, spill
 from lakebed.lsm import write_buffer as growing_rows
-from lakebed.lsm.arrival import RetractsFirst
 from lakebed.lsm.spill import Spill, SpillRules
-from lakebed.lsm.write_buffer import WriteBuffer
+from lakebed.lsm.write_buffer import RetractsFirst, WriteBuffer
 from lakebed.merge.aggregation import Aggregation
 from lakebed.merge.base import MergeEngine, MergeOrder, MergeSetup
 from lakebed.merge.deduplicate import Deduplicate

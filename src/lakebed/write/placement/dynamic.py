@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -191,7 +190,7 @@ class HashIndexes:
         *,
         share: int | None = None,
         remembered: dict[bytes, Remembered] | None = None,
-        new_id: Callable[[], object] = uuid4,
+        new_id: Callable[[], object],
     ) -> None:
         self._store = HashIndexStore(fileio, paths, new_id)
         self._entries = entries
