@@ -13,6 +13,7 @@ from lakebed.units import MIB
 
 _FLINK: Final = "this tunes Flink jobs and has no meaning here; leave the option out"
 _SPARK: Final = "this tunes Paimon's own Spark connector and has no meaning here; leave the option out"
+_LOOKUP: Final = "this tunes Paimon's local files for lookups, which are built otherwise here; leave the option out"
 _JOIN: Final = "this tunes Flink's lookup join, which does not exist here; leave the option out"
 _INDEX: Final = "such indexes are not available in this version; leave the option out"
 _BLOB: Final = "blob files are not available in this version; leave the option out"
@@ -25,7 +26,7 @@ _CACHE: Final = "lakebed keeps no cache of blocks; leave the option out"
 _JAVA: Final = "Java classes can not be called here; do the work after the write, and set the option to nothing"
 _OTHER_FORMAT: Final = "lakebed writes no files of that format; leave the option out"
 _OTHER_SETTING: Final = "Paimon knows no such setting; leave the option out"
-_TUNING: Final = (_FLINK, _SPARK, _JOIN, _PYTHON, _NATIVE, _CACHE)
+_TUNING: Final = (_FLINK, _SPARK, _LOOKUP, _JOIN, _PYTHON, _NATIVE, _CACHE)
 """Reasons of options that can change no result."""
 
 SINK_PARALLELISM = Option[int | None](
@@ -225,15 +226,15 @@ ELSEWHERE: Final[tuple[Option[object], ...]] = (
     _plain("lookup.bootstrap-parallelism", Kind.INTEGER, 4, "Threads that load the joined table.", _JOIN),
     _plain("lookup.cache", Kind.TEXT, "AUTO", "How much of the joined table is kept.", _JOIN),
     _plain("lookup.cache-rows", Kind.INTEGER, 10_000, "Rows kept in memory.", _JOIN),
-    _plain("lookup.cache-spill-compression", Kind.TEXT, "zstd", "Compression of local lookup files.", _JOIN),
-    _plain("lookup.cache.high-priority-pool-ratio", Kind.DECIMAL, 0.25, "Memory kept for indexes.", _JOIN),
+    _plain("lookup.cache-spill-compression", Kind.TEXT, "zstd", "Compression of local lookup files.", _LOOKUP),
+    _plain("lookup.cache.high-priority-pool-ratio", Kind.DECIMAL, 0.25, "Memory kept for indexes.", _LOOKUP),
     _plain("lookup.continuous.discovery-interval", Kind.DURATION, None, "How often snapshots are sought.", _JOIN),
     _family("lookup.dynamic-partition.<setting>", "How the newest partition is followed.", _JOIN),
-    _plain("lookup.hash-load-factor", Kind.DECIMAL, 0.75, "How full a lookup index gets.", _JOIN),
-    _plain("lookup.merge-buffer-size", Kind.SIZE, 8 * MIB, "Memory for merging one key.", _JOIN),
-    _plain("lookup.merge-records-threshold", Kind.INTEGER, 1024, "Rows of a key merged in memory.", _JOIN),
+    _plain("lookup.hash-load-factor", Kind.DECIMAL, 0.75, "How full a lookup index gets.", _LOOKUP),
+    _plain("lookup.merge-buffer-size", Kind.SIZE, 8 * MIB, "Memory for merging one key.", _LOOKUP),
+    _plain("lookup.merge-records-threshold", Kind.INTEGER, 1024, "Rows of a key merged in memory.", _LOOKUP),
     _family("lookup.refresh.<setting>", "How the joined table is refreshed.", _JOIN),
-    _family("lookup.remote-file.<setting>", "Keep lookup files in the table.", _JOIN),
+    _family("lookup.remote-file.<setting>", "Keep lookup files in the table.", _LOOKUP),
     _plain(
         "legacy-timestamp-mapping.enabled", Kind.BOOLEAN, False, "Read plain timestamps as zoned.", _SPARK, tuning=False
     ),

@@ -8,6 +8,7 @@ from lakebed.options.option import ON_READ, ON_WRITE, READS, Kind, Option
 from lakebed.units import LONG_MAX, MIB
 
 _BRANCHES: Final = "leave the option out: a branch that can not be read is always an error here"
+_CHAINS: Final = "such branches are of chain tables, which are not available in this version; leave the option out"
 _TRAVEL: Final = "choose the state with `t.at(snapshot=...)`, `t.at(tag=...)` or `t.at(timestamp=...)`"
 _FILTER: Final = "filter the rows: `t.to_arrow(filter=...)`"
 
@@ -206,7 +207,7 @@ SCAN_FALLBACK_SNAPSHOT_BRANCH = Option[str | None](
     Kind.TEXT,
     None,
     "Branch of a chain table that holds full partitions.",
-    instead=_BRANCHES,
+    instead=_CHAINS,
     scope=ON_READ,
     affects=READS,
 )
@@ -215,7 +216,7 @@ SCAN_FALLBACK_DELTA_BRANCH = Option[str | None](
     Kind.TEXT,
     None,
     "Branch of a chain table that holds changes.",
-    instead=_BRANCHES,
+    instead=_CHAINS,
     scope=ON_READ,
     affects=READS,
 )
