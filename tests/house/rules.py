@@ -153,7 +153,6 @@ SHORT = {
     "cleanup.py": "the one place that catches every exception",
     "cli/lakes.py": "what the commands share",
     "cli/options.py": "an entry of the registry of commands",
-    "commit/lineage.py": "a rule of its own, whose breach loses rows",
     "formats/pushed_nulls.py": "a fault of one library, apart until that mends it",
     "maintenance/checks.py": "what two kinds of upkeep remember of one handle",
     "maintenance/manifests.py": "one kind of upkeep, as its neighbours are",
