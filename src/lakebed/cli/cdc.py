@@ -94,7 +94,7 @@ def _run(given: argparse.Namespace, out: Output) -> int:
         given.table,
         checkpoint=checkpoint,
         trigger={"availableNow": True} if given.once else given.interval,
-        source_options=_source_options(given),
+        source_options=source_options(given),
         including=given.including,
         excluding=given.excluding,
         prefix=given.prefix,
@@ -137,7 +137,8 @@ def _watch(run: SyncRun, out: Output) -> int:
     return OK
 
 
-def _source_options(given: argparse.Namespace) -> dict[str, Any]:
+def source_options(given: argparse.Namespace) -> dict[str, Any]:
+    """What the source is made with."""
     source = source_class(given.source)
     options: dict[str, Any] = {source.place: given.place}
     for key, value in _pairs(given.option, "--option").items():
@@ -178,4 +179,4 @@ def _table_conf(given: list[str]) -> dict[str, Any]:
 
 CDC = Command(_arguments, _run)
 
-__all__ = ["CDC"]
+__all__ = ["CDC", "source_options"]
