@@ -18,6 +18,7 @@ from lakebed.metadata.paths import TablePaths
 from lakebed.options import Options, check_options
 from lakebed.schema.store import SchemaStore
 from lakebed.schema.table_schema import TableSchema
+from lakebed.table.opened import OpenedTable
 from lakebed.table.table import Table
 from lakebed.types.logical import DataField
 
@@ -82,7 +83,7 @@ class NumberedCatalog:
         return False
 
     def table(self, name: TableName) -> Table:
-        return Table(self.context(name))
+        return Table(OpenedTable(self.context(name)))
 
     def context(self, name: TableName) -> TableContext:
         if not self.has_table(name):

@@ -158,7 +158,7 @@ def global_table(catalog: Catalog, name: TableName) -> Table:
     context = TableContext(
         str(name), catalog.fileio, paths, definition.schema, schemas, Options({}), catalog.clock, catalog.ids
     )
-    return GlobalTable(catalog, definition, context)
+    return _GlobalTable(catalog, definition, context)
 
 
 class _OpenedGlobal(OpenedDefinition):
@@ -174,7 +174,7 @@ class _OpenedGlobal(OpenedDefinition):
         )
 
 
-class GlobalTable(DefinedTable):
+class _GlobalTable(DefinedTable):
     """An opened table of database `sys`."""
 
     def __init__(self, catalog: Catalog, definition: SystemTable[Any, Any], context: TableContext) -> None:
@@ -196,4 +196,4 @@ class GlobalTable(DefinedTable):
         raise Unsupported(f"`{self.name}` has no options", hint="read it as it is now")
 
 
-__all__ = ["GLOBAL_TABLES", "GlobalTable", "global_table"]
+__all__ = ["GLOBAL_TABLES", "global_table"]

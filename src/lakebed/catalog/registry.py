@@ -11,7 +11,7 @@ from lakebed.definition.elsewhere import SparkJobs
 from lakebed.errors import InvalidOption, did_you_mean
 from lakebed.fileio import open_fileio
 
-METASTORE = "metastore"
+_METASTORE = "metastore"
 """The option, as Paimon's catalogs have it."""
 
 OpenCatalog = Callable[[str, Mapping[str, str], SparkJobs | None], Catalog]
@@ -31,10 +31,10 @@ CATALOGS: dict[str, OpenCatalog] = {
 def open_catalog(place: str, options: Mapping[str, str] | None = None, jobs: SparkJobs | None = None) -> Catalog:
     """The catalog of a warehouse: of directories, unless the options name another kind."""
     given = dict(options or {})
-    kind = given.pop(METASTORE, "filesystem")
+    kind = given.pop(_METASTORE, "filesystem")
     if kind not in CATALOGS:
         raise InvalidOption(
-            f"option `{METASTORE}` is `{kind}`, which is no kind of catalog here",
+            f"option `{_METASTORE}` is `{kind}`, which is no kind of catalog here",
             hint=did_you_mean(str(kind), CATALOGS),
         )
     return CATALOGS[kind](place, given, jobs)

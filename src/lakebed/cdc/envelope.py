@@ -40,7 +40,7 @@ ABOUT: Final = "_about."
 """Columns of a payload beside those of the table; the last two are prefixes: of marks, and of what is told of a row's
 message."""
 
-OP_TS_TYPE: Final = pa.timestamp("ms", tz="UTC")
+_OP_TS_TYPE: Final = pa.timestamp("ms", tz="UTC")
 MOST_ROWS: Final = 16_384
 """As many changes a chunk has at most, about."""
 
@@ -179,7 +179,7 @@ class Description:
         """Arrow schema of a payload with all columns, and marks for those that may come without their value."""
         columns = [pa.field(column.name, to_arrow_type(column.type)) for column in self.columns]
         marks = [pa.field(UNCHANGED + name, pa.bool_()) for name in unchanged]
-        return pa.schema([pa.field(KIND, pa.int8()), pa.field(OP_TS, OP_TS_TYPE), *columns, *marks])
+        return pa.schema([pa.field(KIND, pa.int8()), pa.field(OP_TS, _OP_TS_TYPE), *columns, *marks])
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ def payload_rows(
 ) -> pa.RecordBatch:
     """Rows of a payload. Without `op_ts` they are of the copy: their time is the epoch."""
     kinds = pa.array(kinds, pa.int8()) if isinstance(kinds, np.ndarray) else kinds.cast(pa.int8())
-    times = pa.array(np.zeros(len(kinds), np.int64)).cast(OP_TS_TYPE) if op_ts is None else op_ts.cast(OP_TS_TYPE)
+    times = pa.array(np.zeros(len(kinds), np.int64)).cast(_OP_TS_TYPE) if op_ts is None else op_ts.cast(_OP_TS_TYPE)
     marks = {UNCHANGED + name: mark for name, mark in (unchanged or {}).items()}
     told = {ABOUT + name: values for name, values in (about or {}).items()}
     # By place, not by name: a table may have a column that is called like one of ours.
@@ -325,7 +325,6 @@ __all__ = [
     "KIND",
     "MOST_ROWS",
     "OP_TS",
-    "OP_TS_TYPE",
     "ROWS",
     "SCHEMA",
     "SKIPPED",

@@ -49,7 +49,7 @@ class PayloadFile:
         """The chunk with its counts; its payload goes into the file if it is large."""
         if chunk.payload is None:
             return chunk
-        counted = chunk if chunk.count is not None else counted_chunk(chunk, decode_rows(chunk.payload))
+        counted = chunk if chunk.count is not None else _counted_chunk(chunk, decode_rows(chunk.payload))
         if len(chunk.payload) <= INLINE_BYTES:
             return counted
         if self._output is None:
@@ -64,7 +64,7 @@ class PayloadFile:
             self._output.close()
 
 
-def counted_chunk(chunk: Chunk, rows: pa.RecordBatch) -> Chunk:
+def _counted_chunk(chunk: Chunk, rows: pa.RecordBatch) -> Chunk:
     """The chunk with what a look at its rows tells."""
     return replace(chunk, count=rows.num_rows, latest_ms=latest_ms(rows), lacks_values=lacks_values(rows))
 
@@ -102,4 +102,4 @@ def lacks_values(rows: pa.RecordBatch) -> bool:
     return any(name.startswith(UNCHANGED) for name in rows.schema.names)
 
 
-__all__ = ["INLINE_BYTES", "MARKS_DDL", "PayloadFile", "counted_chunk", "lacks_values", "latest_ms", "payload_marks"]
+__all__ = ["INLINE_BYTES", "MARKS_DDL", "PayloadFile", "lacks_values", "latest_ms", "payload_marks"]

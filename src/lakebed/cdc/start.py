@@ -19,7 +19,7 @@ from lakebed.cdc.arguments import SyncArguments, check_names, sync_rules
 from lakebed.cdc.pipeline import Pipeline
 from lakebed.cdc.progress import ProgressBoard, ProgressFile, SyncProgress
 from lakebed.cdc.rules import type_modes
-from lakebed.cdc.sources import ChangeSource, source_class
+from lakebed.cdc.sources import ChangeSource, open_source, source_class
 from lakebed.errors import InvalidArgument, LakebedError
 from lakebed.spark.errors import cause_of
 from lakebed.spark.late_workers import started
@@ -167,8 +167,7 @@ def _opened(
     if not isinstance(source, str):
         return source
     given = dict(options or {})
-    kind = source_class(source)
-    if kind.takes_patterns:
+    if source_class(source).takes_patterns:
         given.setdefault("including", rules.get("including", ".*"))
         excluding = rules.get("excluding")
         if excluding is not None:
@@ -178,7 +177,7 @@ def _opened(
     type_mapping = rules.get("type_mapping", ())
     if type_mapping:
         given.setdefault("type_mapping", tuple(type_mapping))
-    return kind(**given)
+    return open_source(source, **given)
 
 
 def _is_connect(lake: Lake) -> bool:

@@ -79,7 +79,7 @@ def asked_range(context: TableContext, pinned: Snapshot | None = None) -> Change
     return _to_auto_tag(context, str(options[INCREMENTAL_TO_AUTO_TAG]))
 
 
-def range_of_ids(context: TableContext, since: int, until: int, mode: str) -> ChangeRange:
+def _range_of_ids(context: TableContext, since: int, until: int, mode: str) -> ChangeRange:
     """The range between two snapshots. What has expired, or is not there yet, is an error."""
     history = History(context.stores)
     latest = history.latest_id()
@@ -93,7 +93,7 @@ def range_of_ids(context: TableContext, since: int, until: int, mode: str) -> Ch
             f"table `{context.name}` has no snapshot {until} yet: its latest is {latest or 'not written'}",
             hint=f"end the range at {latest}" if latest else "write to the table first",
         )
-    mode = resolved_mode(context, mode)
+    mode = _resolved_mode(context, mode)
     if mode == DIFF:
         return ChangeRange(since, until, mode, _state(context, since), _state(context, until))
     # Changelogs may outlive their snapshots.
@@ -103,7 +103,7 @@ def range_of_ids(context: TableContext, since: int, until: int, mode: str) -> Ch
     return ChangeRange(since, until, mode)
 
 
-def resolved_mode(context: TableContext, mode: str) -> str:
+def _resolved_mode(context: TableContext, mode: str) -> str:
     """The mode itself; `auto` is the changelog if the table writes one, else what was added."""
     if mode == AUTO:
         return DELTA if producer(context.options) == NONE else CHANGELOG
@@ -152,7 +152,7 @@ def _between(context: TableContext, since: str, until: str) -> ChangeRange | Non
     if _is_id(since) and _is_id(until) and not has_tags:
         if int(since) <= int(until) and context.stores.snapshots.latest_id() is None:
             return None
-        return range_of_ids(context, int(since), int(until), mode)
+        return _range_of_ids(context, int(since), int(until), mode)
     if _is_id(since) != _is_id(until) and not has_tags:
         raise InvalidOption(
             f"table `{context.name}`: `{INCREMENTAL_BETWEEN.key}` = `{since},{until}` mixes a snapshot and a tag",
@@ -170,7 +170,7 @@ def _between_tags(context: TableContext, before: Snapshot, after: Snapshot) -> C
             hint="name the older tag first",
         )
     if context.options[INCREMENTAL_BETWEEN_TAG_TO_SNAPSHOT]:
-        return range_of_ids(context, before.id, after.id, context.options[INCREMENTAL_BETWEEN_SCAN_MODE])
+        return _range_of_ids(context, before.id, after.id, context.options[INCREMENTAL_BETWEEN_SCAN_MODE])
     # The snapshots in between may have expired: that is what tags are for.
     return ChangeRange(before.id, after.id, DIFF, before, after)
 
@@ -188,7 +188,7 @@ def _between_times(context: TableContext, since: str, until: str) -> ChangeRange
         return None
     first = snapshots.at_or_before_time(begin)
     since_id = first.id if first else earliest - 1
-    return range_of_ids(context, since_id, last.id, context.options[INCREMENTAL_BETWEEN_SCAN_MODE])
+    return _range_of_ids(context, since_id, last.id, context.options[INCREMENTAL_BETWEEN_SCAN_MODE])
 
 
 def _to_auto_tag(context: TableContext, name: str) -> ChangeRange | None:
@@ -274,4 +274,4 @@ def _snapshots_between(context: TableContext, since: int, until: int | None) -> 
         yield history.changes(snapshot_id) or context.stores.snapshots.get(snapshot_id)
 
 
-__all__ = ["ChangeRange", "asked_range", "entries_of", "is_incremental", "range_of_ids", "state_named"]
+__all__ = ["ChangeRange", "asked_range", "entries_of", "is_incremental", "state_named"]

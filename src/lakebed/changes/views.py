@@ -156,7 +156,7 @@ class Binlog(ChangeView):
         return (_numbered(kind_first(batch)) for batch in packed_events(rows, self.context.schema.primary_keys))
 
 
-class PackedRows(Binlog):
+class _PackedRows(Binlog):
     """One row per change, and no numbers: what was read before has none."""
 
     @property
@@ -195,7 +195,7 @@ def packed_changes(context: TableContext, changes: pa.Table) -> pa.Table:
         batch.set_column(0, KIND_FIELD, kinds_from_text(batch.column(0), ROWKIND_FIELD.name))
         for batch in changes.to_batches()
     )
-    view = PackedRows(context)
+    view = _PackedRows(context)
     return pa.Table.from_batches(list(view.shown(events)), schema=view.schema)
 
 

@@ -43,12 +43,12 @@ def check_conflicts(
                 raise CommitConflict(f"table `{table}`: file {entry.file.file_name} is committed already", hint=_REDO)
             after[entry.identity] = entry
     if not may_change_bucket_count:
-        check_bucket_counts(after.values(), table=table)
+        _check_bucket_counts(after.values(), table=table)
     if key_bounds is not None:
         _check_levels(after.values(), table, key_bounds)
 
 
-def check_bucket_counts(entries: Iterable[ManifestEntry], *, table: str) -> None:
+def _check_bucket_counts(entries: Iterable[ManifestEntry], *, table: str) -> None:
     """All files of a partition must have been hashed into the same number of buckets.
 
     INVARIANT: a key has one bucket. Rows of a key in two buckets are never merged, and both would be shown.

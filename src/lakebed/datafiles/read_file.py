@@ -41,7 +41,7 @@ from lakebed.types.logical import FLOATS, DataField, DataType, is_nested, is_roo
 from lakebed.types.predicate import Predicate
 from lakebed.types.predicate_evaluate import to_expression
 
-SYSTEM_COLUMNS = frozenset({SEQUENCE_NUMBER, VALUE_KIND, ROW_ID.name})
+_SYSTEM_COLUMNS = frozenset({SEQUENCE_NUMBER, VALUE_KIND, ROW_ID.name})
 _READ_WHOLE_BYTES = 256 << 10
 """Files up to this size are read in one go: a store answers one request sooner than one for each column."""
 
@@ -113,7 +113,7 @@ class FileReader:
                     columns.append(pa.repeat(pa.scalar(file.min_sequence_number, pa.int64()), batch.num_rows))
                 elif wanted.name == VALUE_KIND and not plan.reads_kinds:
                     columns.append(pa.array(np.zeros(batch.num_rows, dtype=np.int8)))
-                elif wanted.name in SYSTEM_COLUMNS:
+                elif wanted.name in _SYSTEM_COLUMNS:
                     columns.append(_tracked(wanted, batch.column(wanted.name), file, places))
                 elif wanted.name in self.partition_keys:
                     columns.append(pa.repeat(partition(wanted.name), batch.num_rows))
@@ -132,8 +132,8 @@ class FileReader:
 
     def _planned(self, schema_id: int, reads_kinds: bool) -> _Plan:
         made_up = frozenset(wanted.name for wanted in self.wanted if wanted in PLACE_FIELDS)
-        known = SYSTEM_COLUMNS | made_up | self.partition_keys
-        system = [wanted for wanted in self.wanted if wanted.name in SYSTEM_COLUMNS]
+        known = _SYSTEM_COLUMNS | made_up | self.partition_keys
+        system = [wanted for wanted in self.wanted if wanted.name in _SYSTEM_COLUMNS]
         if not reads_kinds:
             system = [wanted for wanted in system if wanted.name != VALUE_KIND]
         evolution = map_fields(

@@ -32,8 +32,8 @@ from lakebed.types.row_kind import is_retract
 
 _log = logging.getLogger(__name__)
 
-ROWS_BETWEEN_SIZE_CHECKS = 65536
-LEAST_ROWS_BETWEEN_SIZE_CHECKS = 1024
+_ROWS_BETWEEN_SIZE_CHECKS = 65536
+_LEAST_ROWS_BETWEEN_SIZE_CHECKS = 1024
 
 _COMPRESSION_NAMES = {"zstd": "zst", "gzip": "gz", "bzip2": "bz2", "none": ""}
 """Compressions that file names call otherwise."""
@@ -152,7 +152,7 @@ class RollingWriter(AbortedOnFailure):
     def _rows_between_size_checks(self, rows: pa.RecordBatch) -> int:
         """Fewer where files are to be small, or rows are large."""
         fitting = int(rows.num_rows) * self._rules.target_size_bytes // max(1, int(rows.nbytes))
-        return max(LEAST_ROWS_BETWEEN_SIZE_CHECKS, min(ROWS_BETWEEN_SIZE_CHECKS, fitting // 4))
+        return max(_LEAST_ROWS_BETWEEN_SIZE_CHECKS, min(_ROWS_BETWEEN_SIZE_CHECKS, fitting // 4))
 
     def _write_slice(self, rows: pa.RecordBatch) -> None:
         while rows.num_rows:

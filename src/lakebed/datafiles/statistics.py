@@ -15,11 +15,10 @@ import pyarrow as pa
 from lakebed.errors import InvalidOption
 from lakebed.formats.base import ColumnStats
 from lakebed.metadata.data_file import SimpleStats
-from lakebed.types.arrow import to_arrow_type
 from lakebed.types.binary_row import encode_row
 from lakebed.types.logical import BINARIES, STRINGS, DataField, is_nested, is_root
 
-KEY_STATS_MODE = "truncate(128)"
+_KEY_STATS_MODE = "truncate(128)"
 """Keys are cut later than values: their ranges decide which files overlap."""
 
 Bounds = tuple[pa.Scalar | None, pa.Scalar | None, int | None]
@@ -72,7 +71,7 @@ def _next_text(text: str) -> str | None:
     return None
 
 
-def to_simple_stats(fields: Sequence[DataField], kept: Sequence[Bounds]) -> SimpleStats:
+def _to_simple_stats(fields: Sequence[DataField], kept: Sequence[Bounds]) -> SimpleStats:
     """Two BinaryRows and the null counts of these columns."""
     types = [field.type for field in fields]
     return SimpleStats(
@@ -84,7 +83,7 @@ def to_simple_stats(fields: Sequence[DataField], kept: Sequence[Bounds]) -> Simp
 
 def key_statistics(fields: Sequence[DataField], stats: Mapping[str, ColumnStats]) -> SimpleStats:
     """`_KEY_STATS`: never dense, one entry for each key column."""
-    return to_simple_stats(fields, [bounds(field, stats[field.name], KEY_STATS_MODE) for field in fields])
+    return _to_simple_stats(fields, [bounds(field, stats[field.name], _KEY_STATS_MODE) for field in fields])
 
 
 def value_statistics(
@@ -93,12 +92,7 @@ def value_statistics(
     """`_VALUE_STATS` and `_VALUE_STATS_COLS`; dense statistics leave out columns of which nothing is known."""
     kept = {field.name: bounds(field, stats[field.name], mode_of(field.name)) for field in fields}
     if not dense:
-        return to_simple_stats(fields, list(kept.values())), None
+        return _to_simple_stats(fields, list(kept.values())), None
     known = [field for field in fields if kept[field.name] != (None, None, None)]
     columns = None if len(known) == len(fields) else tuple(field.name for field in known)
-    return to_simple_stats(known, [kept[field.name] for field in known]), columns
-
-
-def null_scalar(field: DataField) -> pa.Scalar:
-    """A null of the column's Arrow type."""
-    return pa.scalar(None, to_arrow_type(field.type))
+    return _to_simple_stats(known, [kept[field.name] for field in known]), columns

@@ -17,7 +17,7 @@ from lakebed.options import FIELD_AGGREGATE_FUNCTION, FIELDS_DEFAULT_AGGREGATE_F
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import DataField, DataType, TypeRoot, is_root
 
-COUNT = "count"
+_COUNT = "count"
 _STORED_AS = "sum"
 _COUNTING_TYPES = frozenset({TypeRoot.INT, TypeRoot.BIGINT})
 
@@ -35,7 +35,7 @@ def stored_options(options: Mapping[str, str], fields: Sequence[DataField]) -> d
         if names is None:
             continue
         function = canonical_name(text)
-        if function == COUNT:
+        if function == _COUNT:
             _check_counting(names[0], types.get(names[0]))
             function = _STORED_AS
             counting += [name for name in names if name not in counting]

@@ -24,7 +24,7 @@ _USER_FRAME = 4
 """Warnings point at whoever created the table, through the lake and its catalog."""
 
 
-def unguarded(options: Options) -> list[str]:
+def _unguarded(options: Options) -> list[str]:
     """The choices of a table that leave files without checksums, in words."""
     if not {options[FILE_FORMAT], options[CHANGELOG_FILE_FORMAT] or options[FILE_FORMAT]} <= FORMATS.keys():
         return []
@@ -41,8 +41,8 @@ def unguarded(options: Options) -> list[str]:
 
 def warn_of_unguarded(table: str, options: Options, before: Options | None = None) -> None:
     """Names what will have no checksums from now on; `before` is what the table had, if it was there."""
-    known = [] if before is None else unguarded(before)
-    for choice in unguarded(options):
+    known = [] if before is None else _unguarded(before)
+    for choice in _unguarded(options):
         if choice not in known:
             warnings.warn(
                 f"table `{table}`: {choice} leaves no place for checksums, so damage of such files can give wrong rows;"
@@ -51,4 +51,4 @@ def warn_of_unguarded(table: str, options: Options, before: Options | None = Non
             )
 
 
-__all__ = ["unguarded", "warn_of_unguarded"]
+__all__ = ["warn_of_unguarded"]

@@ -46,10 +46,10 @@ def resolve_snapshot(stores: MetadataStores, options: Options, table: str) -> Sn
         return snapshot_at_time(stores, to_millis(str(options[SCAN_TIMESTAMP])), table)
     if given[0] is SCAN_WATERMARK:
         return snapshot_of_watermark(stores, int(str(options[SCAN_WATERMARK])), table)
-    return snapshot_of_version(stores, str(options[SCAN_VERSION]), table)
+    return _snapshot_of_version(stores, str(options[SCAN_VERSION]), table)
 
 
-def snapshot_of_version(stores: MetadataStores, version: str, table: str) -> Snapshot:
+def _snapshot_of_version(stores: MetadataStores, version: str, table: str) -> Snapshot:
     """`VERSION AS OF x`: a tag of that name, else a watermark (`watermark-<n>`), else a snapshot id."""
     if stores.tags.exists(version):
         return stores.tags.get(version).snapshot

@@ -81,7 +81,7 @@ from lakebed.types.logical import BINARIES, STRINGS, is_nested, is_root, walk_fi
 
 _log = logging.getLogger(__name__)
 
-LONGEST_PARTITION_COLUMN_BYTES = 120
+_LONGEST_PARTITION_COLUMN_BYTES = 120
 """File systems allow 255 bytes for `column=value`: half of it is the column's."""
 
 
@@ -100,7 +100,7 @@ def validate_table(schema: TableSchema, options: Options, table: str) -> None:
     check_record_expiry(schema, options, table)
     check_producer(schema, options, table)
     check_row_options(schema, options, table)
-    check_precommit(schema, options, table)
+    _check_precommit(schema, options, table)
     check_index_options(schema, options, table)
     _check_sequence_numbers(schema, options, table)
     check_level_rules(schema, options, table)
@@ -113,7 +113,7 @@ def validate_table(schema: TableSchema, options: Options, table: str) -> None:
     for name in {options[FILE_FORMAT], options[CHANGELOG_FILE_FORMAT] or options[FILE_FORMAT]}:
         FORMATS[name].check(schema.fields)
     check_text_files(schema, options, table)
-    check_clustering(schema, options, table)
+    _check_clustering(schema, options, table)
     parse_stats_mode(str(options[METADATA_STATS_MODE]))
     for mode in options.fields_with(FIELD_STATS_MODE).values():
         parse_stats_mode(str(mode))
@@ -168,10 +168,10 @@ def _check_partitions(schema: TableSchema, options: Options, table: str) -> None
                 f"table `{table}`: partition column `{field.name}` is {field.type}, which has no directory name",
                 hint=f"partition by another column, or set option `{PARTITION_LEGACY_NAME.key}` to false",
             )
-        if len(escape(field.name).encode()) > LONGEST_PARTITION_COLUMN_BYTES:
+        if len(escape(field.name).encode()) > _LONGEST_PARTITION_COLUMN_BYTES:
             raise InvalidSchema(
                 f"table `{table}`: the name of partition column `{field.name[:20]}…` is too long for a directory name",
-                hint=f"use at most {LONGEST_PARTITION_COLUMN_BYTES} bytes",
+                hint=f"use at most {_LONGEST_PARTITION_COLUMN_BYTES} bytes",
             )
 
 
@@ -378,7 +378,7 @@ def _check_merge_options(schema: TableSchema, options: Options, table: str) -> N
         )
 
 
-def check_precommit(schema: TableSchema, options: Options, table: str) -> None:
+def _check_precommit(schema: TableSchema, options: Options, table: str) -> None:
     """Raises if the option could have no effect."""
     if options[PRECOMMIT_COMPACT] and (schema.primary_keys or options[BUCKET] != -1):
         raise InvalidOption(
@@ -387,7 +387,7 @@ def check_precommit(schema: TableSchema, options: Options, table: str) -> None:
         )
 
 
-def check_clustering(schema: TableSchema, options: Options, table: str) -> None:
+def _check_clustering(schema: TableSchema, options: Options, table: str) -> None:
     """Raises for columns that rows can not be sorted by, and for what Paimon does not allow beside it."""
     _check_columns(schema, options, table)
     if options[CLUSTERING_COLUMNS] and (schema.primary_keys or options[BUCKET] != -1):

@@ -62,7 +62,7 @@ def _unpacked(blocks: pa.Array, arrow: pa.DataType) -> pa.Array:
 
 
 WINDOW_ROWS = 65536
-WINDOW_BYTES = 16 << 20
+_WINDOW_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class SortedRows:
     @property
     def _window_rows(self) -> int:
         row_bytes = max(1, self.rows.nbytes // self.rows.num_rows)
-        return int(max(1, min(WINDOW_ROWS, WINDOW_BYTES // row_bytes)))
+        return int(max(1, min(WINDOW_ROWS, _WINDOW_BYTES // row_bytes)))
 
 
 def _window(gather: Gather, places: Indices, first_number: int) -> pa.RecordBatch:

@@ -42,7 +42,7 @@ def analyzable(context: TableContext, names: Sequence[str] | None) -> list[DataF
 
 
 @dataclass(slots=True)
-class ColumnFacts:
+class _ColumnFacts:
     """What is known of a column after the batches so far. Distinct values are kept, so memory grows with them."""
 
     column: DataField
@@ -107,7 +107,7 @@ def analyze(
     identity: CommitIdentity,
 ) -> Snapshot | None:
     """Commits statistics of a snapshot: its row count, and what these columns hold."""
-    facts = [ColumnFacts(column) for column in columns]
+    facts = [_ColumnFacts(column) for column in columns]
     row_count = 0
     # Without columns, the narrowest way to count: merging needs the key, and nothing else.
     names = [column.name for column in columns] or [context.schema.fields[0].name]

@@ -55,7 +55,7 @@ def create_branch(stores: MetadataStores, name: str, tag: Tag | None, ids: IdSou
         fileio.delete_directory(hidden)
         raise
     if tag is not None and stores.tags.find(tag.name) != tag:
-        remove_branch(fileio, source, name, ids)
+        _remove_branch(fileio, source, name, ids)
         raise _changed(source, tag)
 
 
@@ -91,9 +91,9 @@ def _changed(paths: TablePaths, tag: Tag) -> CommitConflict:
     )
 
 
-def remove_branch(fileio: FileIO, paths: TablePaths, name: str, ids: IdSource) -> None:
+def _remove_branch(fileio: FileIO, paths: TablePaths, name: str, ids: IdSource) -> None:
     """Deletes a branch's metadata. Its data files become orphans unless other branches have them."""
-    check_exists(fileio, paths, name)
+    _check_exists(fileio, paths, name)
     hidden = f"{paths.branches_directory}/{HIDDEN_PREFIX}{ids.new_id()}"
     fileio.rename_directory(paths.branch_directory(name), hidden)
     fileio.delete_directory(hidden)
@@ -101,11 +101,11 @@ def remove_branch(fileio: FileIO, paths: TablePaths, name: str, ids: IdSource) -
 
 def rename_branch(fileio: FileIO, paths: TablePaths, name: str, new_name: str) -> None:
     """Gives a branch another name."""
-    check_exists(fileio, paths, name)
+    _check_exists(fileio, paths, name)
     _rename(fileio, paths, paths.branch_directory(name), new_name)
 
 
-def check_exists(fileio: FileIO, paths: TablePaths, name: str) -> None:
+def _check_exists(fileio: FileIO, paths: TablePaths, name: str) -> None:
     """Raises unless there is such a branch."""
     known = branch_names(fileio, paths)
     if name not in known:
@@ -118,12 +118,12 @@ def fast_forward(main: MetadataStores, name: str) -> None:
     Newer snapshots go first, newest first; then schemas change; then the branch's snapshots come, oldest first. At
     every moment the latest snapshot is one that either of the two had, and doing it again finishes what a crash left.
     """
-    check_exists(main.fileio, main.paths, name)
+    _check_exists(main.fileio, main.paths, name)
     if name == main.paths.branch or name == MAIN_BRANCH:
         raise InvalidArgument(f"`{name}` can not be fast-forwarded to itself", hint="name another branch")
     other = MetadataStores.open(main.fileio, main.paths.on_branch(name), main.compression)
     taken = _Taken.of(other)
-    check_exists(main.fileio, main.paths, name)  # else what was read may be what a deletion has left
+    _check_exists(main.fileio, main.paths, name)  # else what was read may be what a deletion has left
     first, last = taken.snapshots[0], taken.snapshots[-1]
     _check_past(main, taken)
     _check_schemas(main, taken)
@@ -288,7 +288,7 @@ def drop_branches(context: TableContext, names: list[str]) -> None:
                     hint=f"remove option `{option.key}` first",
                 )
     for name in names:
-        remove_branch(context.fileio, context.paths, name, context.ids)
+        _remove_branch(context.fileio, context.paths, name, context.ids)
 
 
 def move_branch(context: TableContext, name: str, new_name: str) -> None:

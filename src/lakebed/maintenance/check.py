@@ -37,7 +37,7 @@ def check_table(
         live = live_files(context.stores, snapshot)
     except LakebedError as error:
         return findings or [f"snapshot {snapshot.id}: its metadata can not be read: {error.message}"]
-    findings += [*_check_buckets(context, live), *check_indexes(context, snapshot, live)]
+    findings += [*_check_buckets(context, live), *_check_indexes(context, snapshot, live)]
     findings += check_row_ids(context, snapshot, live)
     if deep:
         findings += check_data(context, snapshot, live)
@@ -81,7 +81,7 @@ def check_snapshots(context: TableContext) -> list[str]:
 # --- Whether the index files of a snapshot speak of files that are there: deletion vectors, and hashes of keys ----
 
 
-def check_indexes(context: TableContext, snapshot: Snapshot, live: Sequence[ManifestEntry]) -> list[str]:
+def _check_indexes(context: TableContext, snapshot: Snapshot, live: Sequence[ManifestEntry]) -> list[str]:
     """One sentence for every broken rule; only metadata is read."""
     try:
         entries = current_entries(context.stores, snapshot)
@@ -194,4 +194,4 @@ def _check_marks(context: TableContext, snapshot: Snapshot, ranges: dict[_Place,
                 )
 
 
-__all__ = ["check_indexes", "check_row_ids", "check_snapshots", "check_table"]
+__all__ = ["check_row_ids", "check_snapshots", "check_table"]

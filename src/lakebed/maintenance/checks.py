@@ -18,14 +18,14 @@ class Checks:
     """When the second-oldest snapshot was committed: the oldest stays until that is long ago."""
 
 
-CHECKS: Slot[Checks] = Slot("checks")
+_CHECKS: Slot[Checks] = Slot("checks")
 
 
 def checks_of(context: TableContext) -> Checks:
     """Those of this handle."""
-    found = context.memory[CHECKS]
+    found = context.memory[_CHECKS]
     if found is None:
-        found = context.memory[CHECKS] = Checks()
+        found = context.memory[_CHECKS] = Checks()
     return found
 
 

@@ -48,13 +48,13 @@ def expire(files: TableFiles, rules: RetentionRules) -> Expired:
     return done + _overtaken_or(expire_snapshots, files, rules)
 
 
-def expire_only_changelogs(files: TableFiles, rules: RetentionRules, *, everything: bool) -> Expired:
+def _expire_only_changelogs(files: TableFiles, rules: RetentionRules, *, everything: bool) -> Expired:
     """Expires changelogs that outlived their snapshots, or `everything` of them, and no snapshot."""
     done = _overtaken_or(lambda *given: expire_changelogs(*given, everything=everything), files, rules)
     return replace(done, remaining=due_changelogs(files, rules)) if done and not everything else done
 
 
-def still_due(files: TableFiles, rules: RetentionRules) -> int:
+def _still_due(files: TableFiles, rules: RetentionRules) -> int:
     """How many snapshots and changelogs the rules let go, were there no most that may go at once."""
     line = line_of(files.stores.snapshots.ids())
     try:
@@ -115,7 +115,7 @@ def expire_table(
     rules = rules.with_arguments(older_than_ms, retain_max, retain_min, max_deletes)
     files = table_files(context)
     expired = expire(files, rules)
-    return replace(expired, remaining=still_due(files, rules)) if expired else expired
+    return replace(expired, remaining=_still_due(files, rules)) if expired else expired
 
 
 def expire_table_changelogs(
@@ -131,7 +131,7 @@ def expire_table_changelogs(
     older_than_ms = None if older_than is None else to_millis(older_than)
     rules = RetentionRules.of(context.options, context.clock.now_ms())
     rules = rules.for_changelogs(older_than_ms, retain_max, retain_min, max_deletes)
-    return expire_only_changelogs(table_files(context), rules, everything=everything)
+    return _expire_only_changelogs(table_files(context), rules, everything=everything)
 
 
-__all__ = ["Expired", "expire", "expire_only_changelogs", "expire_quietly", "still_due"]
+__all__ = ["Expired", "expire", "expire_quietly"]

@@ -60,7 +60,7 @@ def expire_snapshots(files: TableFiles, rules: RetentionRules) -> Expired:
     _announce(stores, stop)
     if not reviving_names(files, since=line[-1]) <= known:
         raise Overtaken(f"{stores.paths.branch_root} got a tag, branch or overwrite meanwhile", hint="expire again")
-    done = end_all(steps, lambda step: _end(files, rules, step, stop), lambda ids, count: Expired(ids, (), count))
+    done = _end_all(steps, lambda step: _end(files, rules, step, stop), lambda ids, count: Expired(ids, (), count))
     if rules.is_decoupled:
         stores.changelogs.write_latest_hint(stop - 1)
     stores.snapshots.write_earliest_hint(stop)
@@ -95,12 +95,12 @@ def _is_compacted(entry: ManifestEntry) -> bool:
 
 def _end(files: TableFiles, rules: RetentionRules, step: Step, stop: int) -> int:
     stores, snapshot = files.stores, step.snapshot
-    if not _may_go(stores, snapshot, stop) or not is_still_there(stores.snapshots.get, snapshot):
+    if not _may_go(stores, snapshot, stop) or not _is_still_there(stores.snapshots.get, snapshot):
         return 0
     if rules.is_decoupled:
         # INVARIANT: the changelog is there before its snapshot goes, or its files would be nobody's, and orphans.
         stores.changelogs.put(snapshot)
-    file_count = delete_files(stores.fileio, step)
+    file_count = _delete_files(stores.fileio, step)
     # A rollback holds this lock: it must not find the snapshot there and lose it a moment later.
     with stores.fileio.advisory_lock(stores.paths.snapshot_directory):
         return file_count + (_may_go(stores, snapshot, stop) and stores.snapshots.delete(snapshot.id))
@@ -175,7 +175,7 @@ def expire_changelogs(files: TableFiles, rules: RetentionRules, *, everything: b
     left = [number for number in ids if number >= stop]
     if not left:
         stores.changelogs.delete_hints()
-    done = end_all(steps, lambda step: _end_changelog(files, step), lambda ended, count: Expired((), ended, count))
+    done = _end_all(steps, lambda step: _end_changelog(files, step), lambda ended, count: Expired((), ended, count))
     if left:
         stores.changelogs.write_earliest_hint(left[0])
     return done
@@ -236,9 +236,9 @@ def _changelog_candidates(files: TableFiles, old: Snapshot, new: Snapshot | None
 
 def _end_changelog(files: TableFiles, step: Step) -> int:
     stores = files.stores
-    if not is_still_there(stores.changelogs.get, step.snapshot):
+    if not _is_still_there(stores.changelogs.get, step.snapshot):
         return 0
-    return delete_files(stores.fileio, step) + stores.changelogs.delete(step.snapshot.id)
+    return _delete_files(stores.fileio, step) + stores.changelogs.delete(step.snapshot.id)
 
 
 # --- What both kinds of expiry share: the ids that follow on one another, and the careful end of one of them ------
@@ -272,7 +272,7 @@ class Overtaken(CommitConflict):
     done = Expired()
 
 
-def end_all(
+def _end_all(
     steps: Iterable[Step], end: Callable[[Step], int], told: Callable[[tuple[int, ...], int], Expired]
 ) -> Expired:
     """Ends one snapshot or changelog after another; what has gone is told also when something comes in between."""
@@ -302,7 +302,7 @@ def line_of(ids: Sequence[int]) -> range:
     return range(ids[start], ids[-1] + 1)
 
 
-def is_still_there(get: Callable[[int], Snapshot], planned: Snapshot) -> bool:
+def _is_still_there(get: Callable[[int], Snapshot], planned: Snapshot) -> bool:
     """Whether the snapshot has not gone since the plan was made: nobody but another expiry may have touched it."""
     try:
         found = get(planned.id)
@@ -324,6 +324,6 @@ def remove_empty_directories(fileio: FileIO, root: str, steps: Iterable[Step]) -
             directory = directory.rpartition("/")[0]
 
 
-def delete_files(fileio: FileIO, step: Step) -> int:
+def _delete_files(fileio: FileIO, step: Step) -> int:
     """Deletes a step's files in their order; how many were there."""
     return sum(fileio.delete(path) for path in step.paths)

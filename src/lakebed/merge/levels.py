@@ -13,12 +13,12 @@ import pyarrow as pa
 from lakebed.merge.base import Groups, Indices
 
 LEVEL = "_LEVEL"
-LEVEL_FIELD = pa.field(LEVEL, pa.int8(), nullable=False)
+_LEVEL_FIELD = pa.field(LEVEL, pa.int8(), nullable=False)
 
 
 def with_level(rows: pa.RecordBatch, level: int) -> pa.RecordBatch:
     """The rows with the level of their file behind them."""
-    return rows.append_column(LEVEL_FIELD, pa.repeat(pa.scalar(level, pa.int8()), rows.num_rows))
+    return rows.append_column(_LEVEL_FIELD, pa.repeat(pa.scalar(level, pa.int8()), rows.num_rows))
 
 
 def without_level(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -56,4 +56,4 @@ def counting(levels: npt.NDArray[np.int8], groups: Groups) -> Groups:
     return Groups(groups.order[keep], ends - sizes, ends)
 
 
-__all__ = ["LEVEL", "LEVEL_FIELD", "counting", "levels_of", "lowest_above_0", "with_level", "without_level"]
+__all__ = ["LEVEL", "counting", "levels_of", "lowest_above_0", "with_level", "without_level"]

@@ -89,7 +89,7 @@ class KeyReader(SplitReader):
     ) -> Iterator[pa.RecordBatch]:
         """Copies hold all rows of a file, as those do that compactions make: which rows are gone changes."""
         context = self.context
-        stored = SplitReader(context, copied_fields(context), use_threads=self.use_threads)
+        stored = SplitReader(context, _copied_fields(context), use_threads=self.use_threads)
         place = split.vectors.get(file.file_name)
         deleted = NO_POSITIONS if place is None else context.vector_store.read(place)
         run = SortedRun((file,))
@@ -106,7 +106,7 @@ class KeyReader(SplitReader):
             yield rows.select([field.name for field in fields])
 
 
-def copied_fields(context: TableContext) -> tuple[DataField, ...]:
+def _copied_fields(context: TableContext) -> tuple[DataField, ...]:
     """Columns of local copies."""
     row = (system_columns.SEQUENCE_NUMBER, system_columns.VALUE_KIND, *context.schema.fields)
     return (*row, system_columns.ROW_INDEX)
@@ -145,22 +145,22 @@ def ranked(columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
 # --- The local copies of a table's files in which its handle looks for rows ---------------------------------------
 
 
-LOOKUP_STORE: Slot[LookupStore] = Slot("lookup store")
+_LOOKUP_STORE: Slot[LookupStore] = Slot("lookup store")
 
 
 def lookup_store(context: TableContext) -> LookupStore:
     """Made when first asked for. Copies outlive what they were made for: the next one will ask for the same files."""
     memory, options = context.memory, context.options
     with memory.lock:
-        store = memory[LOOKUP_STORE]
+        store = memory[_LOOKUP_STORE]
         if store is None:
             limits = LookupLimits(
                 options[LOOKUP_CACHE_MAX_DISK_SIZE],
                 options[LOOKUP_CACHE_FILE_RETENTION],
                 options[LOOKUP_CACHE_MAX_MEMORY_SIZE],
             )
-            store = memory[LOOKUP_STORE] = LookupStore(limits, context.clock)
+            store = memory[_LOOKUP_STORE] = LookupStore(limits, context.clock)
         return store
 
 
-__all__ = ["KeyReader", "copied_fields", "lookup_store", "ranked", "spans_of"]
+__all__ = ["KeyReader", "lookup_store", "ranked", "spans_of"]

@@ -98,7 +98,7 @@ class KeyLookup:
 
     def find(self, keys: Any) -> tuple[pa.Array, pa.Table]:
         """For each key whether there is a row, and the rows, in the order of the keys."""
-        asked = asked_keys(self.context, keys)
+        asked = _asked_keys(self.context, keys)
         names = list(self.context.schema.primary_keys)
         ranks = ranked(asked.columns) if asked.num_rows else np.zeros(0, np.int64)
         _, firsts = np.unique(ranks, return_index=True)
@@ -135,7 +135,7 @@ class KeyLookup:
     def _buckets(self, keys: pa.RecordBatch) -> Iterator[tuple[bytes, int, int, list[DataFile], _Rows]]:
         """Buckets that may hold keys: their files that are shown, and which of the keys."""
         context = self.context
-        live = live_buckets(context, self.snapshot)
+        live = _live_buckets(context, self.snapshot)
         indexes = hash_entries(context.stores, self.snapshot)
         lowest = context.lowest_visible_level
         for partition, rows in self._by_partition(keys, live):
@@ -215,7 +215,7 @@ class _BucketChooser:
         return assign_buckets(columns, [part.type for part in parts], total, context.options[BUCKET_FUNCTION_TYPE])
 
 
-def live_buckets(context: TableContext, snapshot: Snapshot | None) -> LiveBuckets:
+def _live_buckets(context: TableContext, snapshot: Snapshot | None) -> LiveBuckets:
     """The buckets at a snapshot, from what this handle or worker knew last."""
     memory = context.memory
     known = memory[LIVE_BUCKETS]
@@ -241,7 +241,7 @@ def _places(asked: pa.RecordBatch, found: pa.Table) -> _Rows:
 # --- Keys to look up, from whatever a caller has: a table, a DataFrame, dicts, or the values of a key of one column
 
 
-def asked_keys(context: TableContext, keys: Any) -> pa.RecordBatch:
+def _asked_keys(context: TableContext, keys: Any) -> pa.RecordBatch:
     """The key columns of whatever a caller hands over, under their types. Other columns are left out.
 
     A null in a column that has none is a key that is not there, as in a join.
@@ -296,4 +296,4 @@ def _are_columns(keys: Any) -> bool:
     return not is_column
 
 
-__all__ = ["KeyLookup", "asked_keys", "live_buckets"]
+__all__ = ["KeyLookup"]

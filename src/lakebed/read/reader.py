@@ -59,8 +59,8 @@ def projected_fields(context: TableContext, columns: Sequence[str] | None) -> tu
     return tuple(hidden[name] if name in hidden else context.schema.field(name) for name in columns)
 
 
-KEPT_RAW_ROWS = DEFAULT_ROW_GROUP_ROWS
-KEPT_MERGE_ROWS = 1 << 18
+_KEPT_RAW_ROWS = DEFAULT_ROW_GROUP_ROWS
+_KEPT_MERGE_ROWS = 1 << 18
 """Rows of a run that are read at a time when everything is kept. A merge holds as many of each of its runs."""
 
 
@@ -173,12 +173,12 @@ class SplitReader:
         if not self.context.has_key and len(section.runs) > 1:
             yield from self._stitched(split, section)
         elif not self.context.has_key:
-            yield from self._run(split, section.runs[0], self._in_files, self._stored, self._batch_rows(KEPT_RAW_ROWS))
+            yield from self._run(split, section.runs[0], self._in_files, self._stored, self._batch_rows(_KEPT_RAW_ROWS))
         elif needs_merge(section):
             self._check_has_place()
             # Row groups may be skipped by key only: a skipped newer row would bring an older one back.
             key_part = self._key_part()
-            rows = self._batch_rows(KEPT_MERGE_ROWS)
+            rows = self._batch_rows(_KEPT_MERGE_ROWS)
             if self._lowest_level_counts:
                 levelled = [self._levelled(split, run, key_part, rows) for run in section.runs]
                 yield from map(_visible, merge_levels(levelled, self.context.merge_order, self.context.reading_engine))
@@ -191,7 +191,7 @@ class SplitReader:
             yield from read_runs(runs, self.context.merge_order, self.context.reading_engine, columns)
         else:
             fields = (system_columns.VALUE_KIND, *self._in_files)
-            for batch in self._run(split, section.runs[0], fields, self._stored, self._batch_rows(KEPT_RAW_ROWS)):
+            for batch in self._run(split, section.runs[0], fields, self._stored, self._batch_rows(_KEPT_RAW_ROWS)):
                 yield _visible(batch)
 
     def _stitched(self, split: Split, section: Section) -> Iterator[pa.RecordBatch]:

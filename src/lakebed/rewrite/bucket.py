@@ -213,7 +213,7 @@ class Compactor:
         picker = UniversalPicker(_settings(options, self.is_in_stream))
         now_ms = self.context.clock.now_ms()
         plan = picker.pick(levels, now_ms=now_ms, last_full_ms=last_full_ms(levels))
-        if plan is None and needs_empty_level_0(options) and len(levels.level0) >= _files_that_wait(options):
+        if plan is None and _needs_empty_level_0(options) and len(levels.level0) >= _files_that_wait(options):
             plan = picker.force_up_level_0(levels, now_ms=now_ms)
         if plan is not None and not plan.is_full and removes_records(self.context) and _may_hold_retracts(plan.files):
             # One row can not say "removed, then added again": as long as older rows stay behind, a removal must too.
@@ -367,7 +367,7 @@ def compacted_bucket(maker: CompactionFiles, picked: PickedBucket, base: int, th
     )
 
 
-def needs_empty_level_0(options: Options) -> bool:
+def _needs_empty_level_0(options: Options) -> bool:
     """Whether new files must leave level 0 as soon as possible.
 
     First-row tables show nothing of it, and where compaction looks up old rows, others wait to hear of the changes.
@@ -392,7 +392,7 @@ def looks_for_more(context: TableContext) -> bool:
     options = context.options
     return (
         options[COMPACTION_FORCE_UP_LEVEL_0]
-        or (needs_empty_level_0(options) and options[LOOKUP_WAIT])
+        or (_needs_empty_level_0(options) and options[LOOKUP_WAIT])
         or options[COMPACTION_OPTIMIZATION_INTERVAL] is not None
         or options[COMPACTION_TOTAL_SIZE_THRESHOLD] is not None
         or options[COMPACTION_INCREMENTAL_SIZE_THRESHOLD] is not None

@@ -138,7 +138,7 @@ class ColumnChanges:
 
     def _written(self, part: RowRange, columns: Mapping[DataField, pa.Array]) -> DataFile:
         layout = FileLayout(self.context.schema.id, tuple(columns), tracks_rows=True)
-        writer = one_file_writer(self.context, part.entry, layout, self.fileio, FileSource.APPEND)
+        writer = _one_file_writer(self.context, part.entry, layout, self.fileio, FileSource.APPEND)
         writer.write(pa.RecordBatch.from_arrays(list(columns.values()), names=[field.name for field in columns]))
         (file,) = writer.close()
         names = tuple(field.name for field in columns)
@@ -192,7 +192,7 @@ def joined_file(context: TableContext, entry: ManifestEntry, files: Sequence[Dat
     """One file in the place of those of neighbouring ranges."""
     sections = tuple(stitched_sections(files, context.name))
     layout = FileLayout(context.schema.id, context.schema.fields, tracks_rows=True)
-    writer = one_file_writer(context, entry, layout, fileio, FileSource.COMPACT)
+    writer = _one_file_writer(context, entry, layout, fileio, FileSource.COMPACT)
     split = Split(entry.partition, entry.bucket, sections)
     for batch in SplitReader(context, context.schema.fields, use_threads=False).read_stored(split):
         writer.write(batch)
@@ -216,7 +216,7 @@ def moved_marks(context: TableContext, old: Sequence[DataFile], vectors: Vectors
     return np.unique(np.concatenate(marks))
 
 
-def one_file_writer(
+def _one_file_writer(
     context: TableContext, entry: ManifestEntry, layout: FileLayout, fileio: FileIO, source: FileSource
 ) -> RollingWriter:
     """A writer that never begins a second file: rows of a range are counted from its first."""

@@ -123,7 +123,7 @@ class RowChanges:
     def _rewritten(self, touched: _Touched, work: PieceWork) -> list[CommitMessage]:
         vectors = vectors_at(self.context, self.base)
         pieces = [TouchedFile.of(entry, positions, vectors) for entry, positions in touched]
-        return work.run(pieces, sum(entry.file.size_bytes for entry, _ in touched), rewrite_without)
+        return work.run(pieces, sum(entry.file.size_bytes for entry, _ in touched), _rewrite_without)
 
     def _touched(self, deleted: Deleted) -> _Touched:
         """The files that lose rows, with the positions of these."""
@@ -288,7 +288,7 @@ class TouchedFile:
         return TouchedFile(entry, encode_vector(positions, bits=64), own)
 
 
-def rewrite_without(context: TableContext, touched: TouchedFile, fileio: FileIO) -> list[CommitMessage]:
+def _rewrite_without(context: TableContext, touched: TouchedFile, fileio: FileIO) -> list[CommitMessage]:
     """The file again without some rows: what stands for it from then on, as a message. May run in a task.
 
     Nothing is written if no row is left.
@@ -440,4 +440,4 @@ def without_places(places: Deleted, others: Deleted) -> Deleted:
     return left
 
 
-__all__ = ["Deleted", "ReplaceRows", "RowChanges", "TouchedFile", "rewrite_without", "rows_matching", "without_places"]
+__all__ = ["Deleted", "ReplaceRows", "RowChanges", "TouchedFile", "rows_matching", "without_places"]

@@ -116,8 +116,8 @@ class AppendCompactor:
             return None
         with Attempt(self.context.fileio) as attempt:
             work = PieceWork(self.context, attempt, self.run_pieces, self.tell)
-            messages = work.run(picked, stored_bytes(picked), compact_files)
-            moved = moved_vectors(self.context, picked, messages, attempt.fileio)
+            messages = work.run(picked, stored_bytes(picked), _compact_files)
+            moved = _moved_vectors(self.context, picked, messages, attempt.fileio)
             snapshot = commit_rewritten(self.context, picked, messages, identity, attempt, moved)
             attempt.keep_only(
                 {
@@ -148,7 +148,7 @@ class AppendCompactor:
             options[COMPACTION_DELETE_RATIO_THRESHOLD],
             options[COMPACTION_FILE_NUM_LIMIT],
             deleted_rows,
-            drops_deleted_rows(self.context),
+            _drops_deleted_rows(self.context),
         )
 
 
@@ -197,13 +197,13 @@ def commit_rewritten(
     )
 
 
-def drops_deleted_rows(context: TableContext) -> bool:
+def _drops_deleted_rows(context: TableContext) -> bool:
     """Whether a compaction leaves marked rows out. Ids of rows are positions where columns have files of their own."""
     options = context.options
     return not options[DATA_EVOLUTION_ENABLED] or options[DATA_EVOLUTION_COMPACTION_REWRITE_ROW_IDS]
 
 
-def moved_vectors(
+def _moved_vectors(
     context: TableContext, picked: Sequence[PickedFiles], messages: Sequence[CommitMessage], fileio: FileIO
 ) -> list[IndexEntry]:
     """Index files with the marks of rows that have kept their places in new files. Nothing is visible yet."""
@@ -224,10 +224,10 @@ def stored_bytes(picked: Sequence[PickedFiles]) -> int:
     return sum(file.size_bytes for item in picked for file in item.files)
 
 
-def compact_files(context: TableContext, picked: PickedFiles, fileio: FileIO) -> list[CommitMessage]:
+def _compact_files(context: TableContext, picked: PickedFiles, fileio: FileIO) -> list[CommitMessage]:
     """Rewrites files as one run of new ones. May run in a task; nothing is visible before somebody commits."""
-    if context.options[DATA_EVOLUTION_ENABLED] and picked.vectors and drops_deleted_rows(context):
-        return [replaced_by(picked, remaining_rows(context, picked, fileio))]
+    if context.options[DATA_EVOLUTION_ENABLED] and picked.vectors and _drops_deleted_rows(context):
+        return [replaced_by(picked, _remaining_rows(context, picked, fileio))]
     if context.options[DATA_EVOLUTION_ENABLED]:
         place = ManifestEntry(EntryKind.ADD, picked.partition, picked.bucket, picked.total_buckets, picked.files[0])
         return [replaced_by(picked, [joined_file(context, place, picked.files, fileio)])]
@@ -237,7 +237,7 @@ def compact_files(context: TableContext, picked: PickedFiles, fileio: FileIO) ->
     return [replaced_by(picked, writer.close())]
 
 
-def remaining_rows(context: TableContext, picked: PickedFiles, fileio: FileIO) -> list[DataFile]:
+def _remaining_rows(context: TableContext, picked: PickedFiles, fileio: FileIO) -> list[DataFile]:
     """Files with the rows that are not deleted. They get new ids with the commit, as rows that are new do."""
     writer = rewriter(context, picked, fileio, renumbers=True)
     split = Split(picked.partition, picked.bucket, tuple(stitched_sections(picked.files, context.name)), picked.vectors)
@@ -287,10 +287,6 @@ __all__ = [
     "AppendCompactor",
     "PickedFiles",
     "commit_rewritten",
-    "compact_files",
-    "drops_deleted_rows",
-    "moved_vectors",
-    "remaining_rows",
     "replaced_by",
     "rewriter",
     "stored_bytes",

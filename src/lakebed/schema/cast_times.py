@@ -16,7 +16,7 @@ from lakebed.types.logical import AtomicType
 
 Counts = npt.NDArray[np.int64]
 
-PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 """Ticks of an Arrow time unit in a second."""
 
 _SECONDS_PER_DAY = 86_400
@@ -73,7 +73,7 @@ def time_to_timestamp(array: pa.Array, source: AtomicType, target: AtomicType) -
 
 
 def _ticks(data_type: AtomicType) -> int:
-    return PER_SECOND[timestamp_unit(data_type.precision)]
+    return _PER_SECOND[timestamp_unit(data_type.precision)]
 
 
 def _counts(array: pa.Array) -> Counts:

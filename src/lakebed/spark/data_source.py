@@ -102,7 +102,7 @@ class LakebedDataSource(DataSource):  # type: ignore[misc]
         return table.with_options(options) if options else table
 
     def _found(self) -> tuple[Table, dict[str, str]]:
-        return find_table({key: value for key, value in self.options.items() if key not in ("rowkind", "row_kind")})
+        return _find_table({key: value for key, value in self.options.items() if key not in ("rowkind", "row_kind")})
 
 
 @dataclass
@@ -222,7 +222,7 @@ _PLACE = frozenset({"path", "warehouse", "table"})
 _STORES = ("s3.", "fs.", "gs.", "az.", "azure.", "oss.", "google.")
 
 
-def find_table(options: Mapping[str, str]) -> tuple[Table, dict[str, str]]:
+def _find_table(options: Mapping[str, str]) -> tuple[Table, dict[str, str]]:
     """The table as it is, and those of the options that are options of tables."""
     given = {key.lower(): value for key, value in options.items()}
     storage = {key: value for key, value in given.items() if key.startswith(_STORES)}
@@ -262,4 +262,4 @@ def _table(given: Mapping[str, str], storage: Mapping[str, str]) -> Table:
     return open_catalog(root or "/", storage).table(parsed)
 
 
-__all__ = ["LakebedDataSource", "find_table"]
+__all__ = ["LakebedDataSource"]

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from lakebed.table.table import Table
 
 
-LOCAL_BYTES = 2 << 20
+_LOCAL_BYTES = 2 << 20
 LOCAL_ROWS = 50_000
 """What is read at once, as part of the plan: up to so many bytes of files, and rows in them."""
 
@@ -113,7 +113,7 @@ class HybridRead:
     @cached_property
     def _marked_names(self) -> frozenset[str]:
         """Files with marked rows that Spark can read."""
-        return names_that_spark_reads(self.plan.splits, self.reader.needed)
+        return _names_that_spark_reads(self.plan.splits, self.reader.needed)
 
     def _is_native_table(self) -> bool:
         context = self.reader.context
@@ -136,7 +136,7 @@ class HybridRead:
             if context.has_key and (file.delete_row_count != 0 or context.may_miscount_retracts(file)):
                 return False
             if file.file_name in split.vectors and not (
-                file.file_name in self._marked_names and is_as_described(context, self._path(split, file), file)
+                file.file_name in self._marked_names and _is_as_described(context, self._path(split, file), file)
             ):
                 return False
             evolution = map_fields(list(self.reader.needed), context.schemas.get(file.schema_id))
@@ -165,7 +165,7 @@ class HybridRead:
         predicate = self.reader.predicate if self.must_filter else None
         condition = None if predicate is None else spark_condition(predicate)
         needed = self.reader.fields if condition is None else self.reader.needed
-        frame = marked_frame(spark, self.reader.context, files, needed, condition)
+        frame = _frame_of_marked(spark, self.reader.context, files, needed, condition)
         return frame.select(*(quoted(field.name) for field in self.reader.fields))
 
     def _merged_frame(self, spark: SparkSession, splits: Sequence[Split]) -> DataFrame:
@@ -254,7 +254,7 @@ def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def _is_small(plan: ScanPlan) -> bool:
     size_bytes, rows = _size(plan.files)
-    return size_bytes <= LOCAL_BYTES and rows <= LOCAL_ROWS
+    return size_bytes <= _LOCAL_BYTES and rows <= LOCAL_ROWS
 
 
 def _size(files: Sequence[DataFile]) -> tuple[int, int]:
@@ -264,7 +264,7 @@ def _size(files: Sequence[DataFile]) -> tuple[int, int]:
 def are_few(files: Sequence[DataFile]) -> bool:
     """Whether the rows of files are few enough to be read in this process, in whatever format they are written anew."""
     size_bytes, rows = _size(files)
-    return size_bytes <= LOCAL_BYTES // 4 and rows <= LOCAL_ROWS
+    return size_bytes <= _LOCAL_BYTES // 4 and rows <= LOCAL_ROWS
 
 
 def packed(splits: Sequence[Split], parallelism: int = 1) -> list[list[Split]]:
@@ -324,7 +324,7 @@ class MarkedFile:
     vector: VectorPlace
 
 
-def names_that_spark_reads(splits: Iterable[Split], fields: Iterable[DataField]) -> frozenset[str]:
+def _names_that_spark_reads(splits: Iterable[Split], fields: Iterable[DataField]) -> frozenset[str]:
     """Names of the marked files that Spark can read."""
     if any(field.name.lower() == _OF_SPARK for field in fields):
         return frozenset()
@@ -341,12 +341,12 @@ def names_that_spark_reads(splits: Iterable[Split], fields: Iterable[DataField])
     return frozenset(found)
 
 
-def is_as_described(context: TableContext, path: str, file: DataFile) -> bool:
+def _is_as_described(context: TableContext, path: str, file: DataFile) -> bool:
     """Whether the file has the size by which it is recognised."""
     return context.fileio.size(path) == file.size_bytes
 
 
-def marked_frame(
+def _frame_of_marked(
     spark: SparkSession,
     context: TableContext,
     files: Sequence[MarkedFile],
@@ -382,17 +382,13 @@ def _bits(context: TableContext, files: Sequence[MarkedFile]) -> pa.Table:
 
 
 __all__ = [
-    "LOCAL_BYTES",
     "LOCAL_ROWS",
     "MOST_ROWS",
     "HybridRead",
     "MarkedFile",
     "are_few",
     "arrow_frame",
-    "is_as_described",
     "is_small",
-    "marked_frame",
-    "names_that_spark_reads",
     "planned_frame",
     "table_frame",
 ]

@@ -79,7 +79,7 @@ def stored(
     """
     if isinstance(given, _TEXT) and isinstance(target, _SPELLED):
         return _read(column, target, place)
-    check_storable(given, target, place, matching)
+    _check_storable(given, target, place, matching)
     if given == target:
         return column
     return _shaped(column, given, target, old) if matching.by_name and _has_rows(given) else column.cast(target)
@@ -94,16 +94,16 @@ def _read(column: Column, target: st.DataType, place: str) -> Column:
     return sf.when(column.isNull() | value.isNotNull(), value).otherwise(sf.raise_error(message).cast(target))
 
 
-def check_storable(given: st.DataType, target: st.DataType, place: str, matching: Matching) -> None:
+def _check_storable(given: st.DataType, target: st.DataType, place: str, matching: Matching) -> None:
     """Raises unless values of the one type can be stored as the other."""
     if isinstance(given, st.NullType) or given == target:
         return
     match given, target:
         case st.ArrayType(), st.ArrayType():
-            check_storable(given.elementType, target.elementType, place, matching)
+            _check_storable(given.elementType, target.elementType, place, matching)
         case st.MapType(), st.MapType():
-            check_storable(given.keyType, target.keyType, place, matching)
-            check_storable(given.valueType, target.valueType, place, matching)
+            _check_storable(given.keyType, target.keyType, place, matching)
+            _check_storable(given.valueType, target.valueType, place, matching)
         case st.StructType(), st.StructType():
             _check_members(given, target, place, matching)
         case _ if not _is_storable(given, target):
@@ -135,7 +135,7 @@ def _check_members(given: st.StructType, target: st.StructType, place: str, matc
     if lacking and not (matching.by_name and matching.may_lack):
         raise InvalidData(f"{place} lacks member `{lacking[0]}`", hint=f"give a value of type {target.simpleString()}")
     for part, wanted in pairs:
-        check_storable(part.dataType, wanted.dataType, f"{place}.`{wanted.name}`", matching)
+        _check_storable(part.dataType, wanted.dataType, f"{place}.`{wanted.name}`", matching)
 
 
 def _is_storable(given: st.DataType, target: st.DataType) -> bool:

@@ -74,12 +74,12 @@ def run_pieces(session: Callable[[], SparkSession]) -> Elsewhere:
         context: TableContext, pieces: Sequence[_Piece], size_bytes: int, work: Work[_Piece]
     ) -> list[CommitMessage] | None:
         is_reachable = not isinstance(context.fileio, MemoryFileIO)
-        return made_from(session(), context, pieces, work) if size_bytes > _HERE_BYTES and is_reachable else None
+        return _made_from(session(), context, pieces, work) if size_bytes > _HERE_BYTES and is_reachable else None
 
     return run
 
 
-def made_from(
+def _made_from(
     spark: SparkSession, context: TableContext, pieces: Sequence[_Piece], work: Work[_Piece]
 ) -> list[CommitMessage]:
     """What a job makes of pieces, each in one task. Files of attempts that do not count are removed."""
@@ -92,10 +92,10 @@ def made_from(
                 yield answer_batch(answer_of(context, job, lambda named, fileio: work(named, piece, fileio)))  # noqa: B023
 
     frame = spark.range(0, len(given), 1, min(len(given), MOST_TASKS)).mapInArrow(run, "answer string")
-    return job_result(context, job, lambda: made_by(row[0] for row in until_workers_come(frame.collect)))
+    return _job_result(context, job, lambda: made_by(row[0] for row in until_workers_come(frame.collect)))
 
 
-def job_result(context: TableContext, job: str, make: Callable[[], list[CommitMessage]]) -> list[CommitMessage]:
+def _job_result(context: TableContext, job: str, make: Callable[[], list[CommitMessage]]) -> list[CommitMessage]:
     """What the tasks of a job have made, without whatever else they have left."""
     with Attempt(context.fileio) as attempt:
         attempt.when_given_up(lambda: remove_leftovers(context, job))
@@ -207,9 +207,7 @@ __all__ = [
     "JobIds",
     "answer_batch",
     "answer_of",
-    "job_result",
     "made_by",
-    "made_from",
     "message_paths",
     "remove_leftovers",
     "run_pieces",

@@ -41,7 +41,7 @@ def _stored_text(table: Table, column: str, value: object) -> str | None:
         return None
     kind = with_nullable(next(field.type for field in table.schema.fields if field.name == column), True)
     try:
-        scalar = cast_array(pa.array([spec_text(value)]), STRING, kind)[0]
+        scalar = cast_array(pa.array([_spec_text(value)]), STRING, kind)[0]
     except InvalidData as error:
         raise InvalidArgument(
             f"{value!r} is no value of partition column `{column}` ({kind})", hint="give a value of the column's type"
@@ -63,7 +63,7 @@ def named_columns(table: Table, spec: Mapping[str, T]) -> dict[str, T]:
     return {known[column.lower()]: value for column, value in spec.items()}
 
 
-def check_prefix(table: Table, spec: Mapping[str, Any]) -> None:
+def _check_prefix(table: Table, spec: Mapping[str, Any]) -> None:
     """Raises unless the spec, by the table's own names, names the first partition columns."""
     first = table.partition_by[: len(spec)]
     if set(first) != set(spec):
@@ -78,27 +78,27 @@ def drop_partitions(table: Table, specs: Sequence[PartitionSpec], *, if_exists: 
     """Takes the rows of partitions away; a partition that is named in full has to exist."""
     specs = [named_columns(table, spec) for spec in specs]
     for spec in specs:
-        check_prefix(table, spec)
+        _check_prefix(table, spec)
         is_full = len(spec) == len(table.partition_by)
         if is_full and not if_exists and not matching_partitions(table, spec):
             raise NotFound(
-                f"table `{table.name}` has no partition {spec_shown(spec)}",
+                f"table `{table.name}` has no partition {_spec_shown(spec)}",
                 hint="look at SHOW PARTITIONS, or write IF EXISTS",
             )
-    table.drop_partitions([as_overwrite(spec) for spec in specs])
+    table.drop_partitions([_as_overwrite(spec) for spec in specs])
 
 
 def clear_partitions(table: Table, specs: Sequence[PartitionSpec]) -> None:
     """Takes the rows of all partitions away that agree with one of the specs, whichever columns it names."""
-    table.drop_partitions([as_overwrite(named_columns(table, spec)) for spec in specs])
+    table.drop_partitions([_as_overwrite(named_columns(table, spec)) for spec in specs])
 
 
-def as_overwrite(spec: PartitionSpec) -> dict[str, str | None]:
+def _as_overwrite(spec: PartitionSpec) -> dict[str, str | None]:
     """The spec as tables take it: texts, which they read with the types of their columns."""
-    return {column: None if value is None else spec_text(value) for column, value in spec.items()}
+    return {column: None if value is None else _spec_text(value) for column, value in spec.items()}
 
 
-def spec_text(value: object) -> str:
+def _spec_text(value: object) -> str:
     """A literal as text."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -107,7 +107,7 @@ def spec_text(value: object) -> str:
     return str(value)
 
 
-def spec_shown(spec: PartitionSpec) -> str:
+def _spec_shown(spec: PartitionSpec) -> str:
     """The spec as users write it."""
     return ", ".join(f"{column}={value}" for column, value in spec.items())
 

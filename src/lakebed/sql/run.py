@@ -53,11 +53,11 @@ def run(lake: SqlLake, text: str) -> Any:
         raise InvalidArgument("the text holds no statement", hint="pass SQL, for example SHOW TABLES")
     found: Any = None
     for statement in statements:
-        found = run_statement(lake, statement)
+        found = _run_statement(lake, statement)
     return nothing(lake) if found is None else found
 
 
-def run_statement(lake: SqlLake, statement: Statement) -> Any:
+def _run_statement(lake: SqlLake, statement: Statement) -> Any:
     """Carries out one statement."""
     deed = _DEEDS.get(type(statement))
     if deed is not None:

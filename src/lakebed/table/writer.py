@@ -180,7 +180,7 @@ def open_writer(
     if is_stream(context.options) and wanted is None:
         timer = CommitTimer(context.options, context.clock)
         if not identity.is_replayable:
-            context, identity = for_stream(context), next_identity(context, identity.user)
+            context, identity = for_stream(context), _next_identity(context, identity.user)
     base = context
 
     def room_made(incoming: pa.Schema) -> TableContext:
@@ -205,7 +205,7 @@ def is_stream(options: Options) -> bool:
     return options[WRITE_MODE] == STREAM
 
 
-def next_identity(context: TableContext, user: str) -> CommitIdentity:
+def _next_identity(context: TableContext, user: str) -> CommitIdentity:
     """The commit after all that this user has made."""
     snapshots = context.stores.snapshots
     return CommitIdentity(user, last_identifiers(snapshots, snapshots.latest()).get(user, 0) + 1)
@@ -242,7 +242,6 @@ __all__ = [
     "CommitTimer",
     "TableWriter",
     "is_stream",
-    "next_identity",
     "open_writer",
     "remove_all_rows",
     "write_rows",

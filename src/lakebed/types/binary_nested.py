@@ -2,7 +2,7 @@
 
 Nested columns are never keys, but they may be in statistics and in single rows. They take the same path as plain
 columns: a nested column becomes a column of bytes that is pointed to, and its parts are columns in turn. `lower_any`
-and `read_any` are the entries that know all types.
+and `_read_any` are the entries that know all types.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _header_size(counts: Ints) -> Ints:
 # --- from bytes ------------------------------------------------------------------------------------------------------
 
 
-def read_any(source: Source, places: Places, data_type: DataType) -> pa.Array:
+def _read_any(source: Source, places: Places, data_type: DataType) -> pa.Array:
     """Values of any type."""
     if isinstance(data_type, AtomicType) and data_type.root is not TypeRoot.VARIANT:
         return read_atomic(source, places, data_type)
@@ -166,7 +166,7 @@ def read_row(
         is_null |= parent_null
         slot = np.where(parent_null, 0, starts + head + 8 * position)
         what = describe(position, data_type) if parent is None else f"{parent.what}, {describe(position, data_type)}"
-        fields.append(read_any(source, Places(what, slot, starts, starts + lengths, is_null), data_type))
+        fields.append(_read_any(source, Places(what, slot, starts, starts + lengths, is_null), data_type))
     return fields
 
 
@@ -194,7 +194,7 @@ def _read_elements(
     is_null = (source.bytes[base + 4 + (index >> 3)] >> (index & 7)) & 1 == 1
     what = f"{places.what}, element ({element})"
     inner = Places(what, base + header[parent] + width * index, base, (starts + lengths)[parent], is_null)
-    return pa.py_buffer(borders.astype(np.int32)), read_any(source, inner, element)
+    return pa.py_buffer(borders.astype(np.int32)), _read_any(source, inner, element)
 
 
 def _read_map(

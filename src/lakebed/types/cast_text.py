@@ -41,7 +41,7 @@ def fit_text(array: pa.Array, target: AtomicType) -> pa.Array:
     return pc.utf8_rpad(array, target.length, " ") if target.root is TypeRoot.CHAR else array
 
 
-def fit_bytes(array: pa.Array, target: AtomicType) -> pa.Array:
+def _fit_bytes(array: pa.Array, target: AtomicType) -> pa.Array:
     """Bytes cut to the target's length; BINARY is filled up with zeros."""
     if target.length == MAX_LENGTH:
         return array
@@ -186,12 +186,12 @@ def text_to_timestamp(array: pa.Array, source: AtomicType, target: AtomicType) -
 
 def text_to_bytes(array: pa.Array, source: AtomicType, target: AtomicType) -> pa.Array:
     """UTF-8, cut or filled up."""
-    return fit_bytes(array.cast(pa.binary()), target)
+    return _fit_bytes(array.cast(pa.binary()), target)
 
 
 def bytes_to_bytes(array: pa.Array, source: AtomicType, target: AtomicType) -> pa.Array:
     """Cut or filled up."""
-    return fit_bytes(array, target)
+    return _fit_bytes(array, target)
 
 
 # --- the machinery ---------------------------------------------------------------------------------------------------

@@ -258,11 +258,6 @@ def columns(predicate: Predicate) -> frozenset[str]:
             return frozenset({leaf.column})
 
 
-def conjuncts(predicate: Predicate) -> list[Predicate]:
-    """The parts that must all hold."""
-    return list(predicate.children) if isinstance(predicate, And) else [predicate]
-
-
 def project_onto(predicate: Predicate, names: Set[str]) -> Predicate | None:
     """The strongest predicate over these columns alone that holds wherever the given one does; None if there is none.
 

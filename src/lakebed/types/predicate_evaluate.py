@@ -7,7 +7,7 @@ because `Not` never stands above AND or OR. Negate the predicate, not the outcom
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -99,11 +99,6 @@ def evaluate(predicate: Predicate, batch: pa.RecordBatch) -> pa.BooleanArray:
         raise InvalidArgument(
             f"filter `{predicate}` can not be evaluated: {error}", hint="correct the filter so that it fits these rows"
         ) from error
-
-
-def evaluate_exact(predicate: Predicate, values: Mapping[str, pa.Array]) -> pa.BooleanArray:
-    """As `evaluate`, for columns given one by one: partition values, keys."""
-    return evaluate(predicate, pa.RecordBatch.from_arrays(list(values.values()), list(values)))
 
 
 def _mask(predicate: Predicate, batch: pa.RecordBatch) -> pa.BooleanArray:

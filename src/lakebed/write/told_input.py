@@ -48,7 +48,7 @@ class InputNormaliser:
 
     def told(self, bucket: Bucket, recorded: Sequence[DataFile], snapshot: Snapshot | None) -> tuple[DataFile, ...]:
         """Files with the changes that recorded rows make to a bucket as it is at a snapshot."""
-        chain, stored = self._chain, StoredRows(self._context, bucket, snapshot)
+        chain, stored = self._chain, _StoredRows(self._context, bucket, snapshot)
         reader = SplitReader(self._context, _stored_fields(self._context), use_threads=False)
         runs = [reader.read_stored(_alone(bucket, file)) for file in recorded]
         with self._new_writer(bucket) as writer:
@@ -75,7 +75,7 @@ class InputNormaliser:
         return InputChain(order.key, order.sequence_fields, order.descending, told_events(self._context.options))
 
 
-class StoredRows:
+class _StoredRows:
     """The newest rows of a bucket's keys at a snapshot, found in local copies of the files that may hold them."""
 
     def __init__(self, context: TableContext, bucket: Bucket, snapshot: Snapshot | None) -> None:
@@ -138,4 +138,4 @@ def _stored_fields(context: TableContext) -> tuple[DataField, ...]:
     return (system_columns.SEQUENCE_NUMBER, system_columns.VALUE_KIND, *context.schema.fields)
 
 
-__all__ = ["InputNormaliser", "StoredRows"]
+__all__ = ["InputNormaliser"]

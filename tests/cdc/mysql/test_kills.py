@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from pymysql.err import Error
 from tests.cdc.application import Application
 
 import lakebed
-from lakebed.cdc.sources.mysql.server.follow import Follow, any_of
+from lakebed.cdc.sources.mysql.server.follow import Follow
 from lakebed.cdc.sources.mysql.settings import ServerSettings, keep_password
 from lakebed.cdc.sources.mysql.spark_source import MySqlStreamReader
 from lakebed.errors import LakebedError
@@ -70,7 +71,7 @@ def _writing(db: Database, writers: int, pause_s: float = 0.0, *, two_phases: bo
 def _kill_server(db: Database, kills: int) -> None:
     rng = random.Random(kills)
     _prepare(db, 300)
-    follow = Follow(databases=any_of([db.name]), copy_chunk_rows=60, copy_chunks_per_batch=2)
+    follow = Follow(databases=re.escape(db.name), copy_chunk_rows=60, copy_chunks_per_batch=2)
     follower = Follower(MySqlStreamReader(db.settings, follow))
     done = threading.Event()
 

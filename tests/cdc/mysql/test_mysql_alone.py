@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import lakebed
 from lakebed.cdc.sources.mysql import MySqlSource
 from lakebed.cdc.sources.mysql.log.reader import LogReader
 from lakebed.cdc.sources.mysql.log.transactions import Rows
-from lakebed.cdc.sources.mysql.server.follow import Follow, any_of
+from lakebed.cdc.sources.mysql.server.follow import Follow
 from lakebed.cdc.sources.mysql.settings import ServerSettings, keep_password
 from lakebed.cdc.sources.mysql.spark_source import MySqlStreamReader
 from lakebed.errors import MissingDependency
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.only_mysql
 @pytest.fixture
 def follower(db: Database) -> Iterator[Follower]:
     """A reader of the database, with small steps."""
-    reader = MySqlStreamReader(db.settings, Follow(databases=any_of([db.name]), copy_chunk_rows=40))
+    reader = MySqlStreamReader(db.settings, Follow(databases=re.escape(db.name), copy_chunk_rows=40))
     yield Follower(reader)
     reader.stop()
 
@@ -224,7 +225,7 @@ def test_transactions_with_tags(db: Database, follower: Follower) -> None:
     with tagging.cursor() as cursor:
         cursor.execute("DELETE FROM t WHERE id = 1")
     tagging.close()
-    follower.reader = MySqlStreamReader(db.settings, Follow(databases=any_of([db.name])))
+    follower.reader = MySqlStreamReader(db.settings, Follow(databases=re.escape(db.name)))
     follower.catch_up()
     follower.reader.stop()
     assert follower.replica.rows("t") == _rows(db)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from tests.cdc.pipeline.local_sync import LocalSync
 import lakebed
 from lakebed.cdc.envelope import SCHEMA, TRUNCATE
 from lakebed.cdc.sources.mysql.server.catalog import was_made_since
-from lakebed.cdc.sources.mysql.server.follow import Follow, any_of
+from lakebed.cdc.sources.mysql.server.follow import Follow
 from lakebed.cdc.sources.mysql.spark_source import MySqlStreamReader
 from lakebed.errors import Unsupported
 from lakebed.testing.sql_server import PASSWORD, USER
@@ -25,7 +26,7 @@ from .replica import Follower
 
 
 def _follower(db: Database, **more: Any) -> Follower:
-    follow = Follow(databases=any_of([db.name]), copy_chunk_rows=40, copy_chunks_per_batch=1, **more)
+    follow = Follow(databases=re.escape(db.name), copy_chunk_rows=40, copy_chunks_per_batch=1, **more)
     return Follower(MySqlStreamReader(db.settings, follow))
 
 

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.datafiles.datafile_samples import fields
 
-from lakebed.datafiles.statistics import bounds, key_statistics, null_scalar, parse_stats_mode, value_statistics
+from lakebed.datafiles.statistics import bounds, key_statistics, parse_stats_mode, value_statistics
 from lakebed.errors import InvalidOption
 from lakebed.formats.base import ColumnStats
-from lakebed.types.arrow import to_arrow_type
 from lakebed.types.binary_row import decode_row
 
 
@@ -132,10 +131,3 @@ def test_keys_are_cut_late() -> None:
     (high,) = decode_row(stats.max_values, [columns[0].type])
     assert low.as_py() == "a" * 128
     assert high.as_py() == "b" * 127 + "c"
-
-
-def test_null_scalars() -> None:
-    """A null of a column has the column's Arrow type."""
-    (column,) = fields(c="DECIMAL(5, 2)")
-    assert null_scalar(column).type == to_arrow_type(column.type)
-    assert not null_scalar(column).is_valid

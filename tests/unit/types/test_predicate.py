@@ -22,7 +22,6 @@ from lakebed.types.predicate import (
     Predicate,
     columns,
     conjunction,
-    conjuncts,
     disjunction,
     equalities,
     negate,
@@ -124,8 +123,6 @@ def test_conjunctions_are_flat_and_without_repetition() -> None:
     assert conjunction([]) == Always(True)
     assert disjunction([]) == Always(False)
     assert conjunction([Always(None), A1]) == And((Always(None), A1))
-    assert conjuncts(And((A1, B1))) == [A1, B1]
-    assert conjuncts(Or((A1, B1))) == [Or((A1, B1))]
 
 
 def test_negation_twice_gives_the_same() -> None:

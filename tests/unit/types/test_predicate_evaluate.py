@@ -11,7 +11,7 @@ from tests.unit.types import predicate_model as model
 
 from lakebed.errors import InvalidArgument, NotFound
 from lakebed.types.predicate import Always, Comparison, Op, Opaque, negate
-from lakebed.types.predicate_evaluate import evaluate, evaluate_exact, to_expression
+from lakebed.types.predicate_evaluate import evaluate, to_expression
 from lakebed.types.predicate_parse import to_predicate
 
 
@@ -44,11 +44,10 @@ def test_opaque_without_columns_is_evaluated_for_every_row() -> None:
     assert evaluate(predicate, batch).to_pylist() == [True, True]
 
 
-def test_evaluate_exact_takes_partition_values() -> None:
-    """Columns given one by one are judged like a batch, nulls included."""
-    mask = evaluate_exact(
-        Comparison("dt", Op.NE, pa.scalar("x")), {"dt": pa.array(["x", "y", None]), "h": pa.array([1, 2, 3])}
-    )
+def test_a_null_is_not_selected() -> None:
+    """Neither as equal nor as different: the mask has no nulls, and other columns do not matter."""
+    batch = pa.RecordBatch.from_arrays([pa.array(["x", "y", None]), pa.array([1, 2, 3])], ["dt", "h"])
+    mask = evaluate(Comparison("dt", Op.NE, pa.scalar("x")), batch)
     assert mask.to_pylist() == [False, True, False]
 
 

@@ -180,7 +180,7 @@ class Function:
 
 def _part(extract: Callable[[pa.Array], pa.Array]) -> Function:
     def evaluate(argument: Argument, arguments: Sequence[str]) -> pa.Array:
-        return extract(times_of(argument, arguments[0] if arguments else "0")).cast(pa.int32())
+        return extract(_times_of(argument, arguments[0] if arguments else "0")).cast(pa.int32())
 
     return Function(lambda *_: INT, evaluate, most=1, check=_check_precision)
 
@@ -192,7 +192,7 @@ def _check_precision(arguments: Sequence[str]) -> None:
         )
 
 
-def times_of(argument: Argument, precision: str) -> pa.Array:
+def _times_of(argument: Argument, precision: str) -> pa.Array:
     """Nanosecond timestamps of a column of times, of counts since the epoch, or of texts; in UTC."""
     values, kind = argument.values, argument.type
     if is_root(kind, INTEGERS):
@@ -208,7 +208,7 @@ def times_of(argument: Argument, precision: str) -> pa.Array:
 
 
 def _date_format(argument: Argument, arguments: Sequence[str]) -> pa.Array:
-    return format_times(times_of(argument, arguments[1] if len(arguments) > 1 else "0"), arguments[0])
+    return format_times(_times_of(argument, arguments[1] if len(arguments) > 1 else "0"), arguments[0])
 
 
 def _check_date_format(arguments: Sequence[str]) -> None:
@@ -316,4 +316,4 @@ FUNCTIONS: Final[dict[str, Function]] = {
 """Functions by name."""
 
 
-__all__ = ["FUNCTIONS", "Argument", "ComputedColumn", "Function", "times_of"]
+__all__ = ["FUNCTIONS", "Argument", "ComputedColumn", "Function"]

@@ -63,7 +63,7 @@ def _fill_here(
 ) -> None:
     with table.writer(row_kind=_KIND, commit_user=user, commit_identifier=identifier) as writer:
         for batch in table.to_batches():
-            for piece in new_rows(context, batch, values):
+            for piece in _new_rows(context, batch, values):
                 writer.write(piece)
 
 
@@ -86,14 +86,16 @@ def _fill_on_spark(
         wanted = transfer_schema(sent)
         for batch in batches:
             for rows in to_precision(pa.Table.from_batches([batch]), fields).combine_chunks().to_batches():
-                for piece in new_rows(context, rows, plain):
+                for piece in _new_rows(context, rows, plain):
                     yield to_transfer(piece, wanted)
 
     frame = table.to_spark().mapInArrow(fill, spark_schema(sent))
     write_frame(spark, table, frame, _KIND, None, user, identifier)
 
 
-def new_rows(context: TableContext, batch: pa.RecordBatch, values: Mapping[str, pa.Scalar]) -> Iterator[pa.RecordBatch]:
+def _new_rows(
+    context: TableContext, batch: pa.RecordBatch, values: Mapping[str, pa.Scalar]
+) -> Iterator[pa.RecordBatch]:
     """The rows with their new values and their kinds, after the old ones if somebody reads the input.
 
     Where rows of one key are folded into one, only the key and the new values are written: the rest counts already.
@@ -123,4 +125,4 @@ def _with_kind(batch: pa.RecordBatch, kind: RowKind) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*batch.columns, kinds], names=[*batch.schema.names, _KIND])
 
 
-__all__ = ["fill_waiting", "new_rows"]
+__all__ = ["fill_waiting"]

@@ -71,7 +71,7 @@ def _check_same_sync(table: Table, sources: Sequence[SourceTable], user: str) ->
 def _create(
     lake: Lake, target: Target, name: str, sources: Sequence[SourceTable], rules: SyncRules, user: str
 ) -> Table:
-    columns, comments = merged_columns(target, sources, rules)
+    columns, comments = _merged_columns(target, sources, rules)
     key = key_of(target, sources, columns, rules)
     partition = tuple(column for column in rules.partition_keys if _is_known(column, columns, rules, "partition"))
     ids = iter(range(1 << 30))
@@ -101,7 +101,7 @@ def _create(
     )
 
 
-def merged_columns(
+def _merged_columns(
     target: Target, sources: Sequence[SourceTable], rules: SyncRules
 ) -> tuple[dict[str, DataType], dict[str, str]]:
     """Columns that hold the rows of all sources, with those that the sync adds, and their comments."""
@@ -193,4 +193,4 @@ def _set_options(table: Table, sources: Sequence[SourceTable], rules: SyncRules)
             raise InvalidArgument(f"table `{table.name}`: {error.message}", hint=error.hint) from error
 
 
-__all__ = ["added_types", "key_of", "merged_columns", "target_table"]
+__all__ = ["added_types", "key_of", "target_table"]

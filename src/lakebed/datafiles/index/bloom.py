@@ -47,7 +47,7 @@ class BloomBuilder:
 
     def add(self, column: pa.Array) -> None:
         """Values of the next rows."""
-        hashes = hashes_of(column.drop_null(), self._type)
+        hashes = _hashes_of(column.drop_null(), self._type)
         for places in _places(hashes, self._functions, len(self._bits)):
             self._bits[places] = True
 
@@ -61,12 +61,12 @@ def may_contain(payload: bytes, values: pa.Array, data_type: DataType) -> npt.ND
     (functions,) = _INT.unpack_from(payload)
     bits = np.frombuffer(payload, np.uint8, offset=_INT.size)
     found = np.ones(len(values), np.bool_)
-    for places in _places(hashes_of(values, data_type), functions, len(bits) * 8):
+    for places in _places(_hashes_of(values, data_type), functions, len(bits) * 8):
         found &= (bits[places >> 3] >> (places & 7) & 1).astype(np.bool_)
     return found
 
 
-def hashes_of(values: pa.Array, data_type: DataType) -> npt.NDArray[np.int64]:
+def _hashes_of(values: pa.Array, data_type: DataType) -> npt.NDArray[np.int64]:
     """The hash of each value; there are no nulls among them."""
     if is_bytes(data_type):
         return xxhash64(as_bytes(values)).view(np.int64)

@@ -93,7 +93,7 @@ def next_batch(
         if taken < len(waiting):
             if taken:
                 passed = behind + taken
-                end = StreamOffset(plan.after(passed), fingerprint(plan.splits[:passed]), began=began)
+                end = StreamOffset(plan.after(passed), _fingerprint(plan.splits[:passed]), began=began)
             return StreamBatch(end, tuple(pieces), is_cut=True)
         end = StreamOffset(plan.end, began=began)
     return StreamBatch(end, tuple(pieces))
@@ -136,7 +136,7 @@ def _plans(scan: StreamScan, start: StreamOffset) -> Iterator[tuple[StreamPlan, 
 
 def _check_cut(scan: StreamScan, plan: StreamPlan, offset: StreamOffset) -> None:
     """Raises if what lies behind the offset in its snapshot is not what was read when the offset was made."""
-    if offset.position.index and fingerprint(plan.splits[: offset.position.index]) != offset.behind:
+    if offset.position.index and _fingerprint(plan.splits[: offset.position.index]) != offset.behind:
         raise InvalidArgument(
             f"table `{scan.context.name}`: the query stopped inside snapshot {plan.snapshot.id}, which is cut into "
             "other pieces now",
@@ -238,7 +238,7 @@ class StreamOffset:
         return StreamOffset(end.began, is_first=True) if self.is_first and end.began is not None else self
 
 
-def fingerprint(pieces: Iterable[ChangeSplit]) -> int:
+def _fingerprint(pieces: Iterable[ChangeSplit]) -> int:
     """A number that tells these pieces from others, and from none."""
     number = 0
     for piece in pieces:
@@ -246,4 +246,4 @@ def fingerprint(pieces: Iterable[ChangeSplit]) -> int:
     return number
 
 
-__all__ = ["Piece", "StreamBatch", "StreamOffset", "batch_between", "fingerprint", "next_batch", "task_pieces"]
+__all__ = ["Piece", "StreamBatch", "StreamOffset", "batch_between", "next_batch", "task_pieces"]

@@ -34,7 +34,7 @@ from lakebed.types.logical import (
 )
 from lakebed.types.row_kind import TEXTS
 
-ROWKIND = ROW_KIND.name
+_ROWKIND = ROW_KIND.name
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
 
 _FEED = {
@@ -60,9 +60,9 @@ def stream_schema(context: TableContext, fields: Sequence[DataField]) -> st.Stru
 
 def with_kinds(schema: st.StructType) -> st.StructType:
     """The schema with the kinds of the rows in front."""
-    if ROWKIND in schema.names:
+    if _ROWKIND in schema.names:
         return schema
-    return st.StructType([st.StructField(ROWKIND, st.StringType(), False), *schema.fields])
+    return st.StructType([st.StructField(_ROWKIND, st.StringType(), False), *schema.fields])
 
 
 def with_feed(schema: st.StructType, options: Options) -> st.StructType:
@@ -80,7 +80,7 @@ def with_feed(schema: st.StructType, options: Options) -> st.StructType:
 
 def is_told(name: str, options: Options) -> bool:
     """Whether a column of a stream is not the table's, but tells of its changes."""
-    return name == ROWKIND or (name in _FEED and options[READ_CHANGE_FEED])
+    return name == _ROWKIND or (name in _FEED and options[READ_CHANGE_FEED])
 
 
 def fits(schema: TableSchema, wanted: st.StructType, options: Options) -> bool:
@@ -126,7 +126,7 @@ class StreamColumns:
     @staticmethod
     def of(context: TableContext, wanted: st.StructType) -> StreamColumns:
         """Kinds are kept if there is a column that tells them."""
-        tells = any(is_told(name, context.options) for name in (ROWKIND, CHANGE_TYPE) if name in wanted.names)
+        tells = any(is_told(name, context.options) for name in (_ROWKIND, CHANGE_TYPE) if name in wanted.names)
         return StreamColumns(wanted, context.options, tells or shows_kinds(context))
 
     @property
@@ -144,7 +144,7 @@ class StreamColumns:
     def shaped(self, rows: pa.RecordBatch, piece: Piece) -> pa.RecordBatch:
         """Rows of a piece, kind in front, as the DataFrame shows them."""
         if not self.keeps_retracts:
-            came = pc.starts_with(rows.column(ROWKIND), "+")
+            came = pc.starts_with(rows.column(_ROWKIND), "+")
             rows = rows if came.true_count == rows.num_rows else rows.filter(came)
         columns = [fitted(self._column(field.name, rows, piece), field) for field in self.arrow_schema]
         for field, column in zip(self.arrow_schema, columns, strict=True):
@@ -158,10 +158,10 @@ class StreamColumns:
         return pa.RecordBatch.from_arrays(columns, schema=self.arrow_schema)
 
     def _column(self, name: str, rows: pa.RecordBatch, piece: Piece) -> pa.Array:
-        if not is_told(name, self.options) or name == ROWKIND:
+        if not is_told(name, self.options) or name == _ROWKIND:
             return rows.column(name)
         if name == CHANGE_TYPE:
-            return pa.array(_CHANGE_TYPES).take(pc.index_in(rows.column(ROWKIND), value_set=pa.array(TEXTS)))
+            return pa.array(_CHANGE_TYPES).take(pc.index_in(rows.column(_ROWKIND), value_set=pa.array(TEXTS)))
         if name == COMMIT_VERSION:
             return pa.repeat(pa.scalar(piece.snapshot_id, pa.int64()), rows.num_rows)
         return pa.repeat(pa.scalar(piece.time_ms * 1000, pa.timestamp("us", tz="UTC")), rows.num_rows)
@@ -261,7 +261,6 @@ __all__ = [
     "CHANGE_TYPE",
     "COMMIT_TIMESTAMP",
     "COMMIT_VERSION",
-    "ROWKIND",
     "EvolvingScan",
     "StreamColumns",
     "check_fits",

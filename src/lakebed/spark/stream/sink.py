@@ -45,7 +45,7 @@ def start_sink(
     if not getattr(frame, "isStreaming", False):
         raise InvalidArgument("the DataFrame is not a stream", hint="write it once with t.write_spark(df)")
     schema = frame.schema
-    kind = row_kind or row_kind_column(table, schema.names)
+    kind = row_kind or _row_kind_column(table, schema.names)
     incoming = empty_rows(schema)
     context, _ = plan_write(table)  # what is wrong with the table is said now, not in the first batch
     if not context.options[WRITE_MERGE_SCHEMA]:
@@ -61,7 +61,7 @@ def start_sink(
     return started(writer.foreachBatch(_batch_function(batches, checkpoint)))
 
 
-def row_kind_column(table: Table, names: list[str]) -> str | None:
+def _row_kind_column(table: Table, names: list[str]) -> str | None:
     """The column of a stream that holds row kinds, unless another one is named."""
     return _ROW_KIND if _ROW_KIND in names and _ROW_KIND not in table.schema.field_names else None
 

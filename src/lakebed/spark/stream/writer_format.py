@@ -41,7 +41,7 @@ _NO_QUERY = "no query"
 
 
 @dataclass
-class MadeInBatch(WriterCommitMessage):  # type: ignore[misc]
+class _MadeInBatch(WriterCommitMessage):  # type: ignore[misc]
     """What a task made, and for which query."""
 
     answer: str
@@ -81,11 +81,11 @@ class StreamTableWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         )
         seen = SeenRows(self._event_time)
         answer = json.dumps(task.run(seen.through(iterator)))
-        return MadeInBatch(answer, query_id, self._job, seen.watermark_ms)
+        return _MadeInBatch(answer, query_id, self._job, seen.watermark_ms)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
         """Commits what the tasks of a batch have made, unless it was committed before."""
-        made = [message for message in messages if isinstance(message, MadeInBatch)]
+        made = [message for message in messages if isinstance(message, _MadeInBatch)]
         if not made:
             return
         context, identity = plan_write(self._table, made[0].query_id, batchId + 1)
@@ -113,7 +113,7 @@ class StreamTableWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Removes what the tasks of a batch have made that came to nothing."""
-        for job in {message.job for message in messages if isinstance(message, MadeInBatch)}:
+        for job in {message.job for message in messages if isinstance(message, _MadeInBatch)}:
             remove_leftovers(self._context, job)
 
 
@@ -158,4 +158,4 @@ def _states_before(context: TableContext, now: BucketStates, messages: Sequence[
     return BucketStates() if snapshot is None else BucketStates.load(context.stores, snapshot)
 
 
-__all__ = ["MadeInBatch", "StreamTableWriter"]
+__all__ = ["StreamTableWriter"]

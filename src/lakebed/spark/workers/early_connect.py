@@ -67,7 +67,7 @@ def _can_hand_over() -> bool:
     return False
 
 
-def prefer_compiled() -> None:
+def _prefer_compiled() -> None:
     """Takes PySpark from where it is installed, not from the archive in there that Spark puts in front.
 
     It is the same code. Nothing in an archive is compiled, so that every worker would do it again: 0.3 s of CPU time.
@@ -104,7 +104,7 @@ def main(module: str, *, is_awaited: bool) -> None:
             connection = connected()
         except OSError as error:
             sys.exit(f"{module} could not connect to Spark: {error}")  # Spark is gone, or has given up on this worker
-    prefer_compiled()
+    _prefer_compiled()
     if connection is not None:
         hand_over(connection)
     runpy.run_module(module, run_name="__main__", alter_sys=True)

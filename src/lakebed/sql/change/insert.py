@@ -53,7 +53,7 @@ def insert(lake: SqlLake, statement: Insert) -> None:
         )
     table = open_target(lake, statement.target)
     fixed = _fixed_values(lake, statement, table)
-    target, overwrite = overwrite_of(lake, table, statement, fixed)
+    target, overwrite = _overwrite_of(lake, table, statement, fixed)
     literals = _literals(lake, statement, target, fixed)
     if literals is not None:
         target.write(literals, overwrite=overwrite)
@@ -210,7 +210,7 @@ def _partitions_last(lake: SqlLake, statement: Insert, table: Table) -> tuple[st
     option = WRITE_HIVE_STYLE_DYNAMIC_PARTITION_ENABLED
     if not (write_settings(lake, statement.target.name)[option.key] or Options(table.options)[option]):
         return ()
-    return hive_order(statement, table.schema.fields, table.name, table.partition_by)
+    return _hive_order(statement, table.schema.fields, table.name, table.partition_by)
 
 
 def _assigned(
@@ -305,7 +305,7 @@ def _are_names(named: list[str], given: Sequence[str] | int) -> bool:
     return not isinstance(given, int) and [name.lower() for name in given] == [name.lower() for name in named]
 
 
-def hive_order(
+def _hive_order(
     statement: Insert, fields: Sequence[DataField], table: str, partition_by: Sequence[str]
 ) -> tuple[str, ...]:
     """Partition columns that Hive's order has last: those whose values the rows bring."""
@@ -354,7 +354,7 @@ _MODE = "spark.sql.sources.partitionOverwriteMode"
 _DYNAMIC = "dynamic-partition-overwrite"
 
 
-def overwrite_of(
+def _overwrite_of(
     lake: SqlLake, table: Table, statement: Insert, fixed: Mapping[str, Value]
 ) -> tuple[Table, bool | dict[str, Any] | None]:
     """The table to write to, and the `overwrite` argument of the write."""

@@ -30,7 +30,7 @@ def update(lake: SqlLake, statement: Update) -> None:
 
 def _update(target: TargetRows, statement: Update) -> None:
     sets = sets_of(target, statement.assignments)
-    refuse_key_update(target, set(sets.columns))
+    _refuse_key_update(target, set(sets.columns))
     rewrites = target.rule(Statement.UPDATE, sets).way is Way.REWRITE
     target.change(Statement.UPDATE, partial(_new_rows, statement), is_unique=True, rewrites=rewrites)
 
@@ -67,7 +67,7 @@ def _is_value(node: exp.Expression) -> bool:
     return isinstance(node, exp.Literal | exp.Boolean) or (isinstance(node, exp.Neg) and _is_value(node.this))
 
 
-def refuse_key_update(target: TargetRows, columns: set[str]) -> None:
+def _refuse_key_update(target: TargetRows, columns: set[str]) -> None:
     """Raises if columns of the primary key are to be set: the row would become another one."""
     keys = columns & set(target.table.primary_key)
     if keys:

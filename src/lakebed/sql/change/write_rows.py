@@ -178,7 +178,7 @@ class ChangedRows:
         keys = list(self.table.primary_key) or [FILE_PATH.name, ROW_INDEX.name]
         old = rows.filter(pc.not_equal(rows.column(KIND), "+I")).select(keys)
         if old.group_by(keys).aggregate([]).num_rows < old.num_rows:
-            raise matched_twice(self.table.name)
+            raise _matched_twice(self.table.name)
 
     # --- as jobs -------------------------------------------------------------------------------------------------
 
@@ -187,7 +187,7 @@ class ChangedRows:
 
         column = self.table.options.get(ROWKIND_FIELD.key)
         if not self.is_unique:
-            frame = checked_once(frame, list(self.table.primary_key), KIND, str(matched_twice(self.table.name)))
+            frame = checked_once(frame, list(self.table.primary_key), KIND, str(_matched_twice(self.table.name)))
         from lakebed.spark.write import RewriteJob, WriteJob
 
         context, identity = plan_write(self.table)
@@ -209,7 +209,7 @@ class ChangedRows:
             with spark_errors():
                 old = OldRows.of(frame, KIND)
                 if not self.is_unique and old.has_twice:
-                    raise matched_twice(self.table.name)
+                    raise _matched_twice(self.table.name)
                 replacing = frame.filter(f"{KIND} = '+U'").select(*names, *ids)
                 if ids:
                     replacing = replacing.selectExpr("*", f"CAST(NULL AS BIGINT) AS {TRACKED_SEQUENCE_NUMBER.name}")
@@ -221,7 +221,7 @@ class ChangedRows:
             frame.unpersist()
 
 
-def matched_twice(table: str) -> InvalidData:
+def _matched_twice(table: str) -> InvalidData:
     """The error of a MERGE whose source has several rows for one of the table."""
     return InvalidData(
         f"a row of table `{table}` matches more than one row of the source",

@@ -124,12 +124,12 @@ def _describe_column(lake: SqlLake, table: Table, path: tuple[str, ...]) -> Smal
         raise NotFound(
             f"table `{table.name}` has no column `{name}`", hint=did_you_mean(name, [field.name for field in fields])
         )
-    rows = [("col_name", found.name), ("data_type", spark_name(found.type)), ("comment", found.description or "NULL")]
+    rows = [("col_name", found.name), ("data_type", _spark_name(found.type)), ("comment", found.description or "NULL")]
     return result(lake, {"info_name": _TEXT, "info_value": _TEXT}, rows)
 
 
 def _described(field: DataField) -> tuple[str, str, str | None]:
-    return field.name, spark_name(field.type), field.description
+    return field.name, _spark_name(field.type), field.description
 
 
 def _details(table: Table) -> list[tuple[str, str, str | None]]:
@@ -230,17 +230,17 @@ _NAMES = {
 }
 
 
-def spark_name(data_type: DataType) -> str:
+def _spark_name(data_type: DataType) -> str:
     """The type as Spark's DESCRIBE shows it."""
     match data_type:
         case ArrayType(element):
-            return f"array<{spark_name(element)}>"
+            return f"array<{_spark_name(element)}>"
         case MultisetType(element):
-            return f"map<{spark_name(element)},int>"
+            return f"map<{_spark_name(element)},int>"
         case MapType(key, value):
-            return f"map<{spark_name(key)},{spark_name(value)}>"
+            return f"map<{_spark_name(key)},{_spark_name(value)}>"
         case RowType(fields):
-            return f"struct<{','.join(f'{member.name}:{spark_name(member.type)}' for member in fields)}>"
+            return f"struct<{','.join(f'{member.name}:{_spark_name(member.type)}' for member in fields)}>"
         case AtomicType(root=TypeRoot.VARCHAR, length=length) if length == MAX_LENGTH:
             return "string"
         case AtomicType(root=TypeRoot.VARCHAR | TypeRoot.CHAR as root, length=length):

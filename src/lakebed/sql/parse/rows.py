@@ -58,7 +58,7 @@ def read_insert(cursor: Cursor, common: str = "") -> Insert:
         overwrite = True
     if common:
         cursor = Cursor(f"{common} {cursor.rest()}")
-    source = read_plain_rows(cursor) or read_query(cursor)
+    source = _read_plain_rows(cursor) or read_query(cursor)
     return Insert(target, source, overwrite, columns, by_name, partition, replace_where)
 
 
@@ -204,7 +204,7 @@ _WORDS: dict[str, Value] = {
 _TYPES = {"DATE": "DATE", "TIMESTAMP": "TIMESTAMP(6)", "TIMESTAMP_NTZ": "TIMESTAMP(6)", "TIME": "TIME"}
 
 
-def read_plain_rows(cursor: Cursor) -> PlainRows | None:
+def _read_plain_rows(cursor: Cursor) -> PlainRows | None:
     """The rows of a long `VALUES ...` that is all that is left and holds plain literals only; else None."""
     tokens = cursor.tokens
     if len(tokens) - cursor.index < _MANY_WORDS or not cursor.sees("VALUES"):
@@ -281,4 +281,4 @@ def _type(text: str) -> DataType:
     return parse_type(text)
 
 
-__all__ = ["read_plain_rows"]
+__all__ = []

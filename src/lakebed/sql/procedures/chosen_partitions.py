@@ -35,7 +35,7 @@ def chosen_partitions(
         raise InvalidArgument("partitions and where do not go together", hint="leave one of them out")
     found: list[Predicate] = []
     if partitions:
-        found.append(partitions_filter(table, partitions))
+        found.append(_partitions_filter(table, partitions))
     if where:
         found.append(_where(lake, table, where))
     if idle_time:
@@ -43,7 +43,7 @@ def chosen_partitions(
     return conjunction(found) if found else None
 
 
-def partitions_filter(table: Table, text: str) -> Predicate:
+def _partitions_filter(table: Table, text: str) -> Predicate:
     """The filter that `dt=1,hh=2;dt=3` stands for."""
     specs = [named_columns(table, spec) for spec in parse_specs(text)]
     return disjunction([_spec_filter(table, spec) for spec in specs])
@@ -90,7 +90,7 @@ def _evaluated(lake: SqlLake, table: Table, where: str) -> Predicate:
     """Those of the partitions that are there now for which Spark finds the condition true."""
     from lakebed.spark.read import arrow_frame  # pyspark is heavy: only when it is used
 
-    values = partition_rows(table, existing_partitions(table))
+    values = _partition_rows(table, existing_partitions(table))
     fields = [field for field in table.schema.fields if field.name in table.partition_by]
     numbered = values.append_column(_NUMBER.name, pa.array(range(values.num_rows), pa.int32()))
     with spark_errors():
@@ -103,7 +103,7 @@ def _is(column: str, value: pa.Scalar) -> Predicate:
     return Comparison(column, Op.EQ, value) if value.is_valid else IsNull(column)
 
 
-def partition_rows(table: Table, partitions: Sequence[Partition]) -> pa.Table:
+def _partition_rows(table: Table, partitions: Sequence[Partition]) -> pa.Table:
     """The values of partitions, with the types of their columns."""
     fields = [field for field in table.schema.fields if field.name in table.partition_by]
     return pa.table(
@@ -126,5 +126,5 @@ def _idle(table: Table, idle_time: str, clock: Clock) -> Predicate:
 def agreeing_partitions(table: Table, chosen: Predicate) -> list[Partition]:
     """The partitions that a filter on partition columns keeps."""
     found = existing_partitions(table)
-    numbered = partition_rows(table, found).append_column("#", pa.array(range(len(found))))
+    numbered = _partition_rows(table, found).append_column("#", pa.array(range(len(found))))
     return [found[index] for index in numbered.filter(to_expression(chosen)).column("#").to_pylist()]

@@ -15,7 +15,7 @@ from lakebed.sql.session import SqlLake
 Rows = Sequence[Sequence[Any]]
 
 DONE: Rows = [(True,)]
-RESULT: Mapping[str, pa.DataType] = {"result": pa.bool_()}
+_RESULT: Mapping[str, pa.DataType] = {"result": pa.bool_()}
 
 
 class Kind(Enum):
@@ -44,7 +44,7 @@ class Procedure:
     name: str
     parameters: tuple[Parameter, ...]
     run: Callable[..., Rows]
-    columns: Mapping[str, pa.DataType] = field(default_factory=lambda: RESULT)
+    columns: Mapping[str, pa.DataType] = field(default_factory=lambda: _RESULT)
     varargs: bool = False
     """Whether the last parameter takes all values that are left."""
 
@@ -138,7 +138,6 @@ OPTIONS = Parameter("options", aliases=("table_options",))
 __all__ = [
     "DONE",
     "OPTIONS",
-    "RESULT",
     "TABLE",
     "Kind",
     "Parameter",

@@ -84,7 +84,7 @@ def _reference(lake: SqlLake, node: exp.Table) -> Reference | None:
     name = _lake_name(lake, parts)
     if name is None:
         return None
-    options = {**node.meta.get("options", {}), **travel_options(lake, node.meta.get("version"))}
+    options = {**node.meta.get("options", {}), **_travel_options(lake, node.meta.get("version"))}
     return Reference(node, open_table(lake, name, options), name)
 
 
@@ -174,7 +174,7 @@ def _argument(node: exp.Expression, function: str) -> str:
 # --- Points in time in queries: `VERSION AS OF`, `TIMESTAMP AS OF`, `FOR SYSTEM_TIME AS OF`, as options of a read -
 
 
-def travel_options(lake: SqlLake, version: exp.Version | None) -> dict[str, str]:
+def _travel_options(lake: SqlLake, version: exp.Version | None) -> dict[str, str]:
     """The options that say what the clause says; none without a clause."""
     if version is None:
         return {}

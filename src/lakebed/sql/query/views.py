@@ -52,7 +52,7 @@ class Views:
 
     def drop(self) -> None:
         """Takes the views away, as soon as that can be."""
-        if is_connect(self.spark):
+        if _is_connect(self.spark):
             ring = _RINGS.setdefault(self.spark, deque())
             ring.extend(self._names)
             gone = [ring.popleft() for _ in range(len(ring) - _KEPT)]
@@ -68,7 +68,7 @@ class Views:
             yield
 
 
-def is_connect(spark: Any) -> bool:
+def _is_connect(spark: Any) -> bool:
     """Whether the session is one of Spark Connect."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 

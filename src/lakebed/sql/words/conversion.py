@@ -147,7 +147,7 @@ def _text_to_bytes(value: Scalar, target: AtomicType) -> bytes:
 
 
 def _text_to_number(value: Scalar, target: AtomicType) -> Any:
-    number = Scalar(TypeRoot.DECIMAL, decimal_of(value.value))
+    number = Scalar(TypeRoot.DECIMAL, _decimal_of(value.value))
     if target.root in INTEGERS and number.value != int(number.value):
         raise NotLiteral
     if target.root in FLOATS:
@@ -164,7 +164,7 @@ def _text_to_boolean(value: Scalar, target: AtomicType) -> bool:
 
 # --- dates and times -------------------------------------------------------------------------------------------------
 def _text_to_date(value: Scalar, target: AtomicType) -> dt.date:
-    return date_of(value.value)
+    return _date_of(value.value)
 
 
 def _text_to_time(value: Scalar, target: AtomicType) -> int:
@@ -172,7 +172,7 @@ def _text_to_time(value: Scalar, target: AtomicType) -> int:
 
 
 def _text_to_moment(value: Scalar, target: AtomicType) -> int:
-    return moment_of(value.value)
+    return _moment_of(value.value)
 
 
 def _date_to_moment(value: Scalar, target: AtomicType) -> int:
@@ -212,7 +212,7 @@ _RULES: list[tuple[_Roots, _Roots, bool, Callable[[Scalar, AtomicType], Any]]] =
 
 
 # --- reading text ----------------------------------------------------------------------------------------------------
-def moment_of(text: str) -> int:
+def _moment_of(text: str) -> int:
     """Nanoseconds since 1970 of a date and time of day."""
     found = _MOMENT.fullmatch(text.strip())
     if found is None:
@@ -226,7 +226,7 @@ def moment_of(text: str) -> int:
     return (since.days * 86400 + since.seconds) * 10**9 + int((fraction or "0").ljust(9, "0"))
 
 
-def date_of(text: str) -> dt.date:
+def _date_of(text: str) -> dt.date:
     """A date."""
     found = _MOMENT.fullmatch(text.strip())
     try:
@@ -248,7 +248,7 @@ def time_of(text: str) -> int:
     return (hour * 3600 + minute * 60 + second) * 10**9 + int((found.group(4) or "0").ljust(9, "0"))
 
 
-def decimal_of(text: str) -> Decimal:
+def _decimal_of(text: str) -> Decimal:
     """A number."""
     try:
         number = Decimal(text.strip())

@@ -130,7 +130,7 @@ def _cast(node: exp.Cast) -> Value:
     target = _suffix_root(node)
     if target is not None:
         return target
-    return convert(evaluate(node.this), cast_type(node), explicit=True)
+    return convert(evaluate(node.this), _cast_type(node), explicit=True)
 
 
 def _suffix_root(node: exp.Cast) -> Scalar | None:
@@ -145,7 +145,7 @@ def _suffix_root(node: exp.Cast) -> Scalar | None:
     return Scalar(TypeRoot.BIGINT, int(inner.this)) if root == TypeRoot.BIGINT and inner.this.isdigit() else None
 
 
-def cast_type(node: exp.Cast) -> DataType:
+def _cast_type(node: exp.Cast) -> DataType:
     """The type that a cast names."""
     try:
         return parse_type(_type_text(node.to))

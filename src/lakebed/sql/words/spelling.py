@@ -21,7 +21,7 @@ _TYPES = {"ROW": "STRUCT", "BYTES": "BINARY", "VARBINARY": "BINARY", "BINARY": "
 _TIMES = {"TIMESTAMP": "TIMESTAMP_NTZ", "TIMESTAMP_LTZ": "TIMESTAMP_LTZ", "TIMESTAMP_NTZ": "TIMESTAMP_NTZ"}
 _OPENING = {"(": ")", "[": "]", "<": ">"}
 
-Edits = list[tuple[int, int, str]]
+_Edits = list[tuple[int, int, str]]
 
 
 def to_spark(text: str) -> str:
@@ -35,15 +35,15 @@ def to_spark(text: str) -> str:
     return "".join([*parts, text[done:]])
 
 
-def _constructors(cursor: Cursor) -> Edits:
+def _constructors(cursor: Cursor) -> _Edits:
     """`ARRAY[`, `MAP[` and `ROW(`; the latter not where it is a type or the unit of a frame."""
-    edits: Edits = []
+    edits: _Edits = []
     tokens = cursor.tokens
     rows_of_values = _rows_of_values(tokens)
     for index, token in enumerate(tokens[:-1]):
         following = tokens[index + 1]
         if _is(token, "ARRAY", "MAP") and _is(following, "["):
-            closing = closing_index(tokens, index + 1)
+            closing = _closing_index(tokens, index + 1)
             edits.append((token.start, following.end + 1, f"{token.text.lower()}("))
             edits.append((tokens[closing].start, tokens[closing].end + 1, ")"))
         elif _is(token, "ROW") and _is(following, "("):
@@ -60,18 +60,18 @@ def _rows_of_values(tokens: list[Token]) -> set[int]:
         place = index + 1
         while place + 1 < len(tokens) and _is(tokens[place], "ROW") and _is(tokens[place + 1], "("):
             found.add(place)
-            place = closing_index(tokens, place + 1) + 2
+            place = _closing_index(tokens, place + 1) + 2
     return found
 
 
-def _cast_types(cursor: Cursor) -> Edits:
+def _cast_types(cursor: Cursor) -> _Edits:
     """The types in `CAST(... AS type)`."""
-    edits: Edits = []
+    edits: _Edits = []
     tokens = cursor.tokens
     for index, token in enumerate(tokens[:-1]):
         if not (_is(token, "CAST", "TRY_CAST") and _is(tokens[index + 1], "(")):
             continue
-        closing = closing_index(tokens, index + 1)
+        closing = _closing_index(tokens, index + 1)
         depth, place = 0, index + 2
         while place < closing and not (depth == 0 and _is(tokens[place], "AS")):
             depth += _is(tokens[place], "(", "[") - _is(tokens[place], ")", "]")
@@ -80,21 +80,21 @@ def _cast_types(cursor: Cursor) -> Edits:
     return edits
 
 
-def _type_words(tokens: list[Token]) -> Edits:
+def _type_words(tokens: list[Token]) -> _Edits:
     """Flink's names of types, and lengths that Spark does not know."""
-    edits: Edits = []
+    edits: _Edits = []
     for index, token in enumerate(tokens):
         word = token.text.upper()
         if token.token_type == TokenType.IDENTIFIER or _is_member_name(tokens, index):
             continue
         has_length = index + 1 < len(tokens) and _is(tokens[index + 1], "(")
-        end = tokens[closing_index(tokens, index + 1)].end + 1 if has_length else token.end + 1
+        end = tokens[_closing_index(tokens, index + 1)].end + 1 if has_length else token.end + 1
         if word in _TYPES:
             edits.append((token.start, token.end + 1 if word == "ROW" else end, _TYPES[word]))
         elif word in _TIMES and has_length:
             edits.append((token.start, end, _TIMES[word]))
         elif word == "MULTISET" and index + 1 < len(tokens):
-            closing = tokens[closing_index(tokens, index + 1)]
+            closing = tokens[_closing_index(tokens, index + 1)]
             edits += [(token.start, token.end + 1, "MAP"), (closing.start, closing.start, ", INT")]
     return edits
 
@@ -106,17 +106,17 @@ def _is_member_name(tokens: list[Token], index: int) -> bool:
     return follows_opening and before_type and not (_is(tokens[index + 1], "NOT", "NULL"))
 
 
-def _unnests(cursor: Cursor) -> Edits:
+def _unnests(cursor: Cursor) -> _Edits:
     """`UNNEST(a) AS u(x, y)`: rows of the array with several columns, else its elements.
 
     That a column is a map, the text does not tell: see `unnested_maps`.
     """
-    edits: Edits = []
+    edits: _Edits = []
     tokens = cursor.tokens
     for index, token in enumerate(tokens[:-1]):
         if not (_is(token, "UNNEST") and _is(tokens[index + 1], "(")):
             continue
-        closing = closing_index(tokens, index + 1)
+        closing = _closing_index(tokens, index + 1)
         has_members = _alias_columns(tokens, closing + 1) > 1 and not _is(tokens[index + 2], "MAP")
         function = "inline" if has_members else "explode"
         edits.append((token.start, token.end + 1, f"LATERAL {function}"))
@@ -131,7 +131,7 @@ def unnested_maps(text: str, is_map: Callable[[str], bool]) -> dict[tuple[int, i
     tokens = Cursor(text).tokens
     for index, token in enumerate(tokens[:-2]):
         if _is(token, "LATERAL") and tokens[index + 1].text == "inline" and _is(tokens[index + 2], "("):
-            last = closing_index(tokens, index + 2) - 1
+            last = _closing_index(tokens, index + 2) - 1
             is_path = all(_is(dot, ".") for dot in tokens[last - 1 : index + 3 : -2])
             if is_path and is_map(tokens[last].text):
                 edits[tokens[index + 1].start, tokens[index + 1].end + 1] = "explode"
@@ -143,10 +143,10 @@ def _alias_columns(tokens: list[Token], index: int) -> int:
     index += index < len(tokens) and _is(tokens[index], "AS")
     if index + 1 >= len(tokens) or not _is(tokens[index + 1], "("):
         return 0
-    return 1 + sum(_is(token, ",") for token in tokens[index + 1 : closing_index(tokens, index + 1)])
+    return 1 + sum(_is(token, ",") for token in tokens[index + 1 : _closing_index(tokens, index + 1)])
 
 
-def closing_index(tokens: list[Token], opening: int) -> int:
+def _closing_index(tokens: list[Token], opening: int) -> int:
     """Where the bracket that opens at the place is closed; the last word if it never is."""
     left = tokens[opening].text
     right, depth = _OPENING.get(left, left), 0

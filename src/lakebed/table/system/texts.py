@@ -45,11 +45,11 @@ def _by_partition(context: TableContext, partitions: Iterable[bytes]) -> dict[by
     if not context.partition_types or not distinct:
         return {partition: [] for partition in distinct}
     columns = decode_rows(distinct, context.partition_types)
-    texts = [cast_texts(column, kind) for column, kind in zip(columns, context.partition_types, strict=True)]
+    texts = [_cast_texts(column, kind) for column, kind in zip(columns, context.partition_types, strict=True)]
     return {partition: [column[i] for column in texts] for i, partition in enumerate(distinct)}
 
 
-def cast_texts(values: pa.Array, data_type: DataType) -> list[str | None]:
+def _cast_texts(values: pa.Array, data_type: DataType) -> list[str | None]:
     """Values as SQL's cast to text spells them."""
     return [partition_text(data_type, value, legacy=False) if value.is_valid else None for value in values]
 
@@ -83,4 +83,4 @@ def duration_text(duration: timedelta) -> str:
     return "PT" + "".join(parts)
 
 
-__all__ = ["cast_texts", "duration_text", "local_time_ms", "object_texts", "partition_names", "partition_texts"]
+__all__ = ["duration_text", "local_time_ms", "object_texts", "partition_names", "partition_texts"]

@@ -74,7 +74,7 @@ class Crossing(Placement):
 
     @classmethod
     def check_commit(cls, context: TableContext, messages: Collection[CommitMessage], latest: Snapshot | None) -> None:
-        check_only_crossing(context, messages, latest)
+        _check_only_crossing(context, messages, latest)
 
 
 # ------------------------------------------------------------------------------------------------------------------
@@ -391,7 +391,7 @@ class CrossPartition:
         return state
 
 
-def check_only_crossing(context: TableContext, messages: Collection[CommitMessage], latest: Snapshot | None) -> None:
+def _check_only_crossing(context: TableContext, messages: Collection[CommitMessage], latest: Snapshot | None) -> None:
     """Refuses messages if anybody else wrote since they were begun: the same key may have come to two partitions."""
     for base_id in {message.base_snapshot_id for message in messages}:
         try:

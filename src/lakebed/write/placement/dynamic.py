@@ -36,7 +36,7 @@ class Dynamic(Placement):
 
     def __init__(self, setup: PlacementSetup) -> None:
         super().__init__(setup)
-        self._index = KeyIndex(setup.context, setup.fileio, setup.base, setup.part)
+        self._index = _KeyIndex(setup.context, setup.fileio, setup.base, setup.part)
 
     def place(self, rows: pa.RecordBatch, kinds: pa.Array) -> PlacedRows:
         hashes, partitions = key_hashes(self.context, rows), partitions_of(self.context, rows)
@@ -52,7 +52,7 @@ class Dynamic(Placement):
 
     @classmethod
     def check_commit(cls, context: TableContext, messages: Collection[CommitMessage], latest: Snapshot | None) -> None:
-        check_only_writer(context, messages, latest)
+        _check_only_writer(context, messages, latest)
 
 
 # --- The index of keys behind one write to a dynamic-bucket table: opened with the first row, written with the last
@@ -61,7 +61,7 @@ class Dynamic(Placement):
 # commit is refused when the index of a partition it writes to is no longer the one it started from.
 
 
-class KeyIndex:
+class _KeyIndex:
     """Knows which bucket each key has, and keeps the buckets' index files complete.
 
     `base` is asked for the snapshot to start from; None for a write that replaces what it writes to, where no key is
@@ -79,7 +79,7 @@ class KeyIndex:
         self._fileio = fileio
         self._base = base
         self._part = part
-        self._opened: HashIndexes | None = None
+        self._opened: _HashIndexes | None = None
         self._written: dict[Bucket, IndexEntry] = {}
 
     def assign(self, partition: bytes, hashes: Hashes) -> Buckets:
@@ -100,10 +100,10 @@ class KeyIndex:
         if self._opened is not None:
             self._context.memory[KNOWN_BUCKETS] = self._opened.to_remember(self._written)
 
-    def _indexes(self) -> HashIndexes:
+    def _indexes(self) -> _HashIndexes:
         if self._opened is None:
             context, part = self._context, self._part
-            self._opened = HashIndexes(
+            self._opened = _HashIndexes(
                 self._fileio,
                 context.paths,
                 {} if self._base is None else hash_entries(context.stores, self._base()),
@@ -115,7 +115,7 @@ class KeyIndex:
         return self._opened
 
 
-def check_only_writer(context: TableContext, messages: Collection[CommitMessage], latest: Snapshot | None) -> None:
+def _check_only_writer(context: TableContext, messages: Collection[CommitMessage], latest: Snapshot | None) -> None:
     """Refuses messages whose keys got their buckets from an index that is not the table's any more."""
     latest_id = latest.id if latest is not None else 0
     bases = {message.base_snapshot_id for message in messages} - {latest_id}
@@ -156,7 +156,7 @@ def _of_a_base(context: TableContext) -> Iterator[None]:
 # ------------------------------------------------------------------------------------------------------------------
 # Buckets of the keys of a dynamic-bucket table: known ones from the table's index files, new ones into new files.
 #
-#     indexes = HashIndexes(fileio, paths, hash_entries(stores, snapshot), rules)
+#     indexes = _HashIndexes(fileio, paths, hash_entries(stores, snapshot), rules)
 #     buckets = indexes.assign(partition, key_hashes)      # as often as there are rows
 #     files = indexes.write(indexes.take_new())            # one index file for each bucket with new keys
 #
@@ -174,7 +174,7 @@ class Remembered:
     buckets: PartitionBuckets
 
 
-class HashIndexes:
+class _HashIndexes:
     """Assigns buckets in all partitions of a table, starting from the index files of one snapshot.
 
     `remembered` is what an earlier write knew. It is used up: the buckets of keys that never get committed must not

@@ -11,7 +11,7 @@ from lakebed.definition.context import TableContext
 from lakebed.options import BUCKET, BUCKET_FUNCTION_TYPE
 from lakebed.write.placement.base import Numbers, PlacedRows, Placement
 
-UNAWARE_BUCKET = 0
+_UNAWARE_BUCKET = 0
 """Tables without key and without buckets keep all files of a partition in this directory."""
 
 
@@ -37,7 +37,7 @@ class Unaware(Placement):
     mode = UNAWARE
 
     def place(self, rows: pa.RecordBatch, kinds: pa.Array) -> PlacedRows:
-        return PlacedRows(rows, kinds, np.full(rows.num_rows, UNAWARE_BUCKET, dtype=np.int64))
+        return PlacedRows(rows, kinds, np.full(rows.num_rows, _UNAWARE_BUCKET, dtype=np.int64))
 
 
 def hashed(context: TableContext, rows: pa.RecordBatch, bucket_count: int) -> Numbers:

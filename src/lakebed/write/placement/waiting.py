@@ -72,7 +72,7 @@ class Postponed(Placement):
     def kept_back(self) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
         if self._kept is not None:
             for partition, sizes in self._kept.sizes().items():
-                self._counts[partition] = batch_count(self.context.options, *sizes)
+                self._counts[partition] = _batch_count(self.context.options, *sizes)
             yield from self._kept.take()
 
     def total_buckets(self, partition: bytes) -> int:
@@ -144,7 +144,7 @@ def first_count(options: Options, row_count: int, size_bytes: int) -> int:
     return max(1, -(-size_bytes // options[POSTPONE_TARGET_SIZE_PER_BUCKET]))
 
 
-def batch_count(options: Options, row_count: int, size_bytes: int) -> int:
+def _batch_count(options: Options, row_count: int, size_bytes: int) -> int:
     """The same for rows that go to their buckets at once: a power of two, so that more can follow evenly."""
     wanted = options[POSTPONE_DEFAULT_BUCKET_NUM]
     if wanted is not None:

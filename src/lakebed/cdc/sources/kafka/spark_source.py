@@ -42,7 +42,7 @@ class KafkaChanges(DataSource):  # type: ignore[misc]
         """The reader of the stream."""
         if "settings" not in self.options:
             raise InvalidOption("option `settings` is missing", hint="start the stream with lakebed.cdc.sync(...)")
-        return KafkaStreamReader(KafkaSettings.from_text(self.options["settings"]))
+        return _KafkaStreamReader(KafkaSettings.from_text(self.options["settings"]))
 
 
 @dataclass
@@ -56,7 +56,7 @@ class _Range(InputPartition):  # type: ignore[misc]
     end: int
 
 
-class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+class _KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Plans on the driver, reads in tasks. Kafka forgets by itself, so nothing is told to it."""
 
     def __init__(self, settings: KafkaSettings) -> None:
@@ -149,4 +149,4 @@ def from_json(body: dict[str, Any]) -> Offsets:
     return {(topic, int(number)): int(offset) for topic, each in body.items() for number, offset in each.items()}
 
 
-__all__ = ["KafkaChanges", "KafkaStreamReader", "from_json", "next_ends", "to_json"]
+__all__ = ["KafkaChanges", "from_json", "next_ends", "to_json"]

@@ -151,14 +151,14 @@ def keep_password(password: str) -> str:
     handle, path = tempfile.mkstemp(prefix="lakebed-", suffix=".secret")  # mkstemp makes it with mode 0600
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(password)
-    atexit.register(forget_password, path)
+    atexit.register(_forget_password, path)
     return path
 
 
-def forget_password(path: str) -> None:
+def _forget_password(path: str) -> None:
     """Deletes a file of `keep_password`."""
     with suppress(FileNotFoundError):
         os.unlink(path)
 
 
-__all__ = ["ServerSettings", "forget_password", "keep_password"]
+__all__ = ["ServerSettings", "keep_password"]

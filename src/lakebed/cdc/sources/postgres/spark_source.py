@@ -39,7 +39,7 @@ class PostgresDataSource(DataSource):  # type: ignore[misc]
         for name in ("settings", "state"):
             if name not in self.options:
                 raise InvalidOption(f"option `{name}` is missing", hint="start the stream with lakebed.cdc.sync(...)")
-        return PostgresStreamReader(PostgresSettings.from_text(self.options["settings"]), self.options["state"])
+        return _PostgresStreamReader(PostgresSettings.from_text(self.options["settings"]), self.options["state"])
 
 
 @dataclass
@@ -49,7 +49,7 @@ class _Piece(InputPartition):  # type: ignore[misc]
     piece: CopyPiece | LogPiece
 
 
-class PostgresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+class _PostgresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Made twice by Spark: one plans on the driver, one is sent to tasks. Only the first connects."""
 
     def __init__(self, settings: PostgresSettings, state: str) -> None:
@@ -104,4 +104,4 @@ class PostgresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._planner_made.stop()
 
 
-__all__ = ["PostgresDataSource", "PostgresStreamReader"]
+__all__ = ["PostgresDataSource"]

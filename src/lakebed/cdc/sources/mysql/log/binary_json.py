@@ -33,10 +33,10 @@ Node = str | list["Node"] | dict[str, "Node"]
 
 def json_text(document: bytes) -> str:
     """The JSON text of a document, spelled as the server spells it."""
-    return spelled(json_tree(document))
+    return spelled(_json_tree(document))
 
 
-def json_tree(document: bytes) -> Node:
+def _json_tree(document: bytes) -> Node:
     """What a document consists of."""
     if not document:
         return "null"
@@ -198,13 +198,13 @@ _LEG: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-Leg = str | int
+_Leg = str | int
 """A step into a document: the name of a member, or the number of an element; from -1 on, counted from the end."""
 
 
 def changed_json_text(document: bytes, differences: bytes) -> str:
     """The text of a document after some differences, each of which sees what those before it have made."""
-    tree = json_tree(document)
+    tree = _json_tree(document)
     at = 0
     try:
         while at < len(differences):
@@ -213,7 +213,7 @@ def changed_json_text(document: bytes, differences: bytes) -> str:
             value: Node = ""
             if operation != _REMOVE:
                 content, at = _sized(differences, at)
-                value = json_tree(content)
+                value = _json_tree(content)
             tree = _changed(tree, operation, _legs(path.decode("utf-8")), value)
     except (IndexError, KeyError, TypeError, UnicodeDecodeError) as error:
         raise CorruptFile(
@@ -230,7 +230,7 @@ def _sized(data: bytes, at: int) -> tuple[bytes, int]:
     return data[at : at + length], at + length
 
 
-def _changed(tree: Node, operation: int, legs: list[Leg], value: Node) -> Node:
+def _changed(tree: Node, operation: int, legs: list[_Leg], value: Node) -> Node:
     if not legs:
         if operation != _REPLACE:
             raise IndexError(operation)
@@ -258,7 +258,7 @@ def _changed(tree: Node, operation: int, legs: list[Leg], value: Node) -> Node:
     raise TypeError(leg)
 
 
-def _member(holder: Node, leg: Leg) -> Node:
+def _member(holder: Node, leg: _Leg) -> Node:
     if isinstance(holder, dict) and isinstance(leg, str):
         return holder[leg]
     if isinstance(holder, list) and isinstance(leg, int):
@@ -266,12 +266,12 @@ def _member(holder: Node, leg: Leg) -> Node:
     raise TypeError(leg)
 
 
-def _legs(path: str) -> list[Leg]:
+def _legs(path: str) -> list[_Leg]:
     """The steps of a path such as `$.a."b c"[3]`."""
     text = path.strip()
     if not text.startswith("$"):
         raise IndexError(path)
-    legs: list[Leg] = []
+    legs: list[_Leg] = []
     at = 1
     while at < len(text):
         found = _LEG.match(text, at)
@@ -289,4 +289,4 @@ def _legs(path: str) -> list[Leg]:
     return legs
 
 
-__all__ = ["Node", "changed_json_text", "json_text", "json_tree", "spelled"]
+__all__ = ["Node", "changed_json_text", "json_text", "spelled"]

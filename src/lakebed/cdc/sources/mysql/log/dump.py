@@ -178,14 +178,14 @@ def _refusal(settings: ServerSettings, code: int, text: str) -> LakebedError:
 # Packets of the MySQL protocol, cut out of what a socket delivered: the one loop that looks at packets one by one.
 
 
-LARGEST: Final = 0xFFFFFF
+_LARGEST: Final = 0xFFFFFF
 HEADER: Final = 4
 _LENGTH: Final = struct.Struct("<I")
 
 
 def packet_length(data: bytes | bytearray, at: int = 0) -> int:
     """Bytes of the packet whose header stands there."""
-    return int(_LENGTH.unpack_from(data, at)[0]) & LARGEST
+    return int(_LENGTH.unpack_from(data, at)[0]) & _LARGEST
 
 
 def header(length: int, number: int = 0) -> bytes:
@@ -203,12 +203,12 @@ def cut(data: bytearray, filled: int) -> tuple[Array, Array, int]:
     at = 0
     unpack = _LENGTH.unpack_from
     while at + HEADER <= filled:
-        length = unpack(data, at)[0] & LARGEST
+        length = unpack(data, at)[0] & _LARGEST
         end = at + HEADER + length
         if end > filled:
             break
         behind = end
-        if length == LARGEST:
+        if length == _LARGEST:
             joined = _join(data, at, filled)
             if joined is None:
                 break
@@ -223,8 +223,8 @@ def _join(data: bytearray, at: int, filled: int) -> tuple[int, int] | None:
     """Moves the parts of a message together: where it ends then, and where its packets end. None if some lack."""
     parts: list[tuple[int, int]] = []
     place = at
-    length = LARGEST
-    while length == LARGEST:
+    length = _LARGEST
+    while length == _LARGEST:
         if place + HEADER > filled:
             return None
         length = packet_length(data, place)
@@ -247,4 +247,4 @@ def more_at_once(socket: Any) -> bool:
     return bool(readable)
 
 
-__all__ = ["HEADER", "LARGEST", "PIECE", "BinlogDump", "cut", "header", "more_at_once", "packet_length"]
+__all__ = ["HEADER", "PIECE", "BinlogDump", "cut", "header", "more_at_once", "packet_length"]

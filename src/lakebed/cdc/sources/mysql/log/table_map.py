@@ -114,7 +114,7 @@ def table_name(body: bytes) -> tuple[str, str]:
     return body[9 : 9 + length].decode(), body[at + 1 : at + 1 + body[at]].decode()
 
 
-def parse_table_map(body: bytes, *, mariadb: bool) -> TableMap:
+def _parse_table_map(body: bytes, *, mariadb: bool) -> TableMap:
     """The whole of a TABLE_MAP event's body."""
     database, table = table_name(body)
     at = 8 + 1 + body[8] + 1
@@ -335,7 +335,7 @@ class LoggedTables:
     def table(self, number: int, *, mariadb: bool) -> TableMap:
         """The table of a number."""
         if number not in self._parsed:
-            self._parsed[number] = parse_table_map(self._bodies[number], mariadb=mariadb)
+            self._parsed[number] = _parse_table_map(self._bodies[number], mariadb=mariadb)
         return self._parsed[number]
 
 
@@ -344,4 +344,4 @@ def table_numbers(segment: Segment, events: Array) -> Array:
     return segment.bytes.little(segment.starts[events] + HEADER, 6).astype(np.int64)
 
 
-__all__ = ["Code", "LoggedTables", "TableMap", "parse_table_map", "table_name", "table_numbers"]
+__all__ = ["Code", "LoggedTables", "TableMap", "table_name", "table_numbers"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Self
 
@@ -102,11 +102,6 @@ class Follow:
         return cls(**body)
 
 
-def any_of(names: Iterable[str]) -> str:
-    """A pattern that matches these names and no others."""
-    return "|".join(re.escape(name) for name in names)
-
-
 def _check_zone(zone: str) -> None:
     try:
         pc.local_timestamp(pa.scalar(0, pa.timestamp("us", tz=zone or "none")))
@@ -126,4 +121,4 @@ def _check_pattern(name: str, pattern: str) -> None:
         ) from error
 
 
-__all__ = ["Follow", "any_of"]
+__all__ = ["Follow"]

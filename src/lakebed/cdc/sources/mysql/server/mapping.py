@@ -52,7 +52,7 @@ def definition(column: Column) -> str:
             return column.kind + sign
 
 
-def lake_type(column: Column, modes: tuple[str, ...], *, is_key: bool = False) -> DataType:
+def _lake_type(column: Column, modes: tuple[str, ...], *, is_key: bool = False) -> DataType:
     """The type of the lake, with its NOT NULL."""
     kind = mysql_type(definition(column), modes)
     nullable = not is_key and (column.nullable or TO_NULLABLE in modes)
@@ -63,7 +63,7 @@ def describe(table: TableColumns, modes: tuple[str, ...]) -> Description:
     """What the pipeline is told of a table."""
     columns: list[SourceColumn] = []
     for column in table.columns:
-        kind = lake_type(column, modes, is_key=column.name in table.primary_key)
+        kind = _lake_type(column, modes, is_key=column.name in table.primary_key)
         columns.append(SourceColumn(column.name, kind, column.comment or None, default_text(column, kind)))
     return Description(tuple(columns), table.primary_key, table.comment or None)
 
@@ -85,4 +85,4 @@ def source_table(table: TableColumns, modes: tuple[str, ...]) -> SourceTable:
     return SourceTable(SourceName(table.database, "", table.table), describe(table, modes))
 
 
-__all__ = ["MODES", "TO_NULLABLE", "default_text", "definition", "describe", "lake_type", "modes_of", "source_table"]
+__all__ = ["MODES", "TO_NULLABLE", "default_text", "definition", "describe", "modes_of", "source_table"]

@@ -59,10 +59,10 @@ def from_floats(values: Array, valid: Array, target: DataType) -> pa.Array:
 
 def from_decimals(values: pa.Array, target: DataType) -> pa.Array:
     """DECIMAL, as Arrow decimals of the column's own precision and scale."""
-    return decimal_texts(values) if is_text(target) else values.cast(to_arrow_type(target))
+    return _decimal_texts(values) if is_text(target) else values.cast(to_arrow_type(target))
 
 
-def decimal_texts(values: pa.Array) -> pa.Array:
+def _decimal_texts(values: pa.Array) -> pa.Array:
     """All digits, as the server spells them, never with an exponent."""
     kind = values.type
     scale = kind.scale
@@ -120,22 +120,20 @@ def from_sets(bits: Array, valid: Array, column: Column, target: DataType) -> pa
     which = pa.array(np.nonzero(chosen)[1].astype(np.int32))
     names = pc.take(pa.array(column.members, pa.string()), which)
     lists = pa.ListArray.from_arrays(pa.array(offsets), names, mask=pa.array(~valid))
-    return from_lists(lists, target)
+    return _from_lists(lists, target)
 
 
-def from_lists(lists: pa.Array, target: DataType) -> pa.Array:
+def _from_lists(lists: pa.Array, target: DataType) -> pa.Array:
     """SET, as a list of its members."""
     return pc.binary_join(lists, ",") if is_text(target) else lists.cast(to_arrow_type(target))
 
 
 __all__ = [
-    "decimal_texts",
     "from_bytes",
     "from_dates",
     "from_decimals",
     "from_floats",
     "from_integers",
-    "from_lists",
     "from_sets",
     "from_texts",
     "from_times",

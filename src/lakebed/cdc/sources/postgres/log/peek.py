@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import psycopg
 
 MESSAGES_PER_CHUNK = 16_384
-BYTES_PER_CHUNK = 32 << 20
+_BYTES_PER_CHUNK = 32 << 20
 _MOST_FETCHED, _FEWEST_FETCHED = 1024, 8
 _FETCH_BYTES = 16 << 20
 _RETRY_S = 0.2
@@ -111,11 +111,11 @@ def _chunks(cursor: _Fetched) -> Iterator[Messages]:
         size_bytes += fetched_bytes
         # Long rows are fetched few at a time, so that memory is bounded whatever they are.
         count = min(_MOST_FETCHED, count * 4, max(_FEWEST_FETCHED, _FETCH_BYTES * len(rows) // max(fetched_bytes, 1)))
-        if len(gathered) >= MESSAGES_PER_CHUNK or size_bytes >= BYTES_PER_CHUNK:
+        if len(gathered) >= MESSAGES_PER_CHUNK or size_bytes >= _BYTES_PER_CHUNK:
             yield Messages.of(gathered)
             gathered, size_bytes = [], 0
     if gathered:
         yield Messages.of(gathered)
 
 
-__all__ = ["BYTES_PER_CHUNK", "MESSAGES_PER_CHUNK", "peek"]
+__all__ = ["MESSAGES_PER_CHUNK", "peek"]

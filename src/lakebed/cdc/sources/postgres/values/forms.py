@@ -108,7 +108,4 @@ def form_of(types: Mapping[int, PgType], oid: int, typmod: int, as_text: bool = 
     return _FORMS[known.name](typmod)
 
 
-RANGE_KEYS: Final = frozenset({"int2", "int4", "int8", "uuid"})
-"""Types whose order we know without asking the server, so that a table can be copied by ranges of them."""
-
-__all__ = ["RANGE_KEYS", "Form", "PgType", "form_of"]
+__all__ = ["Form", "PgType", "form_of"]
