@@ -18,15 +18,15 @@ class Checks:
     """When the second-oldest snapshot was committed: the oldest stays until that is long ago."""
 
 
-_CHECKS: Slot[Checks] = Slot("checks")
+CHECKS: Slot[Checks] = Slot("checks")
 
 
 def checks_of(context: TableContext) -> Checks:
     """Those of this handle."""
-    found = context.memory[_CHECKS]
+    found = context.memory[CHECKS]
     if found is None:
-        found = context.memory[_CHECKS] = Checks()
+        found = context.memory[CHECKS] = Checks()
     return found
 
 
-__all__ = ["Checks", "checks_of"]
+__all__ = ["CHECKS", "Checks", "checks_of"]

@@ -13,7 +13,7 @@ from lakebed.commit.replay import CommitIdentity
 from lakebed.definition.context import TableContext, once_per_context
 from lakebed.errors import LakebedError
 from lakebed.maintenance.auto_tags import create_due_tags
-from lakebed.maintenance.checks import checks_of
+from lakebed.maintenance.checks import CHECKS, checks_of
 from lakebed.maintenance.consumers import expire_consumers
 from lakebed.maintenance.expiry import expire_quietly
 from lakebed.maintenance.partitions import expire_after_commit as expire_partitions
@@ -126,7 +126,8 @@ def _expire_consumers(context: TableContext) -> None:
 
 
 def _expire_tags(context: TableContext) -> None:
-    now_ms, checked_ms = context.clock.now_ms(), checks_of(context).done_ms
+    checks = context.memory[CHECKS] or checks_of(context)
+    now_ms, checked_ms = context.clock.now_ms(), checks.done_ms
     if now_ms < checked_ms.get("tags", 0) + _TAG_CHECK_INTERVAL_MS:
         return
     checked_ms["tags"] = now_ms

@@ -46,7 +46,7 @@ from lakebed.write.conform import Conformer
 from lakebed.write.files import FileMaker
 from lakebed.write.pieces import PieceWork
 from lakebed.write.placement.kept_keys import KeptPlace
-from lakebed.write.placement.waiting import in_writing_order
+from lakebed.write.placement.postponed import in_writing_order
 from lakebed.write.read_state import ReadState
 from lakebed.write.sequence import BucketStates
 

@@ -27,7 +27,7 @@ from lakebed.read.scan_options import in_scanned_partitions
 from lakebed.table.opened import Holder, OpenedTable, opened_of
 from lakebed.types.predicate import Predicate
 from lakebed.types.predicate_parse import to_predicate
-from lakebed.write.placement.waiting import for_stream
+from lakebed.write.placement.postponed import for_stream
 from lakebed.write.waiting_rows import plan_with_waiting
 
 PlannedRead = tuple[SplitReader, ScanPlan] | ChangeRead

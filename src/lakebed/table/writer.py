@@ -32,7 +32,7 @@ from lakebed.table.opened import Holder, opened_of
 from lakebed.table.plans import plan_write
 from lakebed.write.commit import WriteCommit
 from lakebed.write.files import FileMaker
-from lakebed.write.placement.waiting import for_stream
+from lakebed.write.placement.postponed import for_stream
 from lakebed.write.read_state import ReadState
 
 

@@ -40,7 +40,7 @@ from lakebed.options import (
 from lakebed.types import key_value
 from lakebed.types.row_kind import RowKind
 from lakebed.write.clustering import ClusteredRows, Clustering
-from lakebed.write.placement.waiting import UNNUMBERED
+from lakebed.write.placement.postponed import UNNUMBERED
 from lakebed.write.route import RoutedRows
 
 _log = logging.getLogger(__name__)

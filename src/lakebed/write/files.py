@@ -44,8 +44,8 @@ from lakebed.write.clustering import clustering_of
 from lakebed.write.conform import Conformer
 from lakebed.write.placement import PlacementSetup, placement_of
 from lakebed.write.placement.kept_keys import KeptPlace
+from lakebed.write.placement.postponed import waiting_file_prefix
 from lakebed.write.placement.table_keys import KnownKeys
-from lakebed.write.placement.waiting import waiting_file_prefix
 from lakebed.write.route import grouped
 from lakebed.write.sequence import BucketStates
 from lakebed.write.told_input import InputNormaliser

@@ -40,7 +40,7 @@ from lakebed.schema.system_columns import VALUE_KIND
 from lakebed.types.predicate import Predicate
 from lakebed.write.files import FileMaker
 from lakebed.write.pieces import PieceWork
-from lakebed.write.placement.waiting import first_count
+from lakebed.write.placement.postponed import first_count
 from lakebed.write.sequence import BucketStates
 
 

@@ -14,7 +14,7 @@ from lakebed.definition.context import TableContext
 from lakebed.spark.tasks import JobIds, message_paths, remove_leftovers
 from lakebed.table.plans import plan_write
 from lakebed.write.files import FileMaker
-from lakebed.write.placement.waiting import for_stream
+from lakebed.write.placement.postponed import for_stream
 from lakebed.write.sequence import BucketStates
 
 COLUMNS = {"p": "INT NOT NULL", "k": "INT NOT NULL", "v": "INT"}

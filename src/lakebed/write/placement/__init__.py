@@ -8,7 +8,7 @@ from lakebed.write.placement.base import PlacedRows, Placement, PlacementSetup
 from lakebed.write.placement.crossing import Crossing
 from lakebed.write.placement.dynamic import Dynamic
 from lakebed.write.placement.fixed import Fixed, Unaware
-from lakebed.write.placement.waiting import Postponed
+from lakebed.write.placement.postponed import Postponed
 
 PLACEMENTS: dict[BucketMode, type[Placement]] = {
     placement.mode: placement for placement in (Fixed, Unaware, Dynamic, Crossing, Postponed)
