@@ -15,7 +15,7 @@ import lakebed
 from lakebed.errors import CommitConflict, Unsupported
 from lakebed.metadata.entries import live_files
 from lakebed.table.plans import plan_write
-from lakebed.write.placement import waiting as postponed
+from lakebed.write.placement import postponed
 from lakebed.write.placement.postponed import KeptRows
 from lakebed.write.waiting_rows import WaitingRows
 
