@@ -26,14 +26,14 @@ def parsed(*arguments: str) -> argparse.Namespace:
 def test_settings_of_the_source_come_from_pairs() -> None:
     """Numbers, truth values and lists are read as such; names may be written with hyphens."""
     given = parsed("kafka", "h:9", "--option", "topics=a,b", "--option", "messages-per-batch=5", "--option", "x=true")
-    assert cdc._source_options(given) == {
+    assert cdc.source_options(given) == {
         "bootstrap_servers": "h:9",
         "topics": ["a", "b"],
         "messages_per_batch": 5,
         "x": True,
     }
     given = parsed("postgres", "postgresql://u@h/d", "--password-env", "PW")
-    assert cdc._source_options(given) == {"url": "postgresql://u@h/d", "password_env": "PW"}
+    assert cdc.source_options(given) == {"url": "postgresql://u@h/d", "password_env": "PW"}
 
 
 def test_options_of_tables_may_have_a_pattern() -> None:
