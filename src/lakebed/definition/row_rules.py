@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -113,14 +114,18 @@ class RecordExpiry:
             return None
         return RecordExpiry(schema.field(name), now_ms // 1000 - ttl_ms // 1000)
 
+    def is_young(self, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        """Which of the rows have not expired."""
+        column = rows.column(self.column.name)
+        young = _seconds(column) >= self.cutoff_s
+        if column.null_count:
+            young |= np.asarray(pc.is_null(column))
+        return young
+
     def without_expired(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that are still young enough."""
-        column = rows.column(self.column.name)
-        seconds = _seconds(column)
-        expired = seconds < self.cutoff_s
-        if column.null_count:
-            expired &= np.asarray(pc.is_valid(column))
-        return rows.filter(pa.array(~expired)) if np.any(expired) else rows
+        young = self.is_young(rows)
+        return rows if np.all(young) else rows.filter(pa.array(young))
 
     @property
     def condition(self) -> pc.Expression:
@@ -137,7 +142,7 @@ class RecordExpiry:
         return column < pa.scalar(min(self.cutoff_s, 2**31 - 1), arrow)
 
 
-def _seconds(column: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _seconds(column: pa.Array) -> npt.NDArray[np.int64]:
     """Times as seconds since 1970; anything for null."""
     if pa.types.is_timestamp(column.type):
         ticks = column.cast(pa.int64()).fill_null(0)

@@ -92,7 +92,7 @@ class CompactionFiles:
             return FirstRowTracking(order, folding_lone_rows(engine), read_levels, types, rules, find)
         if looks_up(options):
             masks = context.masks_old_rows
-            find = (self._masking_finder if masks else self._finder)(partition, bucket, self._all_fields, marks)
+            find = self._finder(partition, bucket, self._all_fields, marks)
             newest_wins = isinstance(engine, Deduplicate) and not order.sequence_fields and not options[IGNORE_DELETE]
             return LookupTracking(
                 order,
@@ -129,16 +129,17 @@ class CompactionFiles:
 
         return read, read_levels
 
-    def _masking_finder(
-        self, partition: bytes, bucket: int, fields: tuple[DataField, ...], marks: BucketMarks
-    ) -> FindOlder:
-        """Finds old rows and marks them as replaced.
+    def _finder(self, partition: bytes, bucket: int, fields: tuple[DataField, ...], marks: BucketMarks) -> FindOlder:
+        """Finds old rows that count now, and where the table masks old rows, marks them as replaced.
 
-        INVARIANT: local copies hold all rows of a file, marked ones too. A copy outlives the compaction it was made
-        for: with the marks of that time in it, rows that a rollback has brought back would not be found.
+        INVARIANT: local copies hold all rows of a file, marked and expired ones too. A copy outlives the compaction it
+        was made for. With the marks of that time in it, rows that a rollback has brought back would not be found; with
+        the rows left out that had expired by then, those that expire later would be found for ever: new rows would be
+        thrown away for them, or merged with them.
         """
-        reader = SplitReader(self._context, (*fields, ROW_INDEX), use_threads=False)
-        store = lookup_store(self._context)
+        context, expiry = self._context, self._expiry
+        reader = SplitReader(context, (*fields, ROW_INDEX), use_threads=False)
+        store = lookup_store(context)
 
         def read(file: DataFile) -> Iterator[pa.RecordBatch]:
             return reader.read_stored(Split(partition, bucket, (Section((SortedRun((file,)),)),)))
@@ -146,27 +147,14 @@ class CompactionFiles:
         def accept(file: DataFile, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
             places = np.asarray(rows.column(ROW_INDEX.name))
             alive = marks.alive(file, places)
-            marks.mark(file, places[alive])
-            if self._expiry is not None:
-                # What has expired is replaced like any other row, and adds nothing to the new one.
-                young = self._expiry.without_expired(rows)
-                alive &= np.isin(places, np.asarray(young.column(ROW_INDEX.name)))
-            return alive
+            if context.masks_old_rows:
+                marks.mark(file, places[alive])
+            # What has expired is replaced like any other row, and adds nothing to the new one.
+            return alive if expiry is None else alive & expiry.is_young(rows)
 
         def find(runs: Sequence[SortedRun], keys: pa.RecordBatch) -> tuple[npt.NDArray[np.bool_], pa.RecordBatch]:
-            found, rows = store.find(runs, keys, self._context.key_types, reader.schema, read, accept)
+            found, rows = store.find(runs, keys, context.key_types, reader.schema, read, accept)
             return found, rows.drop_columns([ROW_INDEX.name])
-
-        return find
-
-    def _finder(self, partition: bytes, bucket: int, fields: tuple[DataField, ...], marks: BucketMarks) -> FindOlder:
-        read, _ = self._reads(partition, bucket, fields, marks.vectors)
-        schema = SplitReader(self._context, fields).schema
-        store = lookup_store(self._context)
-        types = self._context.key_types
-
-        def find(runs: Sequence[SortedRun], keys: pa.RecordBatch) -> tuple[npt.NDArray[np.bool_], pa.RecordBatch]:
-            return store.find(runs, keys, types, schema, lambda file: read(SortedRun((file,))))
 
         return find
 

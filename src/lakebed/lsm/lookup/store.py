@@ -3,7 +3,8 @@
 Copies live in a directory of their own, which goes with the process. Several threads may ask at once.
 
 INVARIANT: a copy stands for a file by its name, since files never change and names are never given twice. What changes
-while a file stays, such as which of its rows are marked as deleted, must not be in a copy: ask for it with `accept`.
+while a file stays, such as which of its rows are marked as deleted or have expired, must not be in a copy: ask for it
+with `accept`.
 """
 
 from __future__ import annotations
