@@ -133,13 +133,14 @@ class RecordExpiry:
         column = pc.field(self.column.name)
         arrow = to_arrow_type(self.column.type)
         if pa.types.is_timestamp(arrow):
-            return column < pa.scalar(self.cutoff_s * _TICKS[arrow.unit], pa.int64()).cast(arrow)
+            ticks = min(max(self.cutoff_s * _TICKS[arrow.unit], -(2**63)), 2**63 - 1)
+            return column < pa.scalar(ticks, pa.int64()).cast(arrow)
         if pa.types.is_int64(arrow):
             is_millis = column >= pa.scalar(_SMALLEST_MILLIS, arrow)
             return (column < pa.scalar(self.cutoff_s, arrow)) | (
                 is_millis & (column < pa.scalar(self.cutoff_s * 1000, arrow))
             )
-        return column < pa.scalar(min(self.cutoff_s, 2**31 - 1), arrow)
+        return column < pa.scalar(min(max(self.cutoff_s, -(2**31)), 2**31 - 1), arrow)
 
 
 def _seconds(column: pa.Array) -> npt.NDArray[np.int64]:

@@ -54,6 +54,15 @@ def test_old_rows_go_with_compaction(at: str) -> None:
     assert table.compact(full=True) is None
 
 
+@pytest.mark.parametrize("at", TYPES)
+def test_a_time_that_never_comes(at: str) -> None:
+    """Rows stay where they may grow older than the type of their time can tell."""
+    table = _table(at, **{"record-level.expire-time": "1000000 d"})
+    table.write(pa.table({"k": pa.array([1, 2], pa.int32()), "at": TYPES[at]([1, None])}))
+    table.compact(full=True)
+    assert _keys(table) == [1, 2]
+
+
 def test_files_at_the_top_are_rewritten_once_rows_are_too_old() -> None:
     """A full compaction with nothing else to do still rewrites the files that hold old rows, and only these."""
     now = int(time.time())
