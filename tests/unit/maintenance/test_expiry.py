@@ -371,7 +371,7 @@ def test_commits_expire() -> None:
 
 
 def test_nothing_due_costs_one_listing() -> None:
-    """A commit of a table with fewer snapshots than stay in any case looks at the names of its tags alone for expiry."""
+    """A commit of a table with fewer snapshots than stay in any case looks at its tags alone for expiry."""
     shop = Workshop()
     table = shop.create(False)
     for _ in range(3):
