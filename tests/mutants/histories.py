@@ -42,6 +42,8 @@ MARKS = {"deletion_vectors__enabled": "true"}
 COLUMN_FILES = {"row_tracking__enabled": "true", "data_evolution__enabled": "true"}
 SUM = {"merge_engine": "aggregation", "fields__v0__aggregate_function": "sum"}
 FULL = do("compact", full=True)
+FAR_FUTURE_S = 2_147_483_647
+"""Rows of this time do not expire."""
 
 HISTORIES: dict[str, History] = {
     "an old state comes back and is compacted": (
@@ -273,6 +275,25 @@ HISTORIES: dict[str, History] = {
             Operation("write", {"rows": [{"k": 1, "v0": 2, "s": 3}], "kinds": None}),
             do("set_option", key="sequence.field", value="s"),
             Operation("write", {"rows": [{"k": 2, "v0": 2, "s": 3}], "kinds": None}),
+        ],
+    ),
+    "rows expire after they were looked up": (
+        Configuration(
+            {"k": "INT NOT NULL", "v0": "INT", "at": "INT"},
+            ("k",),
+            (),
+            {
+                "bucket": "1",
+                **{"merge-engine": "aggregation", "fields.v0.aggregate-function": "sum", "force-lookup": "true"},
+                **{"record-level.time-field": "at", "record-level.expire-time": "36500 d"},
+            },
+        ),
+        [
+            Operation("write", {"rows": [{"k": k, "v0": 10, "at": 1} for k in range(1, 1000)], "kinds": None}),
+            FULL,
+            Operation("write", {"rows": [{"k": 1, "v0": 1, "at": FAR_FUTURE_S}], "kinds": None}),
+            do("set_option", key="record-level.expire-time", value="1 d"),
+            Operation("write", {"rows": [{"k": 2, "v0": 2, "at": FAR_FUTURE_S}], "kinds": None}),
         ],
     ),
     "a writer dies": (

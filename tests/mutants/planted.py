@@ -86,6 +86,21 @@ MENDS = [
         "folding: list[Verdict] = []",
         "an option changes what order rows have",
     ),
+    Mutant(
+        "local copies leave out what has expired when they are made",
+        "rewrite/bucket_files.py",
+        "            return reader.read_stored(Split(partition, bucket, (Section((SortedRun((file,)),)),)))\n",
+        "            rows = reader.read_stored(Split(partition, bucket, (Section((SortedRun((file,)),)),)))\n"
+        "            return rows if expiry is None else map(expiry.without_expired, rows)\n",
+        "rows expire after they were looked up",
+        (
+            (
+                "rewrite/bucket_files.py",
+                "return alive if expiry is None else alive & expiry.is_young(rows)",
+                "return alive",
+            ),
+        ),
+    ),
 ]
 
 STATEMENT_MENDS = [

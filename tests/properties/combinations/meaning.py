@@ -6,6 +6,7 @@ now: where level 0 or waiting rows are hidden until a compaction, a key may stil
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 
@@ -105,10 +106,11 @@ class Meaning:
 
     @property
     def hides(self) -> bool:
-        """Whether readers see some rows after a compaction only."""
+        """Whether readers see some rows after a compaction only, or until one."""
         marks = self.options.get("deletion-vectors.enabled") == "true"
         merges = self.options.get("deletion-vectors.merge-on-read") == "true"
-        return self.has_key and (self.engine == "first-row" or (marks and not merges) or self.postpones)
+        expires = "record-level.expire-time" in self.options
+        return self.has_key and (self.engine == "first-row" or (marks and not merges) or self.postpones or expires)
 
     @property
     def postpones(self) -> bool:
@@ -417,6 +419,23 @@ class Meaning:
         ):
             self.collapse()
             self.rebuild()
+        if key == "record-level.expire-time":
+            self.expire()
+
+    def expire(self) -> None:
+        """Rows that are too old now go with a compaction, and are seen until then; no new row meets them any more.
+
+        REQUIRES: a table that looks old rows up as new ones are compacted, and times in seconds.
+        """
+        days = int(self.options["record-level.expire-time"].removesuffix(" d"))
+        column = self.model.schema.column(self.options["record-level.time-field"]).id
+        cutoff = time.time() - days * 86_400
+        self.collapse()
+        times = {record.number: record.cells[column][1] for record in self.live}
+        old = {number for number, at in times.items() if isinstance(at, int) and at < cutoff}
+        gone = {self.model.key_of(record.cells) for record in self.live if record.number in old}
+        self.set_live(record for record in self.live if record.number not in old)
+        self.visible = {key: (*states, None) if key in gone else states for key, states in self.visible.items()}
 
     def rebuild(self) -> None:
         """Reads the rules of merging from the options once more."""
