@@ -83,7 +83,7 @@ class Committer:
     clock: Clock
     writer_version: str
     sleep: Callable[[float], None] = field(default=time.sleep)
-    scatter_ms: Callable[[int], int] = field(default=some_of)
+    scatter: Callable[[int], int] = field(default=some_of)
     """How much of a time is waited beyond it, at most."""
 
     def is_committed(self, identity: CommitIdentity) -> bool:
@@ -153,8 +153,8 @@ class Committer:
         return self.stores.snapshots.latest_id() != (latest.id if latest else None)
 
     def _wait_seconds(self, turn: int) -> float:
-        wait_ms: int = min(self.rules.min_retry_wait_ms * 2**turn, self.rules.max_retry_wait_ms)
-        return (wait_ms + self.scatter_ms(wait_ms // 5)) / 1000
+        wait_us: int = min(self.rules.min_retry_wait_ms * 2**turn, self.rules.max_retry_wait_ms) * 1000
+        return (wait_us + self.scatter(wait_us // 5)) / 1_000_000
 
     def _published(self, latest: Snapshot | None, changes: Changes, stamp: _Stamp, attempt: Attempt) -> Snapshot | None:
         """The published snapshot, or None when the id was taken by somebody else."""
