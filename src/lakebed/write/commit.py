@@ -207,6 +207,8 @@ class WriteCommit:
     def _replacing(
         self, overwrite: Overwrite, messages: list[CommitMessage], latest: Snapshot | None
     ) -> Changes | None:
+        if overwrite.spec != {}:
+            placement_of(self._context).check_overwrite(self._context, messages, latest)
         live = live_files(self._context.stores, latest)
         gone = overwrite.replaced(live, {message.partition for message in messages})
         replaced = {entry.identity for entry in gone}

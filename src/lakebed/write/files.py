@@ -136,12 +136,13 @@ class FileMaker(AbortedOnFailure):
         self._placement.finish()
         written = self._buckets.finish()
         indexes = self._placement.index_files(written.keys())
+        base_id = self._placement.base_snapshot_id
         normaliser = self._normaliser()
         return [
             CommitMessage(
                 *bucket,
                 self._placement.total_buckets(bucket[0]),
-                self._base_snapshot_id,
+                self._base_snapshot_id if base_id is None else base_id,
                 files.data,
                 files.changelog
                 if normaliser is None

@@ -16,11 +16,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import lakebed
 from lakebed.bucket.hashing import hash_rows
 from lakebed.clock import FixedClock
+from lakebed.commit.message import CommitMessage
 from lakebed.definition.bucket_mode import WritePart
 from lakebed.errors import CommitConflict, InvalidData, InvalidOption
 from lakebed.metadata.entries import live_files
 from lakebed.read.plan import plan_scan
 from lakebed.read.reader import SplitReader
+from lakebed.write.commit import WriteCommit
 from lakebed.write.placement.crossing import KEY_INDEX, CrossPartition
 
 Row = Sequence[Any]
@@ -203,6 +205,27 @@ def test_overwrites_of_some_partitions() -> None:
             writer.write(batch([(2, 9, 0, 0)]))
         writer.write(batch([(1, 9, 0, 0)]))
     assert shown(table) == [(2, 3, 0, 0), (1, 9, 0, 0)]
+
+
+def test_an_overwrite_that_others_came_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that somebody brings to a partition that stays, between look and commit, is not there twice ever after."""
+    table, run = create(), WriteCommit.run
+    write(table, [(1, 1, 0, 0), (2, 2, 0, 0)])
+    came: list[Row] = [(2, 7, 1, 0)]
+
+    def others_first(commit: WriteCommit, messages: list[CommitMessage]) -> Any:
+        if came:
+            write(table, [came.pop()])
+        return run(commit, messages)
+
+    monkeypatch.setattr(WriteCommit, "run", others_first)
+    with pytest.raises(CommitConflict, match="another job wrote"):
+        write(table, [(1, 7, 2, 0)], overwrite={"p": 1})
+    assert shown(table) == [(1, 1, 0, 0), (2, 2, 0, 0), (2, 7, 1, 0)]
+    came.append((2, 7, 3, 0))
+    write(table, [(1, 7, 4, 0)], overwrite={})
+    assert shown(table) == [(1, 7, 4, 0)]
+    assert not table.check(deep=True)
 
 
 def test_keys_are_forgotten_after_their_time() -> None:

@@ -114,6 +114,17 @@ class Placement(ABC):
             for partition in partitions[1]:
                 self.setup.overwrite.check(partition)
 
+    @property
+    def base_snapshot_id(self) -> int | None:
+        """The snapshot that an overwrite was found to fit to, if it matters what others have committed since."""
+        return None
+
+    @classmethod  # noqa: B027 - few have something to do
+    def check_overwrite(
+        cls, context: TableContext, messages: Collection[CommitMessage], latest: Snapshot | None
+    ) -> None:
+        """As `check_commit`, for rows that replace others, where partitions stay that are not replaced."""
+
     @classmethod  # noqa: B027 - few have something to do
     def check_commit(cls, context: TableContext, messages: Collection[CommitMessage], latest: Snapshot | None) -> None:
         """Raises if what others have committed meanwhile makes these places wrong.

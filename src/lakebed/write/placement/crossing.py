@@ -49,6 +49,7 @@ class Crossing(Placement):
         super().__init__(setup)
         kept = setup.kept_keys if setup.overwrite is None else None
         self._keys = CrossPartition(setup.context, setup.base, setup.part, is_taught=setup.is_taught, kept=kept)
+        self._checked_id: int | None = None
 
     def place(self, rows: pa.RecordBatch, kinds: pa.Array) -> PlacedRows:
         if self.setup.overwrite is not None and rows.num_rows:
@@ -60,8 +61,14 @@ class Crossing(Placement):
 
     def finish(self) -> None:
         if self.setup.overwrite is not None:
-            self._keys.check_replaced(self.setup.overwrite, self.context.stores.snapshots.latest())
+            latest = self.context.stores.snapshots.latest()
+            self._keys.check_replaced(self.setup.overwrite, latest)
+            self._checked_id = latest.id if latest is not None else 0
         self._keys.finish()
+
+    @property
+    def base_snapshot_id(self) -> int | None:
+        return self._checked_id
 
     def remember(self, snapshot: Snapshot) -> None:
         self._keys.remember(snapshot)
@@ -71,6 +78,13 @@ class Crossing(Placement):
 
     def file_prefix(self, prefix: str) -> str:
         return prefix if self.setup.part is None else f"{prefix}-{share_mark(self.setup.part)}"
+
+    @classmethod
+    def check_overwrite(
+        cls, context: TableContext, messages: Collection[CommitMessage], latest: Snapshot | None
+    ) -> None:
+        # What others have brought to partitions that stay may have keys of these rows.
+        _check_only_crossing(context, messages, latest)
 
     @classmethod
     def check_commit(cls, context: TableContext, messages: Collection[CommitMessage], latest: Snapshot | None) -> None:
