@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakebed.changes.events import MergedRows, lowest_level_counts, of_kind
+from lakebed.changes.events import MergedRows, of_kind
 from lakebed.definition.context import TableContext
-from lakebed.definition.row_rules import vectors_at
+from lakebed.definition.row_rules import lowest_level_counts, vectors_at
 from lakebed.definition.shown_defaults import with_defaults
 from lakebed.errors import Unsupported
 from lakebed.lsm.merge_runs import windows

@@ -13,12 +13,11 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from lakebed.definition.changelog_rules import looks_up
 from lakebed.definition.context import TableContext
+from lakebed.definition.row_rules import lowest_level_counts
 from lakebed.definition.shown_defaults import with_defaults
 from lakebed.lsm.merge_runs import merge_levels, merge_runs
 from lakebed.lsm.sections import Section, SortedRun
-from lakebed.merge.base import ChoosingEngine
 from lakebed.merge.levels import with_level
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.read.reader import SplitReader
@@ -168,11 +167,6 @@ class MergedRows:
                 yield with_level(batch, file.level)
 
 
-def lowest_level_counts(context: TableContext) -> bool:
-    """Whether of several levels above 0 that hold a key only the lowest is merged."""
-    return looks_up(context.options) and not isinstance(context.merge_engine, ChoosingEngine)
-
-
 def of_kind(rows: pa.RecordBatch, kind: RowKind) -> pa.RecordBatch:
     """The rows as events of one kind."""
     kinds = pa.repeat(pa.scalar(int(kind), pa.int8()), rows.num_rows)
@@ -186,7 +180,6 @@ __all__ = [
     "MergedRows",
     "StateEvents",
     "StoredEvents",
-    "lowest_level_counts",
     "of_kind",
     "stored_events",
 ]

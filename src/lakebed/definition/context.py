@@ -38,6 +38,7 @@ from lakebed.options import (
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
     PARTITION_DEFAULT_NAME,
     PARTITION_LEGACY_NAME,
+    RECORD_LEVEL_EXPIRE_TIME,
     ROW_TRACKING_ENABLED,
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
@@ -210,7 +211,7 @@ class TableContext:
 
     @cached_property
     def is_first_row(self) -> bool:
-        """Whether the first row of a key stays. Above level 0 every key is there once, so nothing is merged there."""
+        """Whether the first row of a key stays."""
         return self.has_key and self.options[MERGE_ENGINE] == FirstRow.name
 
     def may_miscount_retracts(self, file: DataFile) -> bool:
@@ -219,6 +220,14 @@ class TableContext:
         pypaimon takes kinds from a column, but does not count what it writes; compactions do.
         """
         return file.level == 0 and self.options[ROWKIND_FIELD] is not None
+
+    @cached_property
+    def has_keys_once(self) -> bool:
+        """Whether every key is there once above level 0, so that nothing is merged there.
+
+        Not if first rows may expire: while an expired one is still stored, the next row of its key is the first.
+        """
+        return self.masks_old_rows or (self.is_first_row and self.options[RECORD_LEVEL_EXPIRE_TIME] is None)
 
     @cached_property
     def tracks_rows(self) -> bool:

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.commit.index_changes import current_entries
-from lakebed.definition.changelog_rules import FULL_COMPACTION, producer
+from lakebed.definition.changelog_rules import FULL_COMPACTION, looks_up, producer
 from lakebed.definition.context import TableContext, once_per_context
 from lakebed.errors import InvalidOption, did_you_mean
+from lakebed.merge.base import ChoosingEngine
 from lakebed.merge.first_row import FirstRow
 from lakebed.metadata.deletion_vector import DeletionVectorStore, Positions, VectorRules, Vectors
 from lakebed.metadata.index_manifest import DELETION_VECTORS_INDEX, IndexEntry
@@ -223,6 +224,13 @@ def mark_rows(
         removed += old
         added += store.write(partition, bucket, {**others, **vectors}, rules)
     return removed, added
+
+
+@once_per_context
+def lowest_level_counts(context: TableContext) -> bool:
+    """Whether of several levels above 0 that hold a key only the lowest is merged: it holds the whole of it."""
+    is_renewed = context.is_first_row and not context.has_keys_once
+    return is_renewed or (looks_up(context.options) and not isinstance(context.merge_engine, ChoosingEngine))
 
 
 @once_per_context

@@ -30,7 +30,7 @@ from lakebed.metadata.entries import live_files
 from lakebed.metadata.hash_index import HashIndexStore, hash_entries
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.options import BUCKET_FUNCTION_TYPE, DATA_EVOLUTION_ENABLED
+from lakebed.options import BUCKET_FUNCTION_TYPE, DATA_EVOLUTION_ENABLED, RECORD_LEVEL_EXPIRE_TIME
 from lakebed.read.plan import FileSieve, splits_of
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split, held_fields
@@ -249,9 +249,14 @@ def _shared_hashes(context: TableContext, indexed: Mapping[tuple[bytes, int], np
 
 
 def check_told(context: TableContext, history: Sequence[Snapshot]) -> list[str]:
-    """Whether the changes that a table tells make each state that is told of the next one."""
+    """Whether the changes that a table tells make each state that is told of the next one.
+
+    Rows that have expired leave without a word, so nothing can be said of tables that have such.
+    """
     made_by = producer(context.options)
     if not context.has_key or made_by not in (LOOKUP, FULL_COMPACTION) or len(history) < 2:
+        return []
+    if context.options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return []
     fields = [field for field in context.schema.fields if not is_nested(field.type)]
     findings = []

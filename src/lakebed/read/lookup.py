@@ -177,7 +177,7 @@ class KeyLookup:
         context = self.context
         options = context.options
         rules = SplitRules(options[SOURCE_SPLIT_TARGET_SIZE], options[SOURCE_SPLIT_OPEN_FILE_COST])
-        is_unique = (context.is_first_row or context.masks_old_rows) and all(file.level > 0 for file in bucket.files)
+        is_unique = context.has_keys_once and all(file.level > 0 for file in bucket.files)
         kept = replace(bucket, files=tuple(file for file in bucket.files if file.file_name in spans))
         made = append_splits(kept, rules) if is_unique else keyed_splits(kept, context.key_types, rules)
         return [split.masked_by(vectors) for split in made]

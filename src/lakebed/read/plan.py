@@ -99,8 +99,7 @@ def splits_of(
     splits: list[Split] = []
     for (partition, bucket, total), files in sorted(buckets.items()):
         group = BucketFiles(partition, bucket, total, tuple(files))
-        is_unique = context.is_first_row or context.masks_old_rows  # above level 0
-        is_merged = context.has_key and not (is_unique and all(file.level > 0 for file in files))
+        is_merged = context.has_key and not (context.has_keys_once and all(file.level > 0 for file in files))
         if context.options[DATA_EVOLUTION_ENABLED]:
             made = packed_splits(group, stitched_sections(files, context.name), rules)
         else:

@@ -14,15 +14,14 @@ import pyarrow as pa
 
 from lakebed.datafiles.read_file import FileReader
 from lakebed.definition.branch import context_on_branch
-from lakebed.definition.changelog_rules import looks_up
 from lakebed.definition.context import TableContext
+from lakebed.definition.row_rules import lowest_level_counts
 from lakebed.definition.shown_defaults import stored_part, with_defaults
 from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.fileio.local import LocalFileIO
 from lakebed.formats.base import DEFAULT_ROW_GROUP_ROWS
 from lakebed.lsm.merge_runs import came_one_after_the_other, merge_levels, read_runs
 from lakebed.lsm.sections import Section, SortedRun
-from lakebed.merge.base import ChoosingEngine
 from lakebed.merge.levels import with_level
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.deletion_vector import NO_POSITIONS, Positions
@@ -179,7 +178,7 @@ class SplitReader:
             # Row groups may be skipped by key only: a skipped newer row would bring an older one back.
             key_part = self._key_part()
             rows = self._batch_rows(_KEPT_MERGE_ROWS)
-            if self._lowest_level_counts:
+            if lowest_level_counts(self.context):
                 levelled = [self._levelled(split, run, key_part, rows) for run in section.runs]
                 yield from map(_visible, merge_levels(levelled, self.context.merge_order, self.context.reading_engine))
                 return
@@ -208,10 +207,6 @@ class SplitReader:
         schema = to_arrow_schema(wanted)
         table = pa.Table.from_arrays([rows[name] for name in schema.names], schema=schema)
         yield from table.to_batches(max_chunksize=self.context.options[READ_BATCH_SIZE])
-
-    @cached_property
-    def _lowest_level_counts(self) -> bool:
-        return looks_up(self.context.options) and not isinstance(self.context.merge_engine, ChoosingEngine)
 
     def _levelled(
         self, split: Split, run: SortedRun, predicate: Predicate | None, batch_rows: int
