@@ -577,7 +577,8 @@ class Machine:
                 branch.compact(full=True)
 
         def mean() -> None:
-            self.line = self.branches["b"]
+            self.line, identifiers = self.branches["b"], self.identifiers
+            self.identifiers = dict(self.line.saved[max(self.line.saved)].identifiers)
             try:
                 self._wrote(rows, kinds)
                 if compact:
@@ -585,7 +586,7 @@ class Machine:
                 oracles.note_snapshots(self, self.handles[0].on_branch("b"))
                 oracles.check_visible(self, self.handles[0].on_branch("b"))
             finally:
-                self.line = main
+                self.line, self.identifiers = main, identifiers
 
         return Step(real, mean)
 
