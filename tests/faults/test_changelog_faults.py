@@ -56,7 +56,7 @@ NORMALISED = "normalised input"
 @pytest.fixture(autouse=True)
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything here runs in one thread, and operations come in the same order every time."""
-    for module in ("metadata.entries", "table.compact"):
+    for module in ("metadata.entries", "rewrite.bucket"):
         monkeypatch.setattr(f"lakebed.{module}.ThreadPoolExecutor", OneThread)
 
 

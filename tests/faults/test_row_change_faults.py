@@ -121,7 +121,7 @@ STATEMENTS = {
 @pytest.fixture(autouse=True)
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything here runs in one thread, and operations come in the same order every time."""
-    for module in ("metadata.entries", "table.compact", "table.read", "table.pieces", "table.row_changes"):
+    for module in ("metadata.entries", "rewrite.bucket", "read.reader", "write.pieces", "rewrite.rows_by_place"):
         monkeypatch.setattr(f"lakebed.{module}.ThreadPoolExecutor", OneThread)
 
 
