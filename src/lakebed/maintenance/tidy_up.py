@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from lakebed.commit.replay import CommitIdentity
 from lakebed.definition.context import TableContext, once_per_context
-from lakebed.errors import LakebedError
+from lakebed.errors import InvalidOption, LakebedError
 from lakebed.maintenance.auto_tags import create_due_tags
 from lakebed.maintenance.checks import CHECKS, checks_of
 from lakebed.maintenance.consumers import expire_consumers
@@ -75,23 +75,31 @@ _Deed = Callable[[TableContext, _Commit], object]
 def _asked_for(context: TableContext) -> tuple[tuple[str, _Deed], ...]:
     """What the table's options ask to see to, in this order, and what did not happen if it fails."""
     options = context.options
-    deeds: dict[str, tuple[bool, _Deed]] = {
+    deeds: dict[str, tuple[Callable[[], bool], _Deed]] = {
         "tag was made": (
-            options[TAG_AUTOMATIC_CREATION] != "none",
+            lambda: options[TAG_AUTOMATIC_CREATION] != "none",
             lambda table, commit: create_due_tags(table, is_batch=commit.is_batch),
         ),
         "consumer expired": (
-            options[CONSUMER_EXPIRATION_TIME] is not None,
+            lambda: options[CONSUMER_EXPIRATION_TIME] is not None,
             lambda table, _: _expire_consumers(table),
         ),
         "partition expired": (
-            options[PARTITION_EXPIRATION_TIME] is not None and bool(context.schema.partition_keys),
+            lambda: bool(context.schema.partition_keys) and options[PARTITION_EXPIRATION_TIME] is not None,
             lambda table, commit: expire_partitions(table, commit.identity, is_batch=commit.is_batch),
         ),
-        "snapshot expired": (True, _expire_snapshots),
-        "tag expired": (options[TAG_TIME_EXPIRE_ENABLED], lambda table, _: _expire_tags(table)),
+        "snapshot expired": (lambda: True, _expire_snapshots),
+        "tag expired": (lambda: options[TAG_TIME_EXPIRE_ENABLED], lambda table, _: _expire_tags(table)),
     }
-    return tuple((what, see_to) for what, (is_asked_for, see_to) in deeds.items() if is_asked_for)
+    return tuple((what, see_to) for what, (asks, see_to) in deeds.items() if _is_true_or_wrong(asks))
+
+
+def _is_true_or_wrong(asks: Callable[[], bool]) -> bool:
+    """A value that can not be read is told when it is seen to: the commit stands, and the rest is seen to as well."""
+    try:
+        return asks()
+    except InvalidOption:
+        return True
 
 
 def _expire_snapshots(context: TableContext, commit: _Commit) -> None:
@@ -128,7 +136,8 @@ def _expire_consumers(context: TableContext) -> None:
 def _expire_tags(context: TableContext) -> None:
     checks = context.memory[CHECKS] or checks_of(context)
     now_ms, checked_ms = context.clock.now_ms(), checks.done_ms
-    if now_ms < checked_ms.get("tags", 0) + _TAG_CHECK_INTERVAL_MS:
+    # Asked once more: where the value can not be read, nothing is deleted.
+    if not context.options[TAG_TIME_EXPIRE_ENABLED] or now_ms < checked_ms.get("tags", 0) + _TAG_CHECK_INTERVAL_MS:
         return
     checked_ms["tags"] = now_ms
     gone = remove_expired_tags(context, None)

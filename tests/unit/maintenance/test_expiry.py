@@ -25,10 +25,11 @@ from tests.unit.maintenance.expiring_tables import (
 from lakebed.errors import CorruptFile, FileMissing, InvalidArgument, NotFound
 from lakebed.fileio.base import FileIO
 from lakebed.maintenance.snapshots import line_of
+from lakebed.maintenance.tidy_up import tidy_up
 from lakebed.metadata.index_manifest import HASH_INDEX, IndexEntry
 from lakebed.metadata.manifest import EntryKind
 from lakebed.metadata.snapshot import CommitKind
-from lakebed.options import MANIFEST_MERGE_MIN_COUNT
+from lakebed.options import MANIFEST_MERGE_MIN_COUNT, Options
 from lakebed.table.opened import OpenedTable
 from lakebed.table.table import Table
 from lakebed.testing.faulty_io import FaultyFileIO, InjectedFault
@@ -385,6 +386,16 @@ def test_nothing_due_costs_one_listing() -> None:
     first, second = watched.ops[: ends[0]], watched.ops[ends[0] + 1 : ends[1]]
     assert len(second) == len(first) + 1
     assert second[-1] == ("list_directory", f"{table.location}/tag")
+
+
+@pytest.mark.parametrize("key", ["consumer.expiration-time", "tag.automatic-creation", "tag.time-expire-enabled"])
+def test_a_value_that_nobody_can_read_does_not_fail_a_commit(key: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Of another engine's table, say: it is told in the log, and the commit stands."""
+    context = Workshop().create(False)._opened.context
+    wrong = context.with_schema(context.schema, Options({**context.options.raw, key: "?"}))
+    tidy_up(wrong)
+    tidy_up(wrong)
+    assert key in caplog.text
 
 
 def test_who_commits_again_and_again_lists_no_snapshots() -> None:
