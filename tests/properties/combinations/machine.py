@@ -269,6 +269,8 @@ class Machine:
         row = meaning.fitted(row)
         if meaning.objection(row, kind) is not Objection.REFUSED or meaning.leaves_groups_alone(row):
             return None
+        if meaning.takes_back_all():
+            return None
         data = self.arrow([row], [kind])
         return Step(lambda table: table.write(data, row_kind=OP), must_refuse=True)
 

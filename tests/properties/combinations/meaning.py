@@ -278,6 +278,15 @@ class Meaning:
             all(row.get(names.get(each, "")) is None for each in group.ordering) for group in engine.groups
         )
 
+    def takes_back_all(self) -> bool:
+        """Whether every function that a column has now takes back; one that columns to come would have may not."""
+        engine = self.model.engine
+        columns = [column.id for column in self.model.schema.columns]
+        return isinstance(engine, Aggregation) and all(
+            function.can_retract or function.ignore_retract
+            for function in (engine.functions.get(each, engine.default) for each in columns if each not in engine.key)
+        )
+
     def fitting(
         self, rows: Sequence[Row], kinds: Sequence[str], *, replaces: bool = False, own: Sequence[Record] = ()
     ) -> tuple[list[Row], list[str]]:
