@@ -1,0 +1,28 @@
+"""What an aggregate function is on the list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lakebed.expressions.nodes import Aggregation, Expression, NotProven
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """`build` makes the aggregation of its arguments, without DISTINCT, FILTER, order and window."""
+
+    build: Callable[..., Aggregation]
+    least: int = 1
+    most: int = 1
+    takes_distinct: bool = True
+    takes_order: bool = False
+    """Whether the order of rows matters to it, so that it must be said, and is honoured."""
+    goes_over_windows: bool = True
+    shown: str | None = None
+
+    def __call__(self, name: str, arguments: Sequence[Expression]) -> Aggregation:
+        """The aggregation; NotProven names the function."""
+        if not self.least <= len(arguments) <= self.most:
+            raise NotProven(f"`{name}` with {len(arguments)} arguments")
+        return self.build(*arguments)

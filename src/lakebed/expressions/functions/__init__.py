@@ -1,0 +1,13 @@
+"""Functions by Spark's names: how each is built from its arguments, with Spark's type and a spelling that DuckDB has.
+
+One file for each kind of values, each with a `FUNCTIONS` of its own. A function brings its arguments to the types it
+takes, as Spark does, and raises `NotProven` for those it is not proven for.
+"""
+
+from __future__ import annotations
+
+from lakebed.expressions.functions import conditions
+from lakebed.expressions.functions.function import Function
+
+FUNCTIONS: dict[str, Function] = {**conditions.FUNCTIONS}
+"""All of them, by Spark's names in lower case. Operators are among them under their signs, as `+`."""

@@ -1,0 +1,131 @@
+"""Aggregate functions and windows of a query: the call with all that stands around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from lakebed.expressions import kinds
+from lakebed.expressions.aggregates import AGGREGATES, RANKINGS
+from lakebed.expressions.casts import coerced
+from lakebed.expressions.nodes import Aggregation, Expression, NotProven, Ordering
+from lakebed.sql.bind.expressions import ExpressionBinder
+from lakebed.sql.bind.literals import number_constant
+
+_IGNORING = " ignore nulls"
+"""What is added to the name of a function that leaves nulls out; such ones are on the list under that name."""
+
+
+def bind_aggregate(node: exp.Expression, binder: ExpressionBinder) -> Aggregation:
+    """An aggregate function with DISTINCT, FILTER, IGNORE NULLS and the order of its rows."""
+    condition: Expression | None = None
+    order: list[Ordering] = []
+    suffix = ""
+    while not isinstance(node, exp.Anonymous):
+        match node:
+            case exp.Filter():
+                condition = coerced(binder.bind(node.expression.this), kinds.BOOLEAN)
+            case exp.WithinGroup():
+                order = orderings(node.expression, binder)
+            case exp.IgnoreNulls():
+                suffix = _IGNORING
+            case exp.RespectNulls():
+                pass
+            case _:
+                raise NotProven(f"`{node.sql('spark')}`")
+        node = node.this
+    name = str(node.this).lower() + suffix
+    function = AGGREGATES.get(name) or RANKINGS.get(name)
+    if function is None:
+        raise NotProven(f"`{name}`")
+    given, is_distinct = list(node.expressions), False
+    if len(given) == 1 and isinstance(given[0], exp.Distinct):
+        given, is_distinct = list(given[0].expressions), True
+    if given and isinstance(given[-1], exp.Order):
+        order = orderings(given[-1], binder)
+        given[-1] = given[-1].this
+    arguments = [number_constant("1") if isinstance(each, exp.Star) else binder.bind(each) for each in given]
+    if is_distinct and not function.takes_distinct:
+        raise NotProven(f"`{name}` with DISTINCT")
+    if order and not function.takes_order:
+        raise NotProven(f"`{name}` with an order")
+    found = function(name, arguments)
+    return replace(found, is_distinct=is_distinct, condition=condition, order=tuple(order))
+
+
+def orderings(node: exp.Order | exp.Expression, binder: ExpressionBinder) -> list[Ordering]:
+    """ORDER BY; without a word nulls come first upwards and last downwards."""
+    return [ordering(each, binder.bind(each.this)) for each in node.expressions]
+
+
+def ordering(node: exp.Ordered, value: Expression) -> Ordering:
+    """One part of ORDER BY."""
+    if pa.types.is_map(value.type):
+        raise NotProven("an order of maps")
+    is_descending = bool(node.args.get("desc"))
+    nulls_first = node.args.get("nulls_first")
+    return Ordering(value, is_descending, not is_descending if nulls_first is None else bool(nulls_first))
+
+
+def bind_window(
+    node: exp.Window, binder: ExpressionBinder, named: Mapping[str, exp.Window] | None = None
+) -> Aggregation:
+    """A function over a window; `named` are the windows of the WINDOW clause."""
+    window = node
+    alias = node.args.get("alias")
+    if alias is not None:
+        found = (named or {}).get(alias.name.lower())
+        if found is None:
+            raise NotProven(f"window `{alias.name}`", "there is no such window")
+        window = found
+    function = node.this
+    called = bind_aggregate(function, binder)
+    name = str(_called(function).this).lower()
+    definition = AGGREGATES.get(name) or RANKINGS.get(name)
+    if called.is_distinct or (definition is not None and not definition.goes_over_windows):
+        raise NotProven(
+            f"`{name}` over a window" if not called.is_distinct else f"`{name}(DISTINCT ...)` over a window"
+        )
+    partition = [binder.bind(each) for each in window.args.get("partition_by") or []]
+    order = orderings(window.args["order"], binder) if window.args.get("order") else []
+    parts = []
+    if partition:
+        parts.append(f"PARTITION BY {', '.join(each.spelled() for each in partition)}")
+    if order:
+        parts.append(f"ORDER BY {', '.join(each.spelled() for each in order)}")
+    parts += _frame(window, name, has_order=bool(order))
+    return replace(called, over=f" OVER ({' '.join(parts)})", nullable=called.nullable)
+
+
+def _called(node: exp.Expression) -> exp.Anonymous:
+    while not isinstance(node, exp.Anonymous):
+        node = node.this
+    return node
+
+
+def _frame(window: exp.Window, name: str, *, has_order: bool) -> list[str]:
+    spec = window.args.get("spec")
+    if name in RANKINGS and not RANKINGS[name].takes_order:
+        if spec is not None:
+            raise NotProven(f"`{name}` with a frame")
+        return []
+    if spec is None:
+        return ["RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"] if has_order else []
+    kind = str(spec.args.get("kind") or "").upper()
+    bounds = []
+    for end in ("start", "end"):
+        value, side = spec.args.get(end), str(spec.args.get(f"{end}_side") or "").upper()
+        if value is None:
+            value, side = "CURRENT ROW", ""
+        text = value if isinstance(value, str) else _distance(value, kind)
+        bounds.append(f"{text} {side}".strip())
+    return [f"{kind} BETWEEN {bounds[0]} AND {bounds[1]}"]
+
+
+def _distance(value: exp.Expression, kind: str) -> str:
+    if isinstance(value, exp.Literal) and not value.is_string and value.is_int and kind == "ROWS":
+        return str(value.this)
+    raise NotProven(f"a frame of `{value.sql('spark')}`")

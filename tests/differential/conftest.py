@@ -1,0 +1,23 @@
+"""A Spark session whose zone and rules are those of the comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.differential.engines import ZONE
+from tests.sessions import open_session
+from tests.spark.conftest import mark_as_spark
+
+pytest_collection_modifyitems = mark_as_spark("tests/differential/")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A session in a zone with a change of clocks."""
+    session = open_session()
+    session.conf.set("spark.sql.session.timeZone", ZONE)
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    yield session
+    session.stop()

@@ -1,0 +1,70 @@
+"""Every expression of the corpus gives the same on Spark and embedded: values, types, and where it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.differential.data import extreme, ordinary
+from tests.differential.engines import Embedded, plain_type, spark_answers
+
+from lakebed.expressions.nodes import NotProven
+from lakebed.spark.read import arrow_frame
+from lakebed.types.arrow import from_arrow_schema
+
+CORPUS = sorted((Path(__file__).parent / "expressions").glob("*.sql"))
+TABLES = {"ordinary": ordinary(), "extreme": extreme()}
+
+
+def expressions(path: Path) -> list[str]:
+    """The lines of a file, without remarks."""
+    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line and not line.startswith("--")]
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Iterator[Embedded]:
+    """DuckDB with the tables of the comparison."""
+    engine = Embedded(TABLES)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="module")
+def on_spark(spark: Any) -> Any:
+    """Spark with the tables of the comparison."""
+    for name, rows in TABLES.items():
+        arrow_frame(spark, rows, from_arrow_schema(rows.schema)).createOrReplaceTempView(name)
+    return spark
+
+
+@pytest.mark.parametrize("table", list(TABLES))
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+def test_both_engines_agree(path: Path, table: str, embedded: Embedded, on_spark: Any) -> None:
+    """All values and types of a file are equal; what one engine refuses to compute, the other refuses too."""
+    texts = expressions(path)
+    is_group = path.stem.startswith("aggregates")
+    theirs = [
+        answer
+        for start in range(0, len(texts), 40)
+        for answer in spark_answers(on_spark, texts[start : start + 40], table, is_group)
+    ]
+    found = []
+    for text, expected in zip(texts, theirs, strict=True):
+        try:
+            ours = embedded.answer(text, table, is_group)
+        except NotProven as reason:
+            found.append(f"{text}: not proven: {reason}")
+            continue
+        if (ours.error is None) != (expected.error is None):
+            found.append(f"{text}: embedded {ours.error or 'gives values'}; Spark {expected.error or 'gives values'}")
+        elif ours.error is None and expected.type is not None and ours.type is not None:
+            if plain_type(ours.type) != plain_type(expected.type):
+                found.append(f"{text}: type {ours.type}, Spark {expected.type}")
+            elif ours.values != expected.values:
+                pairs = zip(ours.values, expected.values, strict=True)
+                where = next((n, a, b) for n, (a, b) in enumerate(pairs) if a != b)
+                found.append(f"{text}: row {where[0]}: {where[1]!r}, Spark {where[2]!r}")
+    assert not found, "\n" + "\n".join(found)
