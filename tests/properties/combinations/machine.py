@@ -555,7 +555,12 @@ class Machine:
         saved = self.tag_states[tag][0]
         if saved.schema != self.meaning.model.schema or saved.options != self.meaning.options or self.is_out_of_step:
             return None  # a branch has the options of its tag
-        if self._has_other_buckets(self.open().at(tag=tag).fixed_to):
+        table = self.open()
+        start = table.at(tag=tag).fixed_to
+        assert start is not None
+        if start.schema_id != table.schema.id:
+            return None  # and the columns of its snapshot; statistics are committed under those of the rows
+        if self._has_other_buckets(start):
             return None  # and its files: those of an old state that came back, maybe
         return Step(real, mean)
 
