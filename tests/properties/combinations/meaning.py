@@ -24,6 +24,10 @@ Possible = Mapping[Key, tuple[Record | None, ...]]
 """What each key may look like, the newest last; None: not there."""
 
 
+_UNSET = {"sequence.field.sort-order": "ascending", "ignore-delete": "false", "ignore-update-before": "false"}
+"""What options mean that are not set, of those that change the meaning of rows."""
+
+
 @dataclass(frozen=True)
 class Rules:
     """What rows mean together: how those of one key are merged."""
@@ -418,10 +422,13 @@ class Meaning:
 
     def set_option(self, key: str, value: str | None) -> None:
         """An option changes. What is stored keeps its meaning, and the rows to come have the new one."""
+        before = self.options.get(key, _UNSET.get(key))
         if value is None:
             self.options.pop(key, None)
         else:
             self.options[key] = value
+        if self.options.get(key, _UNSET.get(key)) == before:
+            return  # it is said, or no longer said, what was meant all the time: nothing is folded for that
         folds = self.engine in ("aggregation", "partial-update")  # no other engine looks at options of columns
         if key in ("ignore-delete", "ignore-update-before", "merge-engine") or key.startswith(
             ("sequence.field", "aggregation.", "partial-", *(["fields."] if folds else []))
