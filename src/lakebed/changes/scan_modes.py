@@ -66,6 +66,11 @@ def plan_batch(context: TableContext, predicate: Predicate | None) -> ScanPlan:
     return plan_scan(context, mode.snapshot(context), predicate)
 
 
+def shows_a_part(context: TableContext) -> bool:
+    """Whether a read shows a part of a snapshot's state."""
+    return SCAN_MODES[modes.scan_mode(context.options, context.name)].part is not None
+
+
 def batch_snapshot(context: TableContext) -> Snapshot | None:
     """The snapshot whose whole state a read shows; modes that show a part of one are refused."""
     name = modes.scan_mode(context.options, context.name)
@@ -156,4 +161,4 @@ SCAN_MODES: dict[str, ScanMode] = {
 """Modes by name. Words of `scan.mode` that stand for another mode are not among them."""
 
 
-__all__ = ["SCAN_MODES", "ScanMode", "StreamStart", "batch_snapshot", "plan_batch"]
+__all__ = ["SCAN_MODES", "ScanMode", "StreamStart", "batch_snapshot", "plan_batch", "shows_a_part"]

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lakebed.changes.range import asked_range, is_incremental
 from lakebed.changes.read import ChangeRead, change_reading
-from lakebed.changes.scan_modes import plan_batch
+from lakebed.changes.scan_modes import batch_snapshot, plan_batch, shows_a_part
 from lakebed.changes.stream import StreamScan
 from lakebed.changes.views import ROWKIND_FIELD, shows_changes
 from lakebed.commit.replay import CommitIdentity
@@ -44,6 +44,15 @@ def plan_read(table: Holder, columns: Sequence[str] | None = None, filter: Any =
     if is_incremental(context.options):
         return reading.of_range(asked_range(context, opened.pinned))
     return reading.of_state(_state_plan(context, opened.pinned, reading.table_part))
+
+
+def fixed_now(table: Holder) -> OpenedTable:
+    """The table opened at the snapshot that a read shows now; as it is where options ask for changes, or for a part."""
+    opened = opened_of(table)
+    context = opened.readable()
+    if opened.pinned is not None or is_incremental(context.options) or shows_a_part(context):
+        return opened
+    return OpenedTable(context, opened.overrides, batch_snapshot(context))
 
 
 def shows_only_changes(context: TableContext) -> bool:
@@ -127,4 +136,4 @@ def new_identity(context: TableContext, user: str | None = None) -> CommitIdenti
     return CommitIdentity(user, BATCH_COMMIT_IDENTIFIER)
 
 
-__all__ = ["PlannedRead", "new_identity", "plan_read", "plan_stream", "plan_write", "shows_only_changes"]
+__all__ = ["PlannedRead", "fixed_now", "new_identity", "plan_read", "plan_stream", "plan_write", "shows_only_changes"]

@@ -30,7 +30,7 @@ from lakebed.definition.arguments import (
 from lakebed.definition.context import BINLOG
 from lakebed.definition.elsewhere import jobs_of
 from lakebed.definition.moments import snapshot_at_time, snapshot_of_tag, to_millis
-from lakebed.errors import InvalidArgument, MissingDependency
+from lakebed.errors import InvalidArgument
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import CONTINUOUS_DISCOVERY_INTERVAL
 from lakebed.read.lookup import KeyLookup
@@ -41,21 +41,19 @@ from lakebed.schema.table_schema import TableSchema
 from lakebed.table.alter import alter_table
 from lakebed.table.follow_up import after_rows_changed
 from lakebed.table.opened import OpenedTable
-from lakebed.table.plans import plan_read, plan_stream, shows_only_changes
+from lakebed.table.plans import fixed_now, plan_read, plan_stream, shows_only_changes
+from lakebed.table.reading import TableReading
 from lakebed.table.upkeep import TableUpkeep
 from lakebed.table.writer import TableWriter, open_writer, remove_all_rows, write_rows
 from lakebed.types.arrow import to_arrow_schema
 from lakebed.types.predicate_parse import to_predicate
 
 if TYPE_CHECKING:
-    import duckdb
-    import pandas
-    import polars
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
 
-class Table(TableUpkeep):
+class Table(TableReading, TableUpkeep):
     """One table of a lake. Always shows the latest schema; `at(...)` gives a read-only view of an earlier state.
 
     What looks after it (compaction, tags, rollback, cleaning, partitions, branches) is in `TableUpkeep`.
@@ -131,26 +129,15 @@ class Table(TableUpkeep):
         reader = replace(reader, keeps_everything=reader.predicate is None)
         return pa.Table.from_batches(reader.read_all(plan.splits), schema=reader.schema)
 
-    def to_batches(self, columns: Sequence[str] | None = None, filter: Any = None) -> Iterator[pa.RecordBatch]:  # noqa: A002
-        """Matching rows batch by batch; memory does not grow with the table."""
-        planned = plan_read(self, columns, filter)  # not in the generator: what is wrong with the call is said now
+    def _stream(self, columns: Sequence[str] | None, filter: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:  # noqa: A002
+        planned = plan_read(self, columns, filter)
         if isinstance(planned, ChangeRead):
-            return planned.batches()
+            return planned.schema, planned.batches()
         reader, plan = planned
-        return (batch for split in plan.splits for batch in reader.read(split))
+        return reader.schema, (batch for split in plan.splits for batch in reader.read(split))
 
-    def to_pandas(self, columns: Sequence[str] | None = None, filter: Any = None) -> pandas.DataFrame:  # noqa: A002
-        """Matching rows as a pandas DataFrame."""
-        _needs("pandas")
-        return self.to_arrow(columns, filter).to_pandas()
-
-    def to_polars(self, columns: Sequence[str] | None = None, filter: Any = None) -> polars.DataFrame:  # noqa: A002
-        """Matching rows as a polars DataFrame."""
-        return _needs("polars").from_arrow(self.to_arrow(columns, filter))
-
-    def to_duckdb(self, columns: Sequence[str] | None = None, filter: Any = None) -> duckdb.DuckDBPyRelation:  # noqa: A002
-        """Matching rows as a DuckDB relation."""
-        return _needs("duckdb").from_arrow(self.to_arrow(columns, filter))
+    def _fixed(self) -> Table:
+        return self._as(fixed_now(self))
 
     def to_spark(self, columns: Sequence[str] | None = None, filter: Any = None) -> DataFrame:  # noqa: A002
         """Matching rows as a Spark DataFrame of the current snapshot.
@@ -379,13 +366,3 @@ class Table(TableUpkeep):
         A change of what stored rows mean is refused, or the table is compacted first: `docs/reference/changes.md`.
         """
         alter_table(self, changes)
-
-
-def _needs(package: str) -> Any:
-    """The optional package, or an error that names the extra to install."""
-    try:
-        return __import__(package)
-    except ImportError as error:
-        raise MissingDependency(
-            f"{package} is not installed", hint=f'install it with: pip install "lakebed[{package}]"'
-        ) from error

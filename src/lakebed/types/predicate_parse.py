@@ -253,6 +253,10 @@ class _ExpressionReader:
                 return Comparison(column, _COMPARISONS[function], value)
             case CallNode(function, (LiteralNode(value), FieldNode((column,)))) if function in _COMPARISONS:
                 return Comparison(column, MIRRORED[_COMPARISONS[function]], value)
+            case CallNode("if_else", (CallNode("is_valid", (FieldNode((column,)),)), inner, LiteralNode(value))):
+                # DuckDB's IN: NULL for a NULL, else what is inside.
+                found = None if value.is_valid else self._where_present(column, inner)
+                return self._opaque(node) if found is None else found
             case CallNode(function, (FieldNode((column,)),), options):
                 return self._test(function, column, options) or self._opaque(node)
             case _:
@@ -275,6 +279,20 @@ class _ExpressionReader:
                 if _is_text(column_type):
                     return TextMatch(column, _MATCHES[function], _option(options, "pattern"))
         return None
+
+    def _where_present(self, column: str, node: Node) -> Predicate | None:
+        """A condition on this column alone that is NULL for NULL, as comparisons are and `is_in` is made to be."""
+        match node:
+            case CallNode("or_kleene"):
+                parts = [self._where_present(column, part) for part in _operands(node)]
+                known = [part for part in parts if part is not None]
+                return disjunction(known) if len(known) == len(parts) else None
+            case CallNode("is_in", (FieldNode((name,)),), options) if name == column and options is not None:
+                return _members(column, options, self.schema.field(column).type)
+            case CallNode("equal", (FieldNode((name,)), LiteralNode(value))) if name == column and value.is_valid:
+                return Comparison(column, Op.EQ, value)
+            case _:
+                return None
 
     def _opaque(self, node: Node) -> Opaque:
         return Opaque(self.tree.expression_of(node), column_names(node))
@@ -303,6 +321,15 @@ def _option(options: pa.StructScalar, name: str) -> Any:
 
 def _membership(column: str, options: pa.StructScalar, column_type: pa.DataType) -> Predicate | None:
     """`is_in`, which unlike SQL's IN is never NULL."""
+    values, found = _option(options, "value_set"), _members(column, options, column_type)
+    if found is None:
+        return None
+    finds_null = _option(options, "null_matching_behavior") == _NULL_FINDS_NULL
+    return _null_or_not(column, found, with_null=finds_null and values.null_count > 0)
+
+
+def _members(column: str, options: pa.StructScalar, column_type: pa.DataType) -> In | None:
+    """The values of `is_in`, nulls aside; None where it does not compare as `=` does."""
     values, null_matching = _option(options, "value_set"), _option(options, "null_matching_behavior")
     if values is None or null_matching not in (_NULL_FINDS_NULL, _NULL_IS_SKIPPED):
         return None
@@ -313,8 +340,7 @@ def _membership(column: str, options: pa.StructScalar, column_type: pa.DataType)
     ):
         # is_in compares bits: it finds NaN, and tells 0.0 from -0.0. Equality does neither.
         return None
-    with_null = null_matching == _NULL_FINDS_NULL and values.null_count > 0
-    return _null_or_not(column, In(column, present), with_null=with_null)
+    return In(column, present)
 
 
 _NULL_FINDS_NULL, _NULL_IS_SKIPPED = 0, 1

@@ -70,9 +70,12 @@ class DefinedTable(Table, ABC):
         names = None if columns is None else names_argument(columns, "columns")
         return self._definition.read(self._source(), names, predicate)
 
-    def to_batches(self, columns: Sequence[str] | None = None, filter: Any = None) -> Iterator[pa.RecordBatch]:  # noqa: A002
-        """Matching rows batch by batch."""
-        return iter(self.to_arrow(columns, filter).to_batches())
+    def _stream(self, columns: Sequence[str] | None, filter: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:  # noqa: A002
+        rows = self.to_arrow(columns, filter)
+        return rows.schema, iter(rows.to_batches())
+
+    def _fixed(self) -> DefinedTable:
+        return self
 
 
 class SystemTableHandle(DefinedTable):
