@@ -108,6 +108,8 @@ def test_conditions_that_go_down(condition: str, shown: str) -> None:
         "y.a = 1",
         "b LIKE '%q'",
         "b LIKE 'q_r%'",
+        "b NOT LIKE 'ab%'",
+        "NOT b LIKE 'ab%'",
         "a = (SELECT max(k) FROM z)",
         "a IN (SELECT k FROM z)",
         "a = 1 OR f = 1.0",

@@ -187,7 +187,7 @@ def _leaf(columns: _Columns, condition: exp.Expression) -> Predicate | None:
             low = _comparison(columns, condition.this, Op.GE, condition.args["low"])
             high = _comparison(columns, condition.this, Op.LE, condition.args["high"])
             return None if low is None or high is None else conjunction([low, high])
-        case exp.Like() if not isinstance(condition.parent, exp.Escape):
+        case exp.Like() if not condition.args.get("negate") and not isinstance(condition.parent, exp.Escape):
             return _prefix(columns, condition)
         case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
             op = _OPS[type(condition)]
