@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any
 
@@ -55,9 +55,13 @@ class Scan(Relation):
 
     def spelled(self) -> str:
         given = zip(self.names, self.columns, strict=True)
-        return (
-            f"SELECT {', '.join(f'{kinds.quoted(name)} AS {each.id}' for name, each in given) or '1'} FROM {self.view}"
-        )
+        chosen = ", ".join(f"{kinds.quoted(name)} AS {each.id}" for name, each in given) or "1 AS nothing"
+        return f"SELECT {chosen} FROM {self.view}"
+
+    def narrowed(self, used: set[str]) -> Scan:
+        """The same with only those columns that are used."""
+        kept = [(name, each) for name, each in zip(self.names, self.columns, strict=True) if each.id in used]
+        return replace(self, names=tuple(name for name, _ in kept), columns=tuple(each for _, each in kept))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +99,12 @@ class Project(Relation):
     def spelled(self) -> str:
         given = zip(self.values, self.columns, strict=True)
         chosen = ", ".join(f"{value.spelled()} AS {each.id}" for value, each in given) or "1 AS nothing"
+        # An order is kept only where it is said last.
+        limit = self.input if isinstance(self.input, Limit) else None
+        sort = self.input if limit is None else limit.input
+        if isinstance(sort, Sort):
+            tail = "" if limit is None else limit.tail
+            return f"SELECT {chosen} FROM ({sort.input.spelled()}) ORDER BY {sort.listed}{tail}"
         return f"SELECT {chosen} FROM ({self.input.spelled()})"
 
 
@@ -159,7 +169,7 @@ class Join(Relation):
         if self.condition is None and kind is not JoinKind.CROSS:
             condition = " ON TRUE"
         right = f"{'LATERAL ' if self.is_lateral else ''}({self.right.spelled()})"
-        return f"SELECT {_list(self.columns)} FROM ({self.left.spelled()}) AS l {kind.value} {right} AS r{condition}"
+        return f"SELECT * FROM ({self.left.spelled()}) AS l {kind.value} {right} AS r{condition}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,13 +263,11 @@ class Unnest(Relation):
             chosen += [f"element.{kinds.quoted(name)} AS {each.id}" for name, each in zip(members, own, strict=True)]
         else:
             chosen.append(f"element AS {own[0].id}")
-        added = {each.id for each in self.outputs}
-        kept = [each.id for each in self.columns if each.id not in added]
         inner = (
             f"SELECT *, unnest({array}) AS element, generate_subscripts({array}, 1) AS element_place "
             f"FROM ({self.input.spelled()})"
         )
-        return f"SELECT {', '.join([*kept, *chosen])} FROM ({inner})"
+        return f"SELECT * EXCLUDE (element, element_place), {', '.join(chosen)} FROM ({inner})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,8 +331,13 @@ class Sort(Relation):
     def expressions(self) -> tuple[Expression, ...]:
         return tuple(each.value for each in self.order)
 
+    @property
+    def listed(self) -> str:
+        """What stands after ORDER BY."""
+        return ", ".join(each.spelled() for each in self.order)
+
     def spelled(self) -> str:
-        return f"SELECT * FROM ({self.input.spelled()}) ORDER BY {', '.join(each.spelled() for each in self.order)}"
+        return f"SELECT * FROM ({self.input.spelled()}) ORDER BY {self.listed}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,12 +352,16 @@ class Limit(Relation):
     def inputs(self) -> tuple[Relation, ...]:
         return (self.input,)
 
+    @property
+    def tail(self) -> str:
+        """LIMIT and OFFSET."""
+        limit = "" if self.count is None else f" LIMIT {self.count}"
+        return f"{limit} OFFSET {self.offset}" if self.offset else limit
+
     def spelled(self) -> str:
-        tail = "" if self.count is None else f" LIMIT {self.count}"
-        tail += f" OFFSET {self.offset}" if self.offset else ""
         if isinstance(self.input, Sort):
-            return f"{self.input.spelled()}{tail}"
-        return f"SELECT * FROM ({self.input.spelled()}){tail}"
+            return f"{self.input.spelled()}{self.tail}"
+        return f"SELECT * FROM ({self.input.spelled()}){self.tail}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,6 +383,59 @@ class Subquery(Expression):
 
 def _list(columns: tuple[Column, ...]) -> str:
     return ", ".join(each.id for each in columns) or "1 AS nothing"
+
+
+def narrowed(relation: Relation, used: set[str]) -> Relation:
+    """The relation with scans that read only what is used."""
+    if isinstance(relation, Scan):
+        return relation.narrowed(used)
+    changes: dict[str, Any] = {}
+    for part in fields(relation):
+        value = getattr(relation, part.name)
+        if isinstance(value, Relation):
+            changes[part.name] = narrowed(value, used)
+        elif isinstance(value, Expression):
+            changes[part.name] = _narrowed_in(value, used)
+        elif isinstance(value, tuple) and part.name != "columns":
+            changes[part.name] = tuple(_narrowed_item(each, used) for each in value)
+    return replace(relation, **changes)
+
+
+def _narrowed_item(value: Any, used: set[str]) -> Any:
+    if isinstance(value, Expression):
+        return _narrowed_in(value, used)
+    if isinstance(value, Ordering):
+        return replace(value, value=_narrowed_in(value.value, used))
+    if isinstance(value, tuple):
+        return tuple(_narrowed_item(each, used) for each in value)
+    return value
+
+
+def _narrowed_in(expression: Expression, used: set[str]) -> Expression:
+    """An expression whose subqueries read only what is used."""
+    if not any(isinstance(each, Subquery) for each in expression.walk()):
+        return expression
+    changes: dict[str, Any] = {}
+    for part in fields(expression):
+        value = getattr(expression, part.name)
+        if isinstance(value, Relation):
+            changes[part.name] = narrowed(value, used)
+        elif isinstance(value, Expression):
+            changes[part.name] = _narrowed_in(value, used)
+        elif isinstance(value, tuple):
+            changes[part.name] = tuple(_narrowed_item(each, used) for each in value)
+    return replace(expression, **changes)
+
+
+def used_ids(relation: Relation) -> set[str]:
+    """Columns that something in the query looks at; what else is read is read in vain."""
+    found = {each.id for each in relation.columns}
+    for part in relation.walk():
+        for expression in part.expressions:
+            found |= {each.id for each in expression.walk() if isinstance(each, Column)}
+        if isinstance(part, Distinct | SetOperation):
+            found |= {each.id for side in part.inputs for each in side.columns}
+    return found
 
 
 def arrow_schema(names: tuple[str, ...], relation: Relation) -> pa.Schema:

@@ -41,12 +41,13 @@ from lakebed.spark.stream.columns import with_feed
 from lakebed.spark.stream.source import stream_columns, stream_reader
 from lakebed.spark.stream.writer_format import StreamTableWriter
 from lakebed.spark.tasks import made_by, message_paths, remove_leftovers
-from lakebed.spark.types import empty_rows, spark_schema, to_transfer, transfer_schema
+from lakebed.spark.types import empty_rows, spark_schema
 from lakebed.spark.write import StagedWrite, WriteTask, commit_job
 from lakebed.table.alter import make_room
 from lakebed.table.plans import plan_read, plan_write
 from lakebed.table.table import Table
 from lakebed.types.arrow import from_arrow_schema
+from lakebed.types.transfer import to_transfer, transfer_schema
 from lakebed.write.commit import WriteCommit
 from lakebed.write.sequence import BucketStates
 

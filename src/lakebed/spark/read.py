@@ -25,21 +25,21 @@ from lakebed.definition.context import TableContext
 from lakebed.errors import Unsupported
 from lakebed.fileio.local import LocalFileIO
 from lakebed.fileio.memory import MemoryFileIO
-from lakebed.formats import format_of_file
 from lakebed.lsm.sections import Section
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.deletion_vector import VectorPlace
+from lakebed.read.as_stored import is_as_stored, shows_what_is_stored
 from lakebed.read.plan import ScanPlan
 from lakebed.read.reader import SplitReader
-from lakebed.read.splits import Split, needs_merge
-from lakebed.schema.evolution import map_fields
+from lakebed.read.splits import Split
 from lakebed.spark.filters import quoted, spark_condition
 from lakebed.spark.session import prepare_worker
-from lakebed.spark.types import spark_schema, to_transfer, transfer_schema
+from lakebed.spark.types import spark_schema
 from lakebed.table.plans import plan_read
 from lakebed.table.system.handle import DefinedTable
 from lakebed.types.arrow import from_arrow_schema
 from lakebed.types.logical import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType, TypeRoot
+from lakebed.types.transfer import to_transfer, transfer_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -116,33 +116,22 @@ class HybridRead:
         return _names_that_spark_reads(self.plan.splits, self.reader.needed)
 
     def _is_native_table(self) -> bool:
-        context = self.reader.context
         return (
-            isinstance(context.fileio, LocalFileIO)
-            and not context.shown_defaults
-            and not context.is_first_row
-            and not set(self.reader.needed) & set(context.hidden_fields)
+            isinstance(self.reader.context.fileio, LocalFileIO)
+            and shows_what_is_stored(self.reader)
             and all(_is_native_type(field.type) for field in self.reader.needed)
         )
 
     def _is_native(self, split: Split, section: Section) -> bool:
         """Whether Spark finds in these files just the rows that the table shows, under the same names and types."""
-        context = self.reader.context
-        if needs_merge(section) or split.branch:
-            return False
-        for file in section.files:
-            if format_of_file(file.file_name).name != "parquet" or file.external_path is not None:
-                return False
-            if context.has_key and (file.delete_row_count != 0 or context.may_miscount_retracts(file)):
-                return False
-            if file.file_name in split.vectors and not (
-                file.file_name in self._marked_names and _is_as_described(context, self._path(split, file), file)
-            ):
-                return False
-            evolution = map_fields(list(self.reader.needed), context.schemas.get(file.schema_id))
-            if not evolution.is_identity:
-                return False
-        return True
+        return is_as_stored(self.reader, split, section) and all(
+            file.file_name not in split.vectors or self._is_told_apart(split, file) for file in section.files
+        )
+
+    def _is_told_apart(self, split: Split, file: DataFile) -> bool:
+        """Whether Spark can leave out the rows of a file that are marked."""
+        is_known = file.file_name in self._marked_names
+        return is_known and _is_as_described(self.reader.context, self._path(split, file), file)
 
     def _check_reachable(self) -> None:
         if isinstance(self.reader.context.fileio, MemoryFileIO):

@@ -79,39 +79,6 @@ def _metadata(field: DataField) -> dict[str, str] | None:
     return found or None
 
 
-def transfer_schema(fields: Iterable[DataField]) -> pa.Schema:
-    """The Arrow schema in which rows of these columns are handed to Spark."""
-    return pa.schema([pa.field(field.name, _transfer_type(field.type), field.type.nullable) for field in fields])
-
-
-def to_transfer(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows in the shape that Spark takes; columns that have it already are not touched."""
-    columns = [
-        column if column.type == field.type else column.cast(field.type, safe=False)
-        for column, field in zip(batch.columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _transfer_type(data_type: DataType) -> pa.DataType:
-    match data_type:
-        case AtomicType(root=TypeRoot.TIMESTAMP):
-            return pa.timestamp("us")
-        case AtomicType(root=TypeRoot.TIMESTAMP_LTZ):
-            return pa.timestamp("us", tz="UTC")
-        case AtomicType(root=TypeRoot.TIME):
-            return pa.time64("ns")
-        case ArrayType(element):
-            return pa.list_(pa.field("element", _transfer_type(element), element.nullable))
-        case MultisetType(element):
-            return pa.map_(_transfer_type(element), pa.field("value", pa.int32(), nullable=False))
-        case MapType(key, value):
-            return pa.map_(_transfer_type(key), pa.field("value", _transfer_type(value), value.nullable))
-        case RowType(fields):
-            return pa.struct([pa.field(part.name, _transfer_type(part.type), part.type.nullable) for part in fields])
-    return to_arrow_type(data_type)
-
-
 def empty_rows(schema: st.StructType) -> pa.RecordBatch:
     """A batch without rows whose columns are those of a Spark schema."""
     names = [field.name for field in schema.fields]

@@ -114,6 +114,13 @@ def _set_flink(lake: SqlLake, key: str, value: str | None) -> None:
         raise Unsupported(f"setting `{key}` = `{value}` of Flink is not honoured here", hint=instead)
 
 
+def session_zone(lake: SqlLake) -> str | None:
+    """The time zone that SET has given to the session; None for that of the machine."""
+    if lake.is_spark_started:
+        return str(lake.spark.conf.get(_SPARK_ZONE))
+    return lake.settings.get(_SPARK_ZONE)
+
+
 def dynamic_options(lake: SqlLake, table: str) -> dict[str, str]:
     """Options that SET gives to a table, named `t` or `db.t`, as `with_options` takes them."""
     return {key: value for key, value in _settings_of(lake, table).items() if key not in _WRITE_SETTINGS}

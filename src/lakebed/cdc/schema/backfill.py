@@ -75,8 +75,9 @@ def _fill_on_spark(
     identifier: int,
     spark: SparkSession,
 ) -> None:
-    from lakebed.spark.types import spark_schema, to_precision, to_transfer, transfer_schema
+    from lakebed.spark.types import spark_schema, to_precision
     from lakebed.spark.write import write_frame
+    from lakebed.types.transfer import to_transfer, transfer_schema
 
     fields = context.schema.fields
     sent = (*fields, DataField(-1, _KIND, STRING))

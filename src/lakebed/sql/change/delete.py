@@ -104,7 +104,7 @@ def _drop_partitions(target: TargetRows, where: Sql) -> None:
 
 def _partition_rows(target: TargetRows, fields: Sequence[DataField]) -> pa.Table:
     """One row for each partition that has files."""
-    from lakebed.spark.types import transfer_schema
+    from lakebed.types.transfer import transfer_schema
 
     context = opened_of(target.table).writable()
     found = {entry.partition for entry in live_files(context.stores, target.table.latest_snapshot())}

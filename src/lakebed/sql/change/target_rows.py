@@ -18,8 +18,8 @@ from lakebed.options import IGNORE_DELETE, POSTPONE_MERGE_ON_READ, ROWKIND_FIELD
 from lakebed.rewrite.rows_by_key import settled_for_rewrite
 from lakebed.rewrite.settle import is_settled
 from lakebed.sql.change.write_rows import ChangedRows
-from lakebed.sql.query.plan import Planner, comparable_types, stored_name
-from lakebed.sql.query.pushdown import Needs, condition_of
+from lakebed.sql.query.plan import Planner, stored_name
+from lakebed.sql.query.pushdown import Needs, comparable_types, condition_of
 from lakebed.sql.query.references import open_target
 from lakebed.sql.query.views import quoted
 from lakebed.sql.session import SqlLake

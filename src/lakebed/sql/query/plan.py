@@ -15,10 +15,10 @@ from sqlglot.tokens import Token, TokenType
 
 from lakebed.changes.read import ChangeRead
 from lakebed.errors import Unsupported
-from lakebed.options import SCAN_CREATION_TIME_MILLIS, SCAN_FILE_CREATION_TIME_MILLIS, SCAN_MODE
 from lakebed.read.plan import ScanPlan
 from lakebed.read.reader import SplitReader
-from lakebed.sql.query.pushdown import Needs, has_star, needs_of
+from lakebed.sql.query.pins import Pins
+from lakebed.sql.query.pushdown import Needs, comparable_types, has_star, needs_of
 from lakebed.sql.query.references import Reference, is_common_expression, references
 from lakebed.sql.query.views import Views, quoted, refresh
 from lakebed.sql.session import SqlLake
@@ -28,14 +28,12 @@ from lakebed.sql.words.spelling import unnested_maps
 from lakebed.table.plans import plan_read
 from lakebed.table.system.handle import DefinedTable
 from lakebed.table.table import Table
-from lakebed.types.logical import TypeRoot, is_root
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 _SMALL_RANGE = 10_000
-_MODES = (SCAN_MODE, SCAN_FILE_CREATION_TIME_MILLIS, SCAN_CREATION_TIME_MILLIS)
 
 
 @dataclass
@@ -48,12 +46,12 @@ class Planner:
     """Whether every relation that the statement reads is known to be small."""
     product_rows: int = 1
     """Rows that joining all of them without conditions would give."""
-    _pinned: dict[str, Table] = field(default_factory=dict)
+    pins: Pins = field(default_factory=Pins)
 
     @staticmethod
-    def start(lake: SqlLake) -> Planner:
-        """A planner of its own for a statement."""
-        return Planner(lake, Views(lake.spark))
+    def start(lake: SqlLake, pins: Pins | None = None) -> Planner:
+        """A planner of its own for a statement; `pins` are snapshots that are chosen already."""
+        return Planner(lake, Views(lake.spark), pins=pins or Pins())
 
     def text(self, sql: Sql, edits: Mapping[tuple[int, int], str] | None = None, shown: Collection[str] = ()) -> str:
         """The text with views in place of tables, and other edits of the caller.
@@ -111,7 +109,7 @@ class Planner:
         return {**edits, **star_edits(sql, stars), **unnested_maps(sql.text, lambda name: name.lower() in maps)}
 
     def _replacement(self, reference: Reference, shares: bool, hidden: Sequence[str]) -> str:
-        table = self._shared(reference, shares)
+        table = self.pins.shared(reference, must_pin=shares)
         view = self.views.add(self.table_frame(table, reference.node, hidden=hidden), reference.name)
         has_alias = reference.alias is not None or reference.node.args.get("sample") is not None
         own_name = reference.node.name or reference.name.rpartition(".")[2]
@@ -119,23 +117,11 @@ class Planner:
 
     def pin(self, table: Table) -> Table:
         """The table as it is now, for all texts of the statement."""
-        return self._pinned.setdefault(table.name, table.pinned())
+        return self.pins.pin(table)
 
     def pin_anew(self, table: Table) -> Table:
         """The table as it is by now, for texts that follow."""
-        self._pinned.pop(table.name, None)
-        return self.pin(table)
-
-    def _shared(self, reference: Reference, shares: bool) -> Table:
-        """The table at one snapshot for all references without a snapshot of their own."""
-        is_placed = bool(reference.node.meta.keys() & {"options", "version"})
-        if is_placed or isinstance(reference.node.this, exp.Func) or isinstance(reference.table, DefinedTable):
-            return reference.table
-        if any(option.key in reference.table.options for option in _MODES):
-            return reference.table  # shows something else than a snapshot
-        if shares:
-            return self.pin(reference.table)
-        return self._pinned.get(reference.table.name, reference.table)
+        return self.pins.pin_anew(table)
 
     def table_frame(
         self,
@@ -190,13 +176,6 @@ class Planner:
 def stored_name(column: str) -> str:
     """The column that has what is stored, where the column itself shows a default in place of null."""
     return f"_lakebed_stored_{column}"
-
-
-def comparable_types(table: Table) -> dict[str, pa.DataType]:
-    """Types of all columns, for conditions; null for padded text, which Spark compares in its own way."""
-    types = {member.name: member.type for member in [*table.arrow_schema, *table.hidden_schema]}
-    padded = {field.name: pa.null() for field in table.schema.fields if is_root(field.type, TypeRoot.CHAR)}
-    return types | padded
 
 
 def _rows_of(planned: tuple[SplitReader, ScanPlan] | ChangeRead) -> int:

@@ -20,6 +20,7 @@ from lakebed.errors import LakebedError
 from lakebed.schema.casts import cast_array
 from lakebed.sql.words.literals import evaluate
 from lakebed.sql.words.values import NotLiteral, Scalar
+from lakebed.table.table import Table
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import INTEGERS, STRING, STRINGS, DataField, DataType, TypeRoot, is_root, with_nullable
 from lakebed.types.predicate import (
@@ -66,6 +67,13 @@ def needs_of(node: exp.Table, columns: Mapping[str, pa.DataType]) -> Needs:
     if select is None or select.find_ancestor(exp.Pivot) or any(node.root().find_all(exp.Pivot)):
         return Needs(None)
     return Needs(_used_columns(node, select, columns), _Conditions(node, select, columns).predicate())
+
+
+def comparable_types(table: Table) -> dict[str, pa.DataType]:
+    """Types of all columns, for conditions; null for padded text, which Spark compares in its own way."""
+    types = {member.name: member.type for member in [*table.arrow_schema, *table.hidden_schema]}
+    padded = {field.name: pa.null() for field in table.schema.fields if is_root(field.type, TypeRoot.CHAR)}
+    return types | padded
 
 
 def condition_of(

@@ -55,7 +55,7 @@ class Reference:
 
 def references(lake: SqlLake, sql: Sql) -> list[Reference]:
     """The tables of the lake in a query, in the order of the text."""
-    found = [_reference(lake, node) for node in sql.tables()]
+    found = [reference_of(lake, node) for node in sql.tables()]
     return [reference for reference in found if reference is not None]
 
 
@@ -75,7 +75,8 @@ def open_target(lake: SqlLake, target: Target) -> Table:
     return table.with_options(given) if given else table
 
 
-def _reference(lake: SqlLake, node: exp.Table) -> Reference | None:
+def reference_of(lake: SqlLake, node: exp.Table) -> Reference | None:
+    """The table that a node means; None if it is not the lake's."""
     if isinstance(node.this, exp.Func):
         return _function(lake, node)
     parts = tuple(part.name for part in node.parts)

@@ -1,0 +1,185 @@
+"""The DuckDB of this process: where bound queries run.
+
+One database in memory for all queries, a connection for each. What does not fit into memory DuckDB writes to a
+directory of its own, which goes with the process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lakebed.algebra.relations import Project, Relation, Scan, narrowed, used_ids
+from lakebed.embedded.tables import threads_here
+from lakebed.errors import InvalidData, LakebedError, MissingDependency
+from lakebed.expressions import kinds
+from lakebed.expressions.nodes import ArrowFunction, Call, Column, call
+
+_BATCH_ROWS = 1 << 17
+
+_lock = threading.Lock()
+_database: Any = None
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """A query that is ready to run as often as wanted; each time it reads the same snapshots."""
+
+    relation: Relation
+    names: tuple[str, ...]
+    zone: str | None = None
+    """The time zone in which moments are read and shown; None for that of the machine."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the result, with Spark's types."""
+        given = zip(self.names, self.relation.columns, strict=True)
+        return pa.schema([pa.field(name, each.type, each.nullable) for name, each in given])
+
+    def text(self) -> str:
+        """What DuckDB is told."""
+        return self._outgoing().spelled()
+
+    def batches(self, rows: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The result batch by batch; what has not been asked for is not computed yet, as far as the query allows."""
+        with self._running(self.text()) as found:
+            schema = self.schema
+            for batch in found.to_arrow_reader(rows):
+                if batch.num_rows:
+                    yield _shaped(batch, schema)
+
+    def table(self) -> pa.Table:
+        """The whole result."""
+        return pa.Table.from_batches(self.batches(1 << 20), schema=self.schema)
+
+    def plan(self) -> str:
+        """How DuckDB would compute it."""
+        with self._running(f"EXPLAIN {self.text()}") as found:
+            return "\n".join(str(row[-1]) for row in found.fetchall())
+
+    def _outgoing(self) -> Relation:
+        """The relation with values that leave as Arrow: lengths of time become numbers on the way."""
+        found = narrowed(self.relation, used_ids(self.relation))
+        if not any(each.type == kinds.DAY_TIME for each in found.columns):
+            return found
+        values = tuple(
+            call("epoch_us({0})", each, type=kinds.BIGINT) if each.type == kinds.DAY_TIME else each
+            for each in found.columns
+        )
+        columns = tuple(Column(type=value.type, id=f"o{n}") for n, value in enumerate(values))
+        return Project(columns=columns, input=found, values=values)
+
+    @contextmanager
+    def _running(self, text: str) -> Iterator[Any]:
+        connection = _connected()
+        try:
+            with _told():
+                if self.zone is not None:
+                    connection.execute(f"SET TimeZone = '{self.zone}'")
+                for scan in _scans(self.relation):
+                    scan.source.define(connection, scan.view)
+                for function in _functions(self.relation):
+                    *given, result = function.types
+                    connection.create_function(
+                        function.name, function.compute, given, result, type="arrow", null_handling="special"
+                    )
+                yield connection.execute(text)
+        finally:
+            connection.close()
+
+
+def _scans(relation: Relation) -> list[Scan]:
+    return [part for part in relation.walk() if isinstance(part, Scan)]
+
+
+def _functions(relation: Relation) -> list[ArrowFunction]:
+    """What the query needs that DuckDB has not, each once."""
+    found: dict[str, ArrowFunction] = {}
+    for part in relation.walk():
+        for expression in part.expressions:
+            for each in expression.walk():
+                if isinstance(each, Call):
+                    found |= {function.name: function for function in each.uses}
+    return list(found.values())
+
+
+def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with the types of the result."""
+    columns = []
+    for column, field in zip(batch.columns, schema, strict=True):
+        if column.type == field.type:
+            columns.append(column)
+        elif field.type == kinds.NULL:
+            columns.append(pa.nulls(batch.num_rows))
+        else:
+            columns.append(column.cast(field.type))
+    fields = [field.with_nullable(True) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)).cast(schema)
+
+
+def _connected() -> Any:
+    """A connection to the database of this process, which is made when it is first needed."""
+    global _database  # noqa: PLW0603
+    with _lock:
+        if _database is None:
+            _database = _opened()
+        return _database.cursor()
+
+
+def _opened() -> Any:
+    try:
+        import duckdb  # optional, and not needed by those who do not ask
+    except ImportError as error:
+        raise MissingDependency(
+            "queries in this process need duckdb, which is not installed",
+            hint='install it with: pip install "lakebed[duckdb]"',
+        ) from error
+    directory = tempfile.mkdtemp(prefix="lakebed-query-")
+    atexit.register(_close, directory)
+    return duckdb.connect(
+        ":memory:",
+        config={
+            "temp_directory": directory,
+            "threads": threads_here(),
+            # Nothing comes from elsewhere while a query runs.
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+        },
+    )
+
+
+def _close(directory: str) -> None:
+    global _database  # noqa: PLW0603
+    with _lock:
+        if _database is not None:
+            _database.close()
+            _database = None
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """DuckDB's errors in our own words."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        cause = error.__cause__ or error.__context__
+        if isinstance(cause, LakebedError):
+            raise cause from error
+        raise _translated(error) from error
+
+
+def _translated(error: Exception) -> LakebedError:
+    text = str(error).split("\n\nLINE")[0].strip()
+    name, _, rest = text.partition(": ")
+    return InvalidData(rest or name, hint="correct the values, or write try_cast, try_divide and the like for those")

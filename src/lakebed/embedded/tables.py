@@ -1,0 +1,186 @@
+"""Tables as DuckDB reads them: files that hold what the table shows by DuckDB itself, the rest through our merge.
+
+All parts belong to one plan of one snapshot. Columns have the types that Spark would give them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from lakebed.changes.read import ChangeRead
+from lakebed.expressions import kinds
+from lakebed.fileio.local import LocalFileIO
+from lakebed.read.as_stored import is_as_stored, shows_what_is_stored
+from lakebed.read.reader import SplitReader, projected_fields
+from lakebed.read.splits import Split
+from lakebed.table.dataset import Scanned, TableDataset
+from lakebed.table.plans import PlannedRead
+from lakebed.types import predicate as predicates
+from lakebed.types.logical import ArrayType, AtomicType, DataField, DataType, MapType, RowType, TypeRoot
+from lakebed.types.predicate import Predicate, conjunction
+from lakebed.types.predicate_evaluate import evaluate
+from lakebed.types.transfer import to_transfer, transfer_schema
+
+
+class Connection(Protocol):
+    """What is used of a connection of DuckDB's."""
+
+    def register(self, name: str, rows: Any) -> Any:
+        """Gives rows a name."""
+        ...
+
+    def execute(self, text: str) -> Any:
+        """Runs a statement."""
+        ...
+
+
+@dataclass(frozen=True)
+class TableParts:
+    """A planned read as parts for DuckDB: paths of files, and rows of ours."""
+
+    fields: tuple[DataField, ...]
+    paths: tuple[str, ...]
+    merged: tuple[Scanned, ...]
+
+    def define(self, connection: Connection, view: str) -> None:
+        """Makes a view of that name which shows the rows."""
+        columns = [(kinds.quoted(field.name), field) for field in self.fields]
+        schema = transfer_schema(self.fields)
+        selects = []
+        if self.paths:
+            listed = ", ".join("'" + path.replace("'", "''") + "'" for path in self.paths)
+            chosen = ", ".join(
+                f"CAST({name} AS {kinds.duckdb_name(schema.field(field.name).type)}) AS {name}"
+                for name, field in columns
+            )
+            options = "hive_partitioning = false, union_by_name = false"
+            selects.append(f"SELECT {chosen or '1 AS nothing'} FROM read_parquet([{listed}], {options})")
+        for number, rows in enumerate(self.merged):
+            part = f"{view}_{number}"
+            connection.register(part, TableDataset(rows))
+            chosen = ", ".join(name for name, _ in columns)
+            selects.append(f"SELECT {chosen or '1 AS nothing'} FROM {part}")
+        if not selects:
+            connection.register(f"{view}_0", schema.empty_table())
+            selects.append(f"SELECT * FROM {view}_0")
+        connection.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS {' UNION ALL '.join(selects)}")
+
+
+def parts_of(planned: PlannedRead, threads: int) -> TableParts:
+    """The parts of a planned read; what has to be merged in as many as there are threads."""
+    if isinstance(planned, ChangeRead):
+        raise TypeError("changes are no state")
+    reader, plan = planned
+    paths: list[str] = []
+    rest: list[Split] = []
+    may_be_native = isinstance(reader.context.fileio, LocalFileIO) and shows_what_is_stored(reader)
+    may_be_native = may_be_native and all(_is_native_type(field.type) for field in reader.needed)
+    for split in plan.splits:
+        ours = []
+        for section in split.sections:
+            is_native = may_be_native and is_as_stored(reader, split, section)
+            if is_native and not any(file.file_name in split.vectors for file in section.files):
+                paths += [
+                    reader.context.data_file_path(split.partition, split.bucket, file.file_name)
+                    for file in section.files
+                    if not reader.is_excluded(split, file)
+                ]
+            else:
+                ours.append(section)
+        if ours:
+            rest.append(replace(split, sections=tuple(ours)))
+    return TableParts(
+        reader.fields, tuple(paths), tuple(MergedRows(reader, group) for group in _grouped(rest, threads))
+    )
+
+
+def threads_here() -> int:
+    """Cores that this process may use."""
+    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+def _grouped(splits: Sequence[Split], groups: int) -> list[tuple[Split, ...]]:
+    """Splits in groups of about the same size, in their order."""
+    total = sum(split.size_bytes for split in splits)
+    if not splits or total < 4 << 20:
+        return [tuple(splits)] if splits else []
+    found: list[list[Split]] = [[] for _ in range(groups)]
+    before = 0
+    for split in splits:
+        found[min(groups - 1, (before + split.size_bytes // 2) * groups // total)].append(split)
+        before += split.size_bytes
+    return [tuple(group) for group in found if group]
+
+
+@dataclass(frozen=True)
+class MergedRows:
+    """Rows of splits, with Spark's types, read anew for every scan."""
+
+    reader: SplitReader
+    splits: tuple[Split, ...]
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns that the query needs."""
+        return transfer_schema(self.reader.fields)
+
+    @property
+    def hidden_schema(self) -> pa.Schema:
+        """None: what is needed is named."""
+        return pa.schema([])
+
+    def to_reader(self, columns: Sequence[str] | None = None, filter: Any = None) -> pa.RecordBatchReader:  # noqa: A002
+        """Matching rows as a stream of batches."""
+        context = self.reader.context
+        names = list(self.arrow_schema.names if columns is None else columns)
+        condition: Predicate | None = filter
+        used = predicates.columns(condition) if condition is not None else frozenset()
+        if condition is None or self._means_the_same(used):
+            pushed = [each for each in (self.reader.predicate, condition) if each is not None]
+            late = None
+        else:
+            pushed = [self.reader.predicate] if self.reader.predicate is not None else []
+            late = condition
+        read = [*names, *(name for name in used if name not in names)] if late is not None else names
+        reader = replace(
+            self.reader,
+            fields=projected_fields(context, read) if read else self.reader.fields[:1],
+            predicate=conjunction(pushed) if pushed else None,
+        )
+        schema = transfer_schema(reader.fields)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for split in self.splits:
+                for batch in reader.read(split):
+                    rows = to_transfer(batch, schema)
+                    if late is not None:
+                        rows = rows.filter(evaluate(late, rows))
+                    yield rows.select(names)
+
+        return pa.RecordBatchReader.from_batches(pa.schema([schema.field(name) for name in names]), batches())
+
+    def _means_the_same(self, columns: frozenset[str]) -> bool:
+        """Whether stored values of these columns have the types of the query."""
+        given, stored = self.arrow_schema, self.reader.schema
+        return all(name in stored.names and stored.field(name).type == given.field(name).type for name in columns)
+
+
+def _is_native_type(data_type: DataType) -> bool:
+    """Whether DuckDB reads such a column from Parquet files as we do."""
+    match data_type:
+        case AtomicType(root=TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ):
+            return data_type.precision <= 6
+        case AtomicType(root=root):
+            return root not in (TypeRoot.TIME, TypeRoot.VARIANT, TypeRoot.BLOB, TypeRoot.CHAR)
+        case ArrayType(element):
+            return _is_native_type(element)
+        case MapType(key, value):
+            return _is_native_type(key) and _is_native_type(value)
+        case RowType(fields):
+            return all(_is_native_type(part.type) for part in fields)
+    return False
