@@ -6,8 +6,12 @@ takes, as Spark does, and raises `NotProven` for those it is not proven for.
 
 from __future__ import annotations
 
-from lakebed.expressions.functions import conditions
+from lakebed.expressions.functions import arithmetic, comparisons, conditions
 from lakebed.expressions.functions.function import Function
 
-FUNCTIONS: dict[str, Function] = {**conditions.FUNCTIONS}
+FUNCTIONS: dict[str, Function] = {
+    **arithmetic.FUNCTIONS,
+    **comparisons.FUNCTIONS,
+    **conditions.FUNCTIONS,
+}
 """All of them, by Spark's names in lower case. Operators are among them under their signs, as `+`."""

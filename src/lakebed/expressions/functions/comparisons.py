@@ -1,0 +1,51 @@
+"""=, <, IN and their like. NaN is equal to itself and the greatest number in both engines; -0.0 equals 0.0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from lakebed.expressions import kinds
+from lakebed.expressions.casts import coerced
+from lakebed.expressions.functions.function import MANY, Function
+from lakebed.expressions.nodes import Expression, NotProven, call
+
+
+def _comparison(
+    sign: str, spelled: str, *, is_null_safe: bool = False
+) -> Callable[[Expression, Expression], Expression]:
+    def build(left: Expression, right: Expression) -> Expression:
+        kind = kinds.common_type(left.type, right.type)
+        if kind is None:
+            raise NotProven(f"`{sign}` of {kinds.spark_name(left.type)} and {kinds.spark_name(right.type)}")
+        _check(sign, kind, is_ordered=sign in ("<", "<=", ">", ">="))
+        left, right = coerced(left, kind), coerced(right, kind)
+        nullable = False if is_null_safe else None
+        return call(f"({{0}} {spelled} {{1}})", left, right, type=kinds.BOOLEAN, nullable=nullable)
+
+    return build
+
+
+def _check(sign: str, kind: pa.DataType, *, is_ordered: bool) -> None:
+    """Refuses types that Spark does not compare, and those of which the engines have an order of their own."""
+    if pa.types.is_map(kind) or (is_ordered and kinds.is_nested(kind)):
+        raise NotProven(f"`{sign}` of {kinds.spark_name(kind)}")
+
+
+def is_in(value: Expression, *others: Expression) -> Expression:
+    """IN with a list: all are brought to one type."""
+    kind = kinds.common_type_of([value.type, *(other.type for other in others)], "`in`")
+    _check("in", kind, is_ordered=False)
+    given = [coerced(each, kind) for each in (value, *others)]
+    places = ", ".join(f"{{{n}}}" for n in range(1, len(given)))
+    return call(f"({{0}} IN ({places}))", *given, type=kinds.BOOLEAN)
+
+
+FUNCTIONS = {
+    **{sign: Function(_comparison(sign, sign), 2, 2) for sign in ("=", "<>", "<", "<=", ">", ">=")},
+    "<=>": Function(_comparison("<=>", "IS NOT DISTINCT FROM", is_null_safe=True), 2, 2),
+    "equal_null": Function(_comparison("<=>", "IS NOT DISTINCT FROM", is_null_safe=True), 2, 2),
+    "is distinct from": Function(_comparison("is distinct from", "IS DISTINCT FROM", is_null_safe=True), 2, 2),
+    "in": Function(is_in, 2, MANY),
+}
