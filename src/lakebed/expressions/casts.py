@@ -1,25 +1,65 @@
 """CAST, and the casts that Spark adds by itself where types differ.
 
 Rules are those of ANSI mode: what does not fit is an error, for TRY_CAST null. What is missing here is not proven:
-texts of a moment with a zone, bytes as text (bytes that are no UTF-8 stay as they are in Spark), intervals.
+texts of a moment, unless they stand in the query in a plain form; bytes as text (bytes that are no UTF-8 stay as they
+are in Spark); nested values as text; intervals.
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Any
+
 import pyarrow as pa
 
-from lakebed.expressions import kinds
-from lakebed.expressions.nodes import Constant, Expression, NotProven, call
+from lakebed.expressions import fraction_text, kinds
+from lakebed.expressions.nodes import ArrowFunction, Constant, Expression, NotProven, call
 
 _BLANK = r"[\x00-\x20\x7F]*"
-_WHOLE_TEXT = rf"'^{_BLANK}([+-]?[0-9]+){_BLANK}$'"
-
+_WHOLE = rf"'^{_BLANK}([+-]?[0-9]+){_BLANK}$'"
+_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_DECIMAL = rf"'^{_BLANK}({_NUMBER}){_BLANK}$'"
+_FRACTION = rf"'^{_BLANK}[+]?({_NUMBER}|-?(?i:inf(?:inity)?)|(?i:nan))(?:[dDfF])?{_BLANK}$'"
+_DAY = rf"'^{_BLANK}[+]?([0-9]{{{{4,7}}}}(?:-[0-9]{{{{1,2}}}}(?:-[0-9]{{{{1,2}}}}(?:[ T](?s:.*))?)?)?){_BLANK}$'"
+_CONSTANT_MOMENT = re.compile(
+    r"(?P<day>\d{4}-\d{1,2}-\d{1,2})"
+    r"(?:[ T](?P<hour>\d{1,2}):(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?P<part>\.\d{1,6})?)?)?"
+)
 _TO_FLOAT = (
     "(CASE WHEN isnan({0}) OR isinf({0}) OR abs({0}) <= 3.4028234663852886e38 THEN CAST({0} AS FLOAT)"
     " WHEN abs({0}) < 3.4028235677973366e38 THEN CAST(sign({0}) * 3.4028234663852886e38 AS FLOAT)"
     " ELSE CAST(sign({0}) AS FLOAT) * CAST('inf' AS FLOAT) END)"
 )
 """DOUBLE as FLOAT: what is too large is infinite, where DuckDB has an error."""
+_SECONDS = "((epoch_us({0}) + 1000000000000000000) // 1000000 - 1000000000000)"
+"""Whole seconds of a moment, rounded down before 1970 too."""
+_A_DAY_ON = "(CAST(({0} - INTERVAL 1 DAY) AS TIMESTAMPTZ) + INTERVAL 24 HOURS)"
+_TO_MOMENT = f"(CASE WHEN CAST({_A_DAY_ON} AS TIMESTAMP) = {{0}} THEN {_A_DAY_ON} ELSE CAST({{0}} AS TIMESTAMPTZ) END)"
+"""A clock reading as a moment. Of two, when clocks go back, Spark takes the first: that with the offset of the day
+before; DuckDB takes the second."""
+
+
+def _ascii_digits(values: Any) -> pa.Array:
+    digits = {code: str(unicodedata.decimal(chr(code))) for code in range(0x80, 0x10000) if chr(code).isdecimal()}
+    return pa.array([None if each is None else each.translate(digits) for each in values.to_pylist()], pa.string())
+
+
+_DIGITS = ArrowFunction(name="lakebed_ascii_digits", compute=_ascii_digits, types=("VARCHAR", "VARCHAR"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Spelling:
+    """`template` has `CAST!` for the cast that TRY_CAST forgives."""
+
+    template: str
+    can_fail: bool = False
+    uses: tuple[ArrowFunction, ...] = ()
+
+    def of(self, inner: str) -> str:
+        """The template with another value in it."""
+        return self.template.replace("{0}", inner)
 
 
 def cast(value: Expression, kind: pa.DataType, *, is_try: bool = False) -> Expression:
@@ -28,12 +68,15 @@ def cast(value: Expression, kind: pa.DataType, *, is_try: bool = False) -> Expre
         return value
     if value.type == kinds.NULL:
         return null_of(kind)
+    if isinstance(value, Constant) and value.type == kinds.STRING and kind in (kinds.TIMESTAMP, kinds.TIMESTAMP_NTZ):
+        return _constant_moment(value, kind)
     found = _spelled(value.type, kind)
-    if found is None:
+    if found is None or (is_try and found.can_fail and kinds.is_nested(kind)):
         raise NotProven(f"CAST of {kinds.spark_name(value.type)} to {kinds.spark_name(kind)}")
-    template, can_fail = found
-    template = template.replace("CAST!", "TRY_CAST" if is_try else "CAST")
-    return call(template, value, type=kind, nullable=True if is_try else None, can_fail=can_fail and not is_try)
+    template = found.template.replace("CAST!", "TRY_CAST" if is_try else "CAST")
+    can_fail = found.can_fail and not is_try
+    nullable = True if is_try else None
+    return call(template, value, type=kind, nullable=nullable, can_fail=can_fail, uses=found.uses)
 
 
 def coerced(value: Expression, kind: pa.DataType) -> Expression:
@@ -46,46 +89,141 @@ def null_of(kind: pa.DataType) -> Constant:
     return Constant(type=kind, nullable=True, value=None, text=f"CAST(NULL AS {kinds.duckdb_name(kind)})")
 
 
-def _spelled(source: pa.DataType, kind: pa.DataType) -> tuple[str, bool] | None:
-    """The template, in which `CAST!` is the cast that TRY_CAST forgives, and whether it can fail."""
+def _spelled(source: pa.DataType, kind: pa.DataType) -> _Spelling | None:
     name = kinds.duckdb_name(kind)
-    plain = f"CAST!({{0}} AS {name})"
+    if source == kind:
+        return _Spelling("{0}")
+    if source == kinds.NULL:
+        return _Spelling(f"CAST({{0}} AS {name})")
+    if kinds.is_nested(source) or kinds.is_nested(kind):
+        return _nested(source, kind)
     if kind == kinds.BOOLEAN:
         return _to_boolean(source)
-    if source == kinds.BOOLEAN:
-        if kind == kinds.STRING or kinds.is_numeric(kind):
-            inner = "{0}" if kind == kinds.STRING else "CAST({0} AS INTEGER)"
-            return f"CAST!({inner} AS {name})", kinds.is_decimal(kind)
-        return None
-    if kinds.is_integral(source) and kinds.is_numeric(kind):
-        return plain, not kinds.is_fraction(kind)
-    if kinds.is_numeric(source) and kinds.is_integral(kind):
-        return f"CAST!(trunc({{0}}) AS {name})", True
-    if kinds.is_decimal(source) and kinds.is_decimal(kind):
-        return plain, kind.precision - kind.scale <= source.precision - source.scale
-    if kinds.is_decimal(source) and kinds.is_fraction(kind):
-        if kind == kinds.DOUBLE and source.precision <= 15:
-            return plain, False
-        return f"CAST(CAST({{0}} AS VARCHAR) AS {name})", False  # read from text, it is the nearest fraction
-    if (source, kind) == (kinds.DOUBLE, kinds.FLOAT):
-        return _TO_FLOAT, False
-    if kinds.is_fraction(source) and kinds.is_fraction(kind):
-        return plain, False
-    if kind == kinds.STRING and (kinds.is_integral(source) or kinds.is_decimal(source) or source == kinds.DATE):
-        return plain, False
-    if source == kinds.STRING and kinds.is_integral(kind):
-        return f"CAST!(regexp_extract({{0}}, {_WHOLE_TEXT}, 1) AS {name})", True
+    if kind == kinds.STRING:
+        return _to_text(source)
+    if kinds.is_numeric(kind):
+        return _to_number(source, kind, name)
     if (source, kind) == (kinds.STRING, kinds.BINARY):
-        return "encode({0})", False
-    return None
+        return _Spelling("encode({0})")
+    return _to_moment(source, kind)
 
 
-def _to_boolean(source: pa.DataType) -> tuple[str, bool] | None:
+def _to_number(source: pa.DataType, kind: pa.DataType, name: str) -> _Spelling | None:
+    plain = f"CAST!({{0}} AS {name})"
+    if source == kinds.BOOLEAN:
+        return _Spelling(f"CAST!(CAST({{0}} AS INTEGER) AS {name})", kinds.is_decimal(kind))
+    if source == kinds.STRING:
+        pattern = _WHOLE if kinds.is_integral(kind) else _DECIMAL if kinds.is_decimal(kind) else _FRACTION
+        if kinds.is_decimal(kind):  # of which Spark takes digits of any script
+            inner = f"(CASE WHEN regexp_matches({{0}}, '[^\\x00-\\x7F]') THEN {_DIGITS.name}({{0}}) ELSE {{0}} END)"
+            return _Spelling(f"CAST!(regexp_extract({inner}, {pattern}, 1) AS {name})", can_fail=True, uses=(_DIGITS,))
+        return _Spelling(f"CAST!(regexp_extract({{0}}, {pattern}, 1) AS {name})", can_fail=True)
+    if source == kinds.TIMESTAMP:
+        if kinds.is_integral(kind):
+            return _Spelling(f"CAST!({_SECONDS} AS {name})", kind != kinds.BIGINT)
+        if kind == kinds.DOUBLE:
+            return _Spelling("(epoch_us({0}) / CAST(1000000 AS DOUBLE))")
+        return None
+    if not kinds.is_numeric(source):
+        return None
+    if kinds.is_integral(kind):
+        if kinds.is_integral(source):
+            return _Spelling(plain, can_fail=True)
+        if kinds.is_fraction(source) and kind == kinds.BIGINT:
+            # 2^63 is one too large, and still let through by Spark, which compares it as a fraction.
+            last = "CASE WHEN {0} = 9223372036854775808 THEN 9223372036854775807"
+            return _Spelling(f"({last} ELSE CAST!(trunc({{0}}) AS {name}) END)", can_fail=True)
+        return _Spelling(f"CAST!(trunc({{0}}) AS {name})", can_fail=True)
+    if kinds.is_decimal(kind):
+        if kinds.is_fraction(source):  # by the digits that the fraction is written with, FLOAT as DOUBLE
+            digits = "CAST(CAST((CASE WHEN isfinite({0}) THEN {0} END) AS DOUBLE) AS VARCHAR)"
+            return _Spelling(f"CAST!({digits} AS {name})", can_fail=True)
+        held = kinds.as_decimal(source)
+        return _Spelling(plain, kind.precision - kind.scale < held.precision - held.scale + (kind.scale < held.scale))
+    if kinds.is_decimal(source) and not (kind == kinds.DOUBLE and source.precision <= 15):
+        return _Spelling(f"CAST(CAST({{0}} AS VARCHAR) AS {name})")  # read from text, it is the nearest fraction
+    return _Spelling(_TO_FLOAT if (source, kind) == (kinds.DOUBLE, kinds.FLOAT) else plain)
+
+
+def _to_boolean(source: pa.DataType) -> _Spelling | None:
     if kinds.is_numeric(source):
-        return "({0} <> 0)", False
+        return _Spelling("({0} <> 0)")
     if source == kinds.STRING:
         words = {"true": ("t", "true", "y", "yes", "1"), "false": ("f", "false", "n", "no", "0")}
         found = " ".join(f"WHEN '{word}' THEN '{value}'" for value, all_ in words.items() for word in all_)
         bare = rf"lower(regexp_replace({{0}}, '^{_BLANK}|{_BLANK}$', '', 'g'))"
-        return f"CAST!((CASE {bare} {found} WHEN NULL THEN NULL ELSE 'x' || {{0}} END) AS BOOLEAN)", True
+        return _Spelling(f"CAST!((CASE {bare} {found} ELSE 'x' || {{0}} END) AS BOOLEAN)", can_fail=True)
     return None
+
+
+def _to_text(source: pa.DataType) -> _Spelling | None:
+    if source == kinds.TIMESTAMP:
+        return _Spelling("CAST(CAST({0} AS TIMESTAMP) AS VARCHAR)")
+    if kinds.is_fraction(source):
+        template, function = fraction_text.template(source)
+        return _Spelling(template, uses=(function,))
+    if kinds.is_numeric(source) or source in (kinds.BOOLEAN, kinds.DATE, kinds.TIMESTAMP_NTZ):
+        return _Spelling("CAST({0} AS VARCHAR)")
+    return None
+
+
+def _to_moment(source: pa.DataType, kind: pa.DataType) -> _Spelling | None:
+    clock = "CAST({0} AS TIMESTAMP)"
+    match source, kind:
+        case (kinds.STRING, kinds.DATE):
+            first = f"regexp_extract({{0}}, {_DAY}, 1) || '-01-01'"
+            return _Spelling(f"CAST!(regexp_extract({first}, '^[0-9]+-[0-9]+-[0-9]+') AS DATE)", can_fail=True)
+        case (kinds.DATE, kinds.TIMESTAMP_NTZ) | (kinds.TIMESTAMP, kinds.TIMESTAMP_NTZ):
+            return _Spelling(clock)
+        case (kinds.TIMESTAMP, kinds.DATE) | (kinds.TIMESTAMP_NTZ, kinds.DATE):
+            return _Spelling(f"CAST({clock} AS DATE)")
+        case (kinds.DATE, kinds.TIMESTAMP):
+            return _Spelling(_TO_MOMENT.replace("{0}", clock))
+        case (kinds.TIMESTAMP_NTZ, kinds.TIMESTAMP):
+            return _Spelling(_TO_MOMENT)
+        case (_, kinds.TIMESTAMP) if source in (kinds.TINYINT, kinds.SMALLINT, kinds.INT):
+            return _Spelling("make_timestamptz(CAST({0} AS BIGINT) * 1000000)")
+    return None
+
+
+def _constant_moment(value: Constant, kind: pa.DataType) -> Expression:
+    """A text in the query as a moment, in the plain form of day and time."""
+    found = _CONSTANT_MOMENT.fullmatch(str(value.value).strip(" "))
+    if found is None:
+        raise NotProven(f"'{value.value}' as {kinds.spark_name(kind)}")
+    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
+    year, month, day = (int(part) for part in found["day"].split("-"))
+    text = f"{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}{found['part'] or ''}"
+    clock = Constant(type=kinds.TIMESTAMP_NTZ, nullable=False, value=text, text=f"CAST('{text}' AS TIMESTAMP)")
+    return cast(clock, kind)
+
+
+def _nested(source: pa.DataType, kind: pa.DataType) -> _Spelling | None:
+    """Element by element; members of structs by their place."""
+    depth = kinds.duckdb_name(source).count("[]")
+    if pa.types.is_list(source) and pa.types.is_list(kind):
+        element = _spelled(source.value_type, kind.value_type)
+        if element is None:
+            return None
+        template = f"list_transform({{0}}, lambda e{depth}: {element.of(f'e{depth}')})"
+        return _Spelling(template, element.can_fail, element.uses)
+    if pa.types.is_struct(source) and pa.types.is_struct(kind) and source.num_fields == kind.num_fields:
+        members = [_spelled(a.type, b.type) for a, b in zip(source, kind, strict=True)]
+        if any(member is None for member in members):
+            return None
+        known = [member for member in members if member is not None]
+        parts = ", ".join(
+            f"{_in_template(kinds.quoted(b.name))} := {member.of(_member(a.name))}"
+            for a, b, member in zip(source, kind, known, strict=True)
+        )
+        template = f"(CASE WHEN {{0}} IS NULL THEN NULL ELSE struct_pack({parts}) END)"
+        return _Spelling(template, any(each.can_fail for each in known), tuple(u for each in known for u in each.uses))
+    return None
+
+
+def _member(name: str) -> str:
+    return "struct_extract({0}, '" + _in_template(name.replace("'", "''")) + "')"
+
+
+def _in_template(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
