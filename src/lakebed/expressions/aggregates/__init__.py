@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from lakebed.expressions.aggregates import totals
+from lakebed.expressions.aggregates import chosen, lists, rankings, statistics, totals
 from lakebed.expressions.aggregates.aggregate import Aggregate
 
-AGGREGATES: dict[str, Aggregate] = {**totals.AGGREGATES}
+AGGREGATES: dict[str, Aggregate] = {
+    **totals.AGGREGATES,
+    **chosen.AGGREGATES,
+    **lists.AGGREGATES,
+    **statistics.AGGREGATES,
+}
 """All of them, by Spark's names in lower case."""
 
-RANKINGS: dict[str, Aggregate] = {}
-"""Functions that need a window: `row_number`, `lag`, ..."""
+RANKINGS: dict[str, Aggregate] = {**rankings.RANKINGS}
+"""Functions of windows: `row_number`, `lag`, ...; and how a window has those that groups have, too, as `first`."""

@@ -18,7 +18,11 @@ class Aggregate:
     takes_distinct: bool = True
     takes_order: bool = False
     """Whether the order of rows matters to it, so that it must be said, and is honoured."""
+    value_is_in_order: bool = False
+    """Whether its value stands in WITHIN GROUP (ORDER BY value); it is the first argument then."""
     goes_over_windows: bool = True
+    takes_frame: bool = True
+    """Whether the frame of a window says which rows it sees."""
     shown: str | None = None
 
     def __call__(self, name: str, arguments: Sequence[Expression]) -> Aggregation:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import pyarrow as pa
 from sqlglot import exp
 
 from lakebed.expressions import kinds
 from lakebed.expressions.aggregates import AGGREGATES, RANKINGS
+from lakebed.expressions.aggregates.aggregate import Aggregate
 from lakebed.expressions.casts import coerced
 from lakebed.expressions.nodes import Aggregation, Expression, NotProven, Ordering
 from lakebed.sql.bind.expressions import ExpressionBinder
@@ -21,6 +21,12 @@ _IGNORING = " ignore nulls"
 
 def bind_aggregate(node: exp.Expression, binder: ExpressionBinder) -> Aggregation:
     """An aggregate function with DISTINCT, FILTER, IGNORE NULLS and the order of its rows."""
+    return _bind(node, binder, AGGREGATES)[1]
+
+
+def _bind(
+    node: exp.Expression, binder: ExpressionBinder, functions: Mapping[str, Aggregate]
+) -> tuple[Aggregate, Aggregation]:
     condition: Expression | None = None
     order: list[Ordering] = []
     suffix = ""
@@ -38,7 +44,7 @@ def bind_aggregate(node: exp.Expression, binder: ExpressionBinder) -> Aggregatio
                 raise NotProven(f"`{node.sql('spark')}`")
         node = node.this
     name = str(node.this).lower() + suffix
-    function = AGGREGATES.get(name) or RANKINGS.get(name)
+    function = functions.get(name)
     if function is None:
         raise NotProven(f"`{name}`")
     given, is_distinct = list(node.expressions), False
@@ -50,10 +56,18 @@ def bind_aggregate(node: exp.Expression, binder: ExpressionBinder) -> Aggregatio
     arguments = [number_constant("1") if isinstance(each, exp.Star) else binder.bind(each) for each in given]
     if is_distinct and not function.takes_distinct:
         raise NotProven(f"`{name}` with DISTINCT")
-    if order and not function.takes_order:
-        raise NotProven(f"`{name}` with an order")
-    found = function(name, arguments)
-    return replace(found, is_distinct=is_distinct, condition=condition, order=tuple(order))
+    if bool(order) != function.takes_order:
+        raise NotProven(f"`{name}` {'with' if order else 'without'} an order")
+    if not function.value_is_in_order:
+        found = function(name, arguments)
+        if is_distinct and any(each.value != arguments[0] for each in order):
+            raise NotProven(f"`{name}` with DISTINCT and an order of other values")
+        return function, replace(found, is_distinct=is_distinct, condition=condition, order=tuple(order))
+    if len(order) != 1:
+        raise NotProven(f"`{name}` with an order of several values")
+    found = function(name, [order[0].value, *arguments])
+    order = [replace(order[0], value=found.arguments[0])]
+    return function, replace(found, condition=condition, order=tuple(order))
 
 
 def orderings(node: exp.Order | exp.Expression, binder: ExpressionBinder) -> list[Ordering]:
@@ -63,8 +77,9 @@ def orderings(node: exp.Order | exp.Expression, binder: ExpressionBinder) -> lis
 
 def ordering(node: exp.Ordered, value: Expression) -> Ordering:
     """One part of ORDER BY."""
-    if pa.types.is_map(value.type):
-        raise NotProven("an order of maps")
+    if kinds.is_nested(value.type):
+        # A null inside of an array or struct comes first in Spark, last in DuckDB.
+        raise NotProven(f"an order of {kinds.spark_name(value.type)}")
     is_descending = bool(node.args.get("desc"))
     nulls_first = node.args.get("nulls_first")
     return Ordering(value, is_descending, not is_descending if nulls_first is None else bool(nulls_first))
@@ -81,14 +96,10 @@ def bind_window(
         if found is None:
             raise NotProven(f"window `{alias.name}`", "there is no such window")
         window = found
-    function = node.this
-    called = bind_aggregate(function, binder)
-    name = str(_called(function).this).lower()
-    definition = AGGREGATES.get(name) or RANKINGS.get(name)
-    if called.is_distinct or (definition is not None and not definition.goes_over_windows):
-        raise NotProven(
-            f"`{name}` over a window" if not called.is_distinct else f"`{name}(DISTINCT ...)` over a window"
-        )
+    name = str(_called(node.this).this).lower()
+    function, called = _bind(node.this, binder, {**AGGREGATES, **RANKINGS})
+    if called.is_distinct or not function.goes_over_windows:
+        raise NotProven(f"`{name}(DISTINCT ...)` over a window" if called.is_distinct else f"`{name}` over a window")
     partition = [binder.bind(each) for each in window.args.get("partition_by") or []]
     order = orderings(window.args["order"], binder) if window.args.get("order") else []
     parts = []
@@ -96,8 +107,8 @@ def bind_window(
         parts.append(f"PARTITION BY {', '.join(each.spelled() for each in partition)}")
     if order:
         parts.append(f"ORDER BY {', '.join(each.spelled() for each in order)}")
-    parts += _frame(window, name, has_order=bool(order))
-    return replace(called, over=f" OVER ({' '.join(parts)})", nullable=called.nullable)
+    parts += _frame(window, name, function, order)
+    return replace(called, over=f" OVER ({' '.join(parts)})")
 
 
 def _called(node: exp.Expression) -> exp.Anonymous:
@@ -106,26 +117,31 @@ def _called(node: exp.Expression) -> exp.Anonymous:
     return node
 
 
-def _frame(window: exp.Window, name: str, *, has_order: bool) -> list[str]:
+def _frame(window: exp.Window, name: str, function: Aggregate, order: Sequence[Ordering]) -> list[str]:
     spec = window.args.get("spec")
-    if name in RANKINGS and not RANKINGS[name].takes_order:
+    if not function.takes_frame:
         if spec is not None:
             raise NotProven(f"`{name}` with a frame")
+        if not order:
+            raise NotProven(f"`{name}` over a window without an order")
         return []
     if spec is None:
-        return ["RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"] if has_order else []
+        return ["RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"] if order else []
     kind = str(spec.args.get("kind") or "").upper()
     bounds = []
     for end in ("start", "end"):
         value, side = spec.args.get(end), str(spec.args.get(f"{end}_side") or "").upper()
         if value is None:
             value, side = "CURRENT ROW", ""
-        text = value if isinstance(value, str) else _distance(value, kind)
+        text = value if isinstance(value, str) else _distance(value, kind, order)
         bounds.append(f"{text} {side}".strip())
     return [f"{kind} BETWEEN {bounds[0]} AND {bounds[1]}"]
 
 
-def _distance(value: exp.Expression, kind: str) -> str:
-    if isinstance(value, exp.Literal) and not value.is_string and value.is_int and kind == "ROWS":
+def _distance(value: exp.Expression, kind: str, order: Sequence[Ordering]) -> str:
+    is_whole = isinstance(value, exp.Literal) and not value.is_string and value.is_int
+    if is_whole and kind == "ROWS":
+        return str(value.this)
+    if is_whole and kind == "RANGE" and len(order) == 1 and kinds.is_integral(order[0].value.type):
         return str(value.this)
     raise NotProven(f"a frame of `{value.sql('spark')}`")

@@ -1,0 +1,1 @@
+listagg(DISTINCT s2, ',') WITHIN GROUP (ORDER BY s2)
