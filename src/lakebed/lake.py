@@ -22,6 +22,8 @@ from lakebed.types.logical import DataField, renumbered
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from lakebed.sql.query.answer import QueryResult
+
 SchemaLike = Any
 """A pyarrow schema, a mapping from column names to types, or a list of fields."""
 
@@ -72,6 +74,16 @@ class Lake:
         from lakebed.sql.run import run  # the parser is only for those who use it
 
         return run(self, text)
+
+    def query(self, sql: str, *, engine: str = "auto") -> QueryResult:
+        """The rows of a SELECT, computed in this process if that is known to give what Spark gives, else by Spark.
+
+        All that `lake.sql` reads can be asked. `engine` is `auto`, `duckdb` (here, or an error that says why not) or
+        `spark`. The result has `arrow()`, `df()`, `pl()`, `fetchall()`, `show()` and `batches()`.
+        """
+        from lakebed.sql.run import query  # the parser is only for those who use it
+
+        return query(self, sql, engine)
 
     @property
     def current_database(self) -> str:

@@ -49,7 +49,8 @@ def _leaves(draw: st.DrawFn) -> str:
     if form == "between":
         return f"{column} BETWEEN {draw(values)} AND {draw(values)}"
     if form == "like":
-        return f"b {draw(st.sampled_from(['', 'NOT ']))}LIKE '{draw(st.sampled_from(['a%', 'ab%', '%', 'a', '_b%', 'A%']))}'"
+        pattern = draw(st.sampled_from(["a%", "ab%", "%", "a", "_b%", "A%"]))
+        return f"b {draw(st.sampled_from(['', 'NOT ']))}LIKE '{pattern}'"
     return f"{column} IS {draw(st.sampled_from(['', 'NOT ']))}NULL"
 
 

@@ -50,9 +50,9 @@ class Embedded:
 
     def batches(self, rows: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The result batch by batch; what has not been asked for is not computed yet, as far as the query allows."""
-        with self._running(self.text()) as found:
+        with self._connected() as connection:
             schema = self.schema
-            for batch in found.to_arrow_reader(rows):
+            for batch in connection.sql(self.text()).to_arrow_reader(rows):
                 if batch.num_rows:
                     yield _shaped(batch, schema)
 
@@ -62,8 +62,9 @@ class Embedded:
 
     def plan(self) -> str:
         """How DuckDB would compute it."""
-        with self._running(f"EXPLAIN {self.text()}") as found:
-            return "\n".join(str(row[-1]) for row in found.fetchall())
+        with self._connected() as connection:
+            found = connection.execute(f"EXPLAIN {self.text()}").fetchall()
+            return "\n".join(str(row[-1]) for row in found)
 
     def _outgoing(self) -> Relation:
         """The relation with values that leave as Arrow: lengths of time become numbers on the way."""
@@ -78,8 +79,9 @@ class Embedded:
         return Project(columns=columns, input=found, values=values)
 
     @contextmanager
-    def _running(self, text: str) -> Iterator[Any]:
-        connection = _connected()
+    def _connected(self) -> Iterator[Any]:
+        """A connection that knows the tables and functions of the query."""
+        connection = _new_connection()
         try:
             with _told():
                 if self.zone is not None:
@@ -91,7 +93,7 @@ class Embedded:
                     connection.create_function(
                         function.name, function.compute, given, result, type="arrow", null_handling="special"
                     )
-                yield connection.execute(text)
+                yield connection
         finally:
             connection.close()
 
@@ -125,7 +127,7 @@ def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)).cast(schema)
 
 
-def _connected() -> Any:
+def _new_connection() -> Any:
     """A connection to the database of this process, which is made when it is first needed."""
     global _database  # noqa: PLW0603
     with _lock:

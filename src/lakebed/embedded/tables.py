@@ -12,19 +12,22 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from lakebed.changes.read import ChangeRead
 from lakebed.expressions import kinds
 from lakebed.fileio.local import LocalFileIO
 from lakebed.read.as_stored import is_as_stored, shows_what_is_stored
+from lakebed.read.plan import ScanPlan
 from lakebed.read.reader import SplitReader, projected_fields
 from lakebed.read.splits import Split
-from lakebed.table.dataset import Scanned, TableDataset
-from lakebed.table.plans import PlannedRead
+from lakebed.table.dataset import TableDataset
 from lakebed.types import predicate as predicates
 from lakebed.types.logical import ArrayType, AtomicType, DataField, DataType, MapType, RowType, TypeRoot
 from lakebed.types.predicate import Predicate, conjunction
 from lakebed.types.predicate_evaluate import evaluate
 from lakebed.types.transfer import to_transfer, transfer_schema
+
+_SMALL_BYTES = 1 << 20
+_SMALL_ROWS = 50_000
+"""What is read at once: up to so many bytes of files, and rows in them."""
 
 
 class Connection(Protocol):
@@ -45,10 +48,15 @@ class TableParts:
 
     fields: tuple[DataField, ...]
     paths: tuple[str, ...]
-    merged: tuple[Scanned, ...]
+    merged: tuple[MergedRows, ...]
+    is_small: bool = False
+    """Whether the rows are so few that reading them at once is quicker than telling DuckDB how."""
 
     def define(self, connection: Connection, view: str) -> None:
         """Makes a view of that name which shows the rows."""
+        if self.is_small:
+            connection.register(view, pa.Table.from_batches(*self._rows()))
+            return
         columns = [(kinds.quoted(field.name), field) for field in self.fields]
         schema = transfer_schema(self.fields)
         selects = []
@@ -70,12 +78,16 @@ class TableParts:
             selects.append(f"SELECT * FROM {view}_0")
         connection.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS {' UNION ALL '.join(selects)}")
 
+    def _rows(self) -> tuple[list[pa.RecordBatch], pa.Schema]:
+        schema = transfer_schema(self.fields)
+        return [batch for rows in self.merged for batch in rows.to_reader()], schema
 
-def parts_of(planned: PlannedRead, threads: int) -> TableParts:
+
+def parts_of(reader: SplitReader, plan: ScanPlan, threads: int) -> TableParts:
     """The parts of a planned read; what has to be merged in as many as there are threads."""
-    if isinstance(planned, ChangeRead):
-        raise TypeError("changes are no state")
-    reader, plan = planned
+    files = plan.files
+    if sum(file.size_bytes for file in files) <= _SMALL_BYTES and sum(file.row_count for file in files) <= _SMALL_ROWS:
+        return TableParts(reader.fields, (), (MergedRows(reader, plan.splits),), is_small=True)
     paths: list[str] = []
     rest: list[Split] = []
     may_be_native = isinstance(reader.context.fileio, LocalFileIO) and shows_what_is_stored(reader)

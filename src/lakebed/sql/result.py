@@ -6,7 +6,9 @@ on them; any other attribute is that of a real DataFrame, made when it is first 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -113,30 +115,75 @@ class SmallResult:
         if vertical:
             self._real().show(n, truncate, vertical)
             return
-        print(self._drawn(n, 20 if truncate is True else int(truncate)))  # noqa: T201 - that is its task
+        width = 20 if truncate is True else int(truncate)
+        print(drawn(self.columns, self._rows[:n], width, has_more=len(self._rows) > n))  # noqa: T201 - that is its task
 
     def printSchema(self, level: int | None = None) -> None:  # noqa: N802 - Spark's name
         """Prints the columns as Spark does."""
         lines = [f" |-- {name}: {kind} (nullable = true)" for name, kind in self.dtypes]
         print("\n".join(["root", *lines, ""]))  # noqa: T201 - that is its task
 
-    def _drawn(self, n: int, width: int) -> str:
-        texts = [[_shown(value, width) for value in row] for row in self._rows[:n]]
-        widths = [max(3, *(len(text) for text in column)) for column in zip(self.columns, *texts, strict=True)]
-        line = "+" + "+".join("-" * wide for wide in widths) + "+"
-
-        def drawn(row: Sequence[str]) -> str:
-            cells = [text.rjust(wide) if width else text.ljust(wide) for text, wide in zip(row, widths, strict=True)]
-            return "|" + "|".join(cells) + "|"
-
-        more = f"only showing top {n} rows\n" if len(self._rows) > n else ""
-        return "\n".join([line, drawn(self.columns), line, *map(drawn, texts), line, more])
-
     # --- Spark ---------------------------------------------------------------------------------------------------
 
     def _real(self) -> DataFrame:
         if self._frame is None:
             self._frame = self._spark_of().createDataFrame(self._rows, self.schema)
+        return self._frame
+
+
+class LazyResult(SmallResult):
+    """Rows that are computed here when somebody wants them, in the shape of a Spark DataFrame.
+
+    What only a DataFrame can do starts Spark, which then carries out the same query on the same snapshots.
+    """
+
+    def __init__(self, schema: pa.Schema, table_of: Callable[[], pa.Table], frame_of: Callable[[], Any]) -> None:
+        """`table_of` computes the rows; `frame_of` gives the query as a DataFrame of Spark's."""
+        self._arrow_schema = schema
+        self._table_of = table_of
+        self._frame_of = frame_of
+        self._frame: DataFrame | None = None
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """A DataFrame to whoever asks `isinstance(result, DataFrame)`: it can be used as one."""
+        module = sys.modules.get("pyspark.sql")
+        return LazyResult if module is None else module.DataFrame
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        return self._table_of()
+
+    @cached_property
+    def _rows(self) -> list[tuple[Any, ...]]:  # type: ignore[override]
+        columns = [column.to_pylist() for column in self._table.columns]
+        return list(zip(*columns, strict=True)) if columns else [()] * self._table.num_rows
+
+    def collect(self) -> list[Row]:
+        """All rows."""
+        conversion = _imported("pyspark.sql.conversion").ArrowTableToRowsConversion
+        rows: list[Row] = conversion.convert(self._table, self.schema)
+        return rows
+
+    def count(self) -> int:
+        """How many rows there are."""
+        return int(self._table.num_rows)
+
+    def isEmpty(self) -> bool:  # noqa: N802 - Spark's name
+        """Whether there are no rows."""
+        return bool(self._table.num_rows == 0)
+
+    def tail(self, num: int) -> list[Row]:
+        """The last rows."""
+        return self.collect()[max(0, self.count() - num) :]
+
+    def toArrow(self) -> pa.Table:  # noqa: N802 - Spark's name
+        """All rows as an Arrow table."""
+        return self._table
+
+    def _real(self) -> DataFrame:
+        if self._frame is None:
+            self._frame = self._frame_of()
         return self._frame
 
 
@@ -149,6 +196,20 @@ def _imported(name: str) -> Any:
             "rows of Spark need pyspark, which is not installed",
             hint='install it with: pip install "lakebed[spark]", or take the result with toArrow()',
         ) from error
+
+
+def drawn(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int = 20, *, has_more: bool = False) -> str:
+    """Rows as Spark draws them: cells of at most that width, to the left if it is 0."""
+    texts = [[_shown(value, width) for value in row] for row in rows]
+    widths = [max(3, *(len(text) for text in column)) for column in zip(columns, *texts, strict=True)]
+    line = "+" + "+".join("-" * wide for wide in widths) + "+"
+
+    def row_of(row: Sequence[str]) -> str:
+        cells = [text.rjust(wide) if width else text.ljust(wide) for text, wide in zip(row, widths, strict=True)]
+        return "|" + "|".join(cells) + "|"
+
+    more = f"only showing top {len(rows)} rows\n" if has_more else ""
+    return "\n".join([line, row_of(columns), line, *map(row_of, texts), line, more])
 
 
 def _shown(value: Any, width: int) -> str:

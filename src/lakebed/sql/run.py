@@ -7,7 +7,7 @@ one and has its rows already.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lakebed.errors import InvalidArgument
 from lakebed.sql import settings
@@ -17,6 +17,9 @@ from lakebed.sql.define import tables as ddl
 from lakebed.sql.parse import Statement, parse
 from lakebed.sql.procedures import call, show_procedures
 from lakebed.sql.session import SqlLake, nothing
+
+if TYPE_CHECKING:
+    from lakebed.sql.query.answer import QueryResult
 
 _DEEDS: dict[type[Any], Callable[[SqlLake, Any], Any]] = {
     st.CreateDatabase: ddl.create_database,
@@ -55,6 +58,18 @@ def run(lake: SqlLake, text: str) -> Any:
     for statement in statements:
         found = _run_statement(lake, statement)
     return nothing(lake) if found is None else found
+
+
+def query(lake: SqlLake, text: str, engine: str) -> QueryResult:
+    """Carries out a text that is one query, on the engine that is asked for."""
+    from lakebed.sql.query.run import answer
+
+    if not isinstance(text, str):
+        raise InvalidArgument(f"the query is {type(text).__name__}, not text", hint="pass SQL as a string")
+    statements = parse(text)
+    if len(statements) != 1 or not isinstance(statements[0], st.Query):
+        raise InvalidArgument("the text is not one query", hint="pass one SELECT; lake.sql(...) takes any statements")
+    return answer(lake, statements[0].sql, engine)
 
 
 def _run_statement(lake: SqlLake, statement: Statement) -> Any:

@@ -54,6 +54,8 @@ _FLINK_MEANING: Final = {
     "table.exec.legacy-cast-behaviour": (("disabled", "false"), "write TRY_CAST where a value may not fit"),
 }
 """Settings of Flink that change what statements give: the values that mean what happens here, and what else to do."""
+_MEANT: Final = {"spark.sql.ansi.enabled": "true", "spark.sql.casesensitive": "false"}
+"""Settings of a Spark session that change what expressions mean, with the values under which both engines agree."""
 _USER_FRAME = 6
 """Warnings point at whoever called `lake.sql`."""
 _SHOWN = {"key": pa.string(), "value": pa.string()}
@@ -112,6 +114,17 @@ def _set_flink(lake: SqlLake, key: str, value: str | None) -> None:
     meant, instead = _FLINK_MEANING[key]
     if value.lower() not in meant:
         raise Unsupported(f"setting `{key}` = `{value}` of Flink is not honoured here", hint=instead)
+
+
+def session_changes_meaning(lake: SqlLake) -> str | None:
+    """Why a query may mean something else on the session in use than it does elsewhere; None if it does not."""
+    if not lake.is_spark_started:
+        return None
+    for key, meant in _MEANT.items():
+        found = str(lake.spark.conf.get(key, meant)).lower()
+        if found != meant:
+            return f"setting `{key}` of the Spark session is `{found}`"
+    return None
 
 
 def session_zone(lake: SqlLake) -> str | None:

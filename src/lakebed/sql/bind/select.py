@@ -276,10 +276,14 @@ class SelectBinder:
     def _keys(self, stage: _Stage, group: exp.Group, items: Sequence[exp.Expression]) -> list[tuple[int, ...]] | None:
         if group.args.get("totals"):
             raise NotProven("GROUP BY WITH TOTALS")
-        plain = self._add_keys(stage, group.expressions, items)
         if group.args.get("all"):
             raise NotProven("GROUP BY ALL")
+        spreading = [each for each in group.expressions if isinstance(each, exp.Rollup | exp.Cube | exp.GroupingSets)]
+        plain = self._add_keys(stage, [each for each in group.expressions if each not in spreading], items)
         factors: list[list[tuple[int, ...]]] = []
+        for each in spreading:
+            given = each.expressions if isinstance(each, exp.GroupingSets) else [each]
+            factors.append(list(chain.from_iterable([self._sets(stage, item, items) for item in given])))
         for clause, spread in (("rollup", _rollup), ("cube", _cube)):
             for each in group.args.get(clause) or []:
                 nodes = each.expressions or group.expressions

@@ -101,7 +101,7 @@ class _Source:
             return
         reader, plan = planned
         self.rows = _row_count(plan)
-        self.parts = parts_of((reader, plan), threads_here())
+        self.parts = parts_of(reader, plan, threads_here())
 
     def define(self, connection: Any, view: str) -> None:
         """Shows the rows to DuckDB under a name."""

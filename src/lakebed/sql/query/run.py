@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,12 @@ import pyarrow as pa
 
 from lakebed.errors import Unsupported
 from lakebed.spark.errors import spark_errors
+from lakebed.sql.query.answer import QueryResult
+from lakebed.sql.query.choose import Choice, choose
 from lakebed.sql.query.plan import Planner
 from lakebed.sql.query.views import remember
-from lakebed.sql.session import SqlLake
+from lakebed.sql.result import LazyResult
+from lakebed.sql.session import SqlLake, result
 from lakebed.sql.statements import Query, SparkStatement, Sql
 from lakebed.types.arrow import from_arrow_schema, to_arrow_schema
 from lakebed.types.logical import DataField
@@ -25,14 +29,41 @@ _TEMPORARY_VIEW = re.compile(
     r"CREATE\s+(?P<replace>OR\s+REPLACE\s+)?TEMP(?:ORARY)?\s+VIEW\s+(?P<name>`[^`]+`|\w+)\s+AS\s*", re.IGNORECASE
 )
 
+_EXPLAIN = re.compile(r"\s*EXPLAIN\b", re.IGNORECASE)
 
-def run_query(lake: SqlLake, statement: Query) -> DataFrame:
-    """SELECT, WITH, VALUES, FROM."""
-    return Planner.start(lake).frame(statement.sql)
+
+def run_query(lake: SqlLake, statement: Query) -> Any:
+    """SELECT, WITH, VALUES, FROM: a DataFrame; without a session something that acts as one, and starts none itself."""
+    if lake.is_spark_started:
+        return Planner.start(lake).frame(statement.sql)
+    choice = choose(lake, statement.sql)
+    frame = _frame_of(lake, statement.sql, choice)
+    return frame() if choice.embedded is None else LazyResult(choice.embedded.schema, choice.embedded.table, frame)
+
+
+def answer(lake: SqlLake, sql: Sql, engine: str) -> QueryResult:
+    """A query for `lake.query`."""
+    choice = choose(lake, sql, engine)
+    return QueryResult(choice, _frame_of(lake, sql, choice))
+
+
+def explain(lake: SqlLake, sql: Sql, engine: str = "auto") -> str:
+    """Who would answer a query, why, and how."""
+    choice = choose(lake, sql, engine)
+    lines = [f"engine: {choice.engine.value}", f"because: {choice.reason}"]
+    return "\n".join(lines if choice.embedded is None else [*lines, "", choice.embedded.plan()])
+
+
+def _frame_of(lake: SqlLake, sql: Sql, choice: Choice) -> Callable[[], DataFrame]:
+    """The query on Spark, on the snapshots that it was first bound to."""
+    return lambda: Planner.start(lake, choice.pins).frame(sql)
 
 
 def run_spark(lake: SqlLake, statement: SparkStatement) -> Any:
     """A statement that is Spark's; tables of the lake in a query at its end are there for it."""
+    if not lake.is_spark_started and statement.query is not None and _EXPLAIN.match(statement.text):
+        lines = explain(lake, statement.query)
+        return result(lake, {"plan": pa.string()}, [(lines,)])
     if statement.query is None:
         with spark_errors():
             return lake.spark.sql(statement.text)
