@@ -27,13 +27,14 @@ def arithmetic(sign: str, left: Expression, right: Expression) -> Expression:
     a, b = left.type, right.type
     kind = result_type(sign, a, b)
     native, guard = _native(sign, a, b, kind)
+    last_first = sign in ("/", "%", "div")
     if guard is None:
-        can_fail = sign in ("/", "%", "div") or kind.precision == 38
-        return call(native, left, right, type=kind, can_fail=can_fail)
+        can_fail = last_first or kind.precision == 38
+        return call(native, left, right, type=kind, can_fail=can_fail, last_first=last_first)
     exact = _function(sign, a, b, kind)
     # A CASE and no TRY: what is common to several expressions DuckDB computes outside of TRY, where it fails.
     template = f"(CASE WHEN {guard} THEN {native} ELSE {exact.name}({{0}}, {{1}}) END)"
-    return call(template, left, right, type=kind, can_fail=True, uses=(exact,))
+    return call(template, left, right, type=kind, can_fail=True, uses=(exact,), last_first=last_first)
 
 
 def result_type(sign: str, a: pa.DataType, b: pa.DataType) -> pa.DataType:

@@ -174,8 +174,21 @@ def call(
     nullable: bool | None = None,
     can_fail: bool = False,
     uses: tuple[ArrowFunction, ...] = (),
+    last_first: bool = False,
 ) -> Call:
-    """A call that is null if an argument is, unless said otherwise, and fails if an argument does."""
+    """A call that is null if an argument is, unless said otherwise, and fails if an argument does.
+
+    Spark looks at arguments one after the other (`last_first`: from the last on), and at none behind a null: what may
+    fail there is not computed.
+    """
+    if nullable is None:
+        in_turn = [*enumerate(arguments)][:: -1 if last_first else 1]
+        known = [
+            f"{{{n}}} IS NOT NULL"
+            for place, (n, argument) in enumerate(in_turn)
+            if argument.nullable and any(later.can_fail for _, later in in_turn[place + 1 :])
+        ]
+        template = f"(CASE WHEN {' AND '.join(known)} THEN {template} END)" if known else template
     return Call(
         type=type,
         nullable=any(argument.nullable for argument in arguments) if nullable is None else nullable,

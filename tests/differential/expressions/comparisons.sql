@@ -47,3 +47,31 @@ r = r
 i = '1'
 1 < 2L
 equal_null(i, i2)
+-- mixed types
+i = n
+d = n
+m = n
+b = n
+dt = '2024-01-01'
+ts > '2024-01-01'
+nt < '2024-05-01 10:00:00'
+dt < ts
+dt = nt
+nt < ts
+b = 'true'
+i IN ('1', '2')
+i IN (1L, 2.5)
+n IN (1, 2)
+m IN (1, 2.5D)
+greatest(i, l)
+greatest(i, d, m)
+least(s, s2)
+greatest(m, i)
+greatest(d, d2)
+least(d, d2)
+least(f, d)
+greatest(i, i2, NULL)
+greatest(dt, dt2)
+m = 1
+l = 1.5
+m < 2.5D

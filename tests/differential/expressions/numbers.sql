@@ -70,3 +70,10 @@ m2 / 0.3
 m38 div m
 m38 % 7
 9999999999.99 * 9999999999.99
+-- text in arithmetic
+i + n
+n / 2
+n * m
+n + d
+n % 3
+-n

@@ -44,7 +44,7 @@ def quotient(left: Expression, right: Expression) -> Expression:
     if not kinds.is_integral(kind):
         raise NotProven("`div` of fractions")
     left, right = coerced(left, kinds.BIGINT), coerced(right, kinds.BIGINT)
-    return call("({0} // {1})", left, right, type=kinds.BIGINT, can_fail=True)
+    return call("({0} // {1})", left, right, type=kinds.BIGINT, can_fail=True, last_first=True)
 
 
 def modulo(left: Expression, right: Expression) -> Expression:
@@ -55,11 +55,13 @@ def modulo(left: Expression, right: Expression) -> Expression:
     if kinds.is_fraction(kind):
         return _unless_zero("({0} % {1})", left, right, kind)
     # The least number modulo -1 is 0, where DuckDB has an overflow.
-    return call("(CASE WHEN {1} = -1 THEN {0} - {0} ELSE {0} % {1} END)", left, right, type=kind, can_fail=True)
+    template = "(CASE WHEN {1} = -1 THEN {0} - {0} ELSE {0} % {1} END)"
+    return call(template, left, right, type=kind, can_fail=True, last_first=True)
 
 
 def negative(value: Expression) -> Expression:
     """The number with the other sign."""
+    value = coerced(value, kinds.DOUBLE) if value.type == kinds.STRING else value
     kind = value.type
     if not kinds.is_numeric(kind):
         raise NotProven(f"`-` of {kinds.spark_name(kind)}")
@@ -107,8 +109,8 @@ def _unless_zero(template: str, left: Expression, right: Expression, kind: pa.Da
     """Fractions: division by zero is an error, but not of a null."""
     guarded = f"(CASE WHEN {{1}} = 0 AND {{0}} IS NOT NULL THEN {_ZERO} ELSE {template} END)"
     if isinstance(right, Constant) and right.value:
-        return call(template, left, right, type=kind)
-    return call(guarded, left, right, type=kind, can_fail=True)
+        return call(template, left, right, type=kind, last_first=True)
+    return call(guarded, left, right, type=kind, can_fail=True, last_first=True)
 
 
 FUNCTIONS = {

@@ -42,7 +42,20 @@ def is_in(value: Expression, *others: Expression) -> Expression:
     return call(f"({{0}} IN ({places}))", *given, type=kinds.BOOLEAN)
 
 
+def _outermost(name: str) -> Callable[..., Expression]:
+    def build(*values: Expression) -> Expression:
+        kind = kinds.common_type_of([value.type for value in values], f"`{name}`")
+        _check(name, kind, is_ordered=True)
+        given = [coerced(value, kind) for value in values]
+        places = ", ".join(f"{{{n}}}" for n in range(len(given)))
+        return call(f"{name}({places})", *given, type=kind, nullable=all(value.nullable for value in given))
+
+    return build
+
+
 FUNCTIONS = {
+    "greatest": Function(_outermost("greatest"), 2, MANY),
+    "least": Function(_outermost("least"), 2, MANY),
     **{sign: Function(_comparison(sign, sign), 2, 2) for sign in ("=", "<>", "<", "<=", ">", ">=")},
     "<=>": Function(_comparison("<=>", "IS NOT DISTINCT FROM", is_null_safe=True), 2, 2),
     "equal_null": Function(_comparison("<=>", "IS NOT DISTINCT FROM", is_null_safe=True), 2, 2),
