@@ -6,13 +6,16 @@ takes, as Spark does, and raises `NotProven` for those it is not proven for.
 
 from __future__ import annotations
 
-from lakebed.expressions.functions import arithmetic, comparisons, conditions, text
+from lakebed.expressions.functions import arithmetic, bits, comparisons, conditions, numbers, rounding, text
 from lakebed.expressions.functions.function import Function
 
 FUNCTIONS: dict[str, Function] = {
     **arithmetic.FUNCTIONS,
+    **bits.FUNCTIONS,
     **comparisons.FUNCTIONS,
     **conditions.FUNCTIONS,
+    **numbers.FUNCTIONS,
+    **rounding.FUNCTIONS,
     **text.FUNCTIONS,
 }
 """All of them, by Spark's names in lower case. Operators are among them under their signs, as `+`."""

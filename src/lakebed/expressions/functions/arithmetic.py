@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 
 from lakebed.expressions import decimals, kinds
 from lakebed.expressions.casts import coerced
 from lakebed.expressions.functions.function import Function
-from lakebed.expressions.nodes import Constant, Expression, NotProven, call
+from lakebed.expressions.nodes import Call, Constant, Expression, NotProven, call
 
 _ZERO = "error('division by zero')"
 
@@ -56,6 +58,30 @@ def modulo(left: Expression, right: Expression) -> Expression:
         return _unless_zero("({0} % {1})", left, right, kind)
     # The least number modulo -1 is 0, where DuckDB has an overflow.
     template = "(CASE WHEN {1} = -1 THEN {0} - {0} ELSE {0} % {1} END)"
+    return call(template, left, right, type=kind, can_fail=True, last_first=True)
+
+
+def positive_modulo(left: Expression, right: Expression) -> Expression:
+    """pmod: what remains, brought above zero by adding the right side once."""
+    left, right, kind = numbers("pmod", left, right)
+    if kinds.is_decimal(kind):
+        remainder = decimals.arithmetic("%", left, right)
+        again = decimals.arithmetic("%", decimals.arithmetic("+", remainder, right), right)
+        if any(each.uses for part in (remainder, again) for each in part.walk() if isinstance(each, Call)):
+            raise NotProven("`pmod` of decimals that wide")
+        again = coerced(again, remainder.type)
+        return call("(CASE WHEN {0} < 0 THEN {1} ELSE {0} END)", remainder, again, type=remainder.type)
+    if kinds.is_fraction(kind):
+        template = "(CASE WHEN {0} % {1} < 0 THEN ({0} % {1} + {1}) % {1} ELSE {0} % {1} END)"
+        return _unless_zero(template, left, right, kind)
+    lowest = -(2**63 if kind == kinds.BIGINT else 2**31)
+    wide = "HUGEINT" if kind == kinds.BIGINT else "BIGINT"
+    a, b = f"CAST({{0}} AS {wide})", f"CAST({{1}} AS {wide})"
+    around = f"(({a} % {b} + {b} - 2 * ({lowest}::{wide})) % {b})"  # the sum went round below the least number
+    template = (
+        f"CAST((CASE WHEN {a} % {b} >= 0 THEN {a} % {b} WHEN {a} % {b} + {b} < {lowest} THEN {around}"
+        f" ELSE ({a} % {b} + {b}) % {b} END) AS {kinds.duckdb_name(kind)})"
+    )
     return call(template, left, right, type=kind, can_fail=True, last_first=True)
 
 
@@ -113,6 +139,36 @@ def _unless_zero(template: str, left: Expression, right: Expression, kind: pa.Da
     return call(guarded, left, right, type=kind, can_fail=True, last_first=True)
 
 
+def _tried(sign: str) -> Callable[[Expression, Expression], Expression]:
+    """try_add and its like: null where the operator fails, but not where an argument of it does."""
+
+    def build(left: Expression, right: Expression) -> Expression:
+        if kinds.STRING in (left.type, right.type):  # whose cast would be forgiven too
+            raise NotProven(f"`{sign}` of text, tried")
+        left, right, kind = numbers(sign, left, right)
+        is_quotient = sign in ("/", "%")
+        if is_quotient:
+            right = call("nullif({0}, 0)", right, type=right.type, nullable=True)
+        if kinds.is_decimal(kind):
+            found = decimals.arithmetic(sign, left, right)
+            if found.type.precision == 38 or any(isinstance(each, Call) and each.uses for each in found.walk()):
+                raise NotProven(f"`{sign}` of decimals that wide, tried")
+            return found
+        if sign == "/":
+            left, right = coerced(left, kinds.DOUBLE), coerced(right, kinds.DOUBLE)
+            return call("({0} / {1})", left, right, type=kinds.DOUBLE, last_first=True)
+        if sign == "%" and kinds.is_integral(kind):
+            return modulo(left, right)
+        if kinds.is_fraction(kind):
+            return call(f"({{0}} {sign} {{1}})", left, right, type=kind, nullable=True, last_first=is_quotient)
+        wide = f"(CAST({{0}} AS HUGEINT) {sign} CAST({{1}} AS HUGEINT))"
+        can_fail = left.can_fail or right.can_fail
+        template = f"TRY_CAST({wide} AS {kinds.duckdb_name(kind)})"
+        return call(template, left, right, type=kind, can_fail=can_fail)
+
+    return build
+
+
 FUNCTIONS = {
     "+": Function(add, 2, 2),
     "-": Function(subtract, 2, 2),
@@ -121,6 +177,12 @@ FUNCTIONS = {
     "div": Function(quotient, 2, 2),
     "%": Function(modulo, 2, 2),
     "mod": Function(modulo, 2, 2),
+    "pmod": Function(positive_modulo, 2, 2),
+    "try_add": Function(_tried("+"), 2, 2),
+    "try_subtract": Function(_tried("-"), 2, 2),
+    "try_multiply": Function(_tried("*"), 2, 2),
+    "try_divide": Function(_tried("/"), 2, 2),
+    "try_mod": Function(_tried("%"), 2, 2),
     "negative": Function(negative, 1, 1),
     "positive": Function(positive, 1, 1),
 }
