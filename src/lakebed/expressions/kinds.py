@@ -58,8 +58,8 @@ _DUCKDB_NAMES = {
     TIMESTAMP: "TIMESTAMPTZ",
     TIMESTAMP_NTZ: "TIMESTAMP",
     NULL: "INTEGER",  # any type holds an untyped null; results get their type back when they leave
-    DAY_TIME: "INTERVAL",
-    YEAR_MONTH: "INTERVAL",
+    DAY_TIME: "BIGINT",  # microseconds: DuckDB's own intervals take 30 days for a month
+    YEAR_MONTH: "INTEGER",  # months
     TIME: "TIME",
 }
 

@@ -6,7 +6,18 @@ takes, as Spark does, and raises `NotProven` for those it is not proven for.
 
 from __future__ import annotations
 
-from lakebed.expressions.functions import arithmetic, bits, comparisons, conditions, numbers, rounding, text
+from lakebed.expressions.functions import (
+    arithmetic,
+    bits,
+    comparisons,
+    conditions,
+    numbers,
+    rounding,
+    text,
+    time,
+    time_parts,
+    time_texts,
+)
 from lakebed.expressions.functions.function import Function
 
 FUNCTIONS: dict[str, Function] = {
@@ -17,5 +28,8 @@ FUNCTIONS: dict[str, Function] = {
     **numbers.FUNCTIONS,
     **rounding.FUNCTIONS,
     **text.FUNCTIONS,
+    **time.FUNCTIONS,
+    **time_parts.FUNCTIONS,
+    **time_texts.FUNCTIONS,
 }
 """All of them, by Spark's names in lower case. Operators are among them under their signs, as `+`."""

@@ -9,19 +9,22 @@ import pyarrow as pa
 from lakebed.expressions import decimals, kinds
 from lakebed.expressions.casts import coerced
 from lakebed.expressions.functions.function import Function
+from lakebed.expressions.functions.time import minus_time, negative_interval, plus_time
 from lakebed.expressions.nodes import Call, Constant, Expression, NotProven, call
 
 _ZERO = "error('division by zero')"
 
 
 def add(left: Expression, right: Expression) -> Expression:
-    """+."""
-    return _plain("+", left, right)
+    """+, also of days, moments and intervals."""
+    found = plus_time(left, right)
+    return _plain("+", left, right) if found is None else found
 
 
 def subtract(left: Expression, right: Expression) -> Expression:
-    """-."""
-    return _plain("-", left, right)
+    """-, also of days, moments and intervals."""
+    found = minus_time(left, right)
+    return _plain("-", left, right) if found is None else found
 
 
 def multiply(left: Expression, right: Expression) -> Expression:
@@ -89,6 +92,8 @@ def negative(value: Expression) -> Expression:
     """The number with the other sign."""
     value = coerced(value, kinds.DOUBLE) if value.type == kinds.STRING else value
     kind = value.type
+    if kind in (kinds.DAY_TIME, kinds.YEAR_MONTH):
+        return negative_interval(value)
     if not kinds.is_numeric(kind):
         raise NotProven(f"`-` of {kinds.spark_name(kind)}")
     can_fail = kinds.is_integral(kind)

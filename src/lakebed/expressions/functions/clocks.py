@@ -1,0 +1,80 @@
+"""Between moments and what clocks show: TIMESTAMP is a moment, DATE and TIMESTAMP_NTZ are readings of a clock.
+
+Where clocks are turned back, a reading stands for two moments: Spark takes the earlier one, or the one whose offset is
+that of the moment it came from; DuckDB the later one. Where clocks skip an hour, both go on by it.
+"""
+
+from __future__ import annotations
+
+import re
+from zoneinfo import available_timezones
+
+import pyarrow as pa
+
+from lakebed.expressions import kinds
+from lakebed.expressions.casts import coerced
+from lakebed.expressions.functions.patterns import constant_text
+from lakebed.expressions.nodes import Call, Expression, NotProven, call
+
+
+def let(template: str, **names: str) -> str:
+    """A template in which names stand for longer ones, `v.name`, so that each is written and computed once."""
+    members = ", ".join(f"'{name}': {value}" for name, value in names.items())
+    return f"list_transform([{{{{{members}}}}}], lambda v : {template})[1]"
+
+
+def as_date(value: Expression) -> Expression:
+    """The day; that of a moment is the session's."""
+    return _taken(value, kinds.DATE)
+
+
+def as_clock(value: Expression) -> Expression:
+    """What a clock of the session shows."""
+    return _taken(value, kinds.TIMESTAMP_NTZ)
+
+
+def as_moment(value: Expression) -> Expression:
+    """The moment at which a clock of the session shows it."""
+    return _taken(value, kinds.TIMESTAMP)
+
+
+def _taken(value: Expression, kind: pa.DataType) -> Expression:
+    """As an argument: CAST reads numbers as moments, functions do not take them."""
+    if value.type not in (kinds.DATE, kinds.TIMESTAMP, kinds.TIMESTAMP_NTZ, kinds.STRING, kinds.NULL):
+        raise NotProven(f"{kinds.spark_name(value.type)} as {kinds.spark_name(kind)}")
+    return coerced(value, kind)
+
+
+def moment_of(clock: str, zone: str | None = None) -> str:
+    """The moment of a reading: of the earlier offset, if the clock showed it twice."""
+
+    def later(reading: str) -> str:
+        return f"CAST({reading} AS TIMESTAMPTZ)" if zone is None else f"timezone('{zone}', {reading})"
+
+    def shown(moment: str) -> str:
+        return f"CAST({moment} AS TIMESTAMP)" if zone is None else f"timezone('{zone}', {moment})"
+
+    a_day = "INTERVAL 24 HOUR"
+    earlier = f"({later(f'({clock} - {a_day})')} + {a_day})"
+    return f"(CASE WHEN {shown(earlier)} = {clock} THEN {earlier} ELSE {later(clock)} END)"
+
+
+def moved(moment: str, reading: str) -> str:
+    """The moment of another reading, with the offset of the moment it came from if the clock showed it so."""
+    same = "(v.m + (v.c - CAST(v.m AS TIMESTAMP)))"
+    return let(
+        f"CASE WHEN CAST({same} AS TIMESTAMP) = v.c THEN {same} ELSE {moment_of('v.c')} END", m=moment, c=reading
+    )
+
+
+def zone_of(value: Expression) -> str:
+    """The name of a zone that both engines know."""
+    name = constant_text(value, "a zone")
+    if name != "UTC" and not (re.fullmatch(r"[A-Z]\w+(/[A-Z]\w+)+", name) and name in available_timezones()):
+        raise NotProven(f"zone '{name}'")
+    return name
+
+
+def micros(value: Expression) -> Call:
+    """Microseconds since 1970 of a TIMESTAMP or TIMESTAMP_NTZ."""
+    return call("epoch_us({0})", value, type=kinds.BIGINT)
