@@ -9,8 +9,11 @@ from __future__ import annotations
 from lakebed.expressions.functions import (
     arithmetic,
     bits,
+    collections,
     comparisons,
     conditions,
+    lambdas,
+    maps,
     numbers,
     rounding,
     text,
@@ -23,8 +26,11 @@ from lakebed.expressions.functions.function import Function
 FUNCTIONS: dict[str, Function] = {
     **arithmetic.FUNCTIONS,
     **bits.FUNCTIONS,
+    **collections.FUNCTIONS,
     **comparisons.FUNCTIONS,
     **conditions.FUNCTIONS,
+    **lambdas.FUNCTIONS,
+    **maps.FUNCTIONS,
     **numbers.FUNCTIONS,
     **rounding.FUNCTIONS,
     **text.FUNCTIONS,

@@ -194,19 +194,29 @@ class ExpressionBinder:
             raise NotProven(f"`{name}`", "it needs a window: OVER (...)")
         if called is not node or name not in FUNCTIONS:
             raise NotProven(f"`{name}`")
-        if name in ("struct", "timestampdiff", "timestampadd", "date_diff", "date_add", "dateadd", "datediff"):
+        if name in (
+            "struct",
+            "arrays_zip",
+            "timestampdiff",
+            "timestampadd",
+            "date_diff",
+            "date_add",
+            "dateadd",
+            "datediff",
+        ):
             return self._with_words(name, called)
         return self._named_of(name, self._arguments(name, called.expressions))
 
     def _with_words(self, name: str, called: exp.Anonymous) -> Expression:
         """Arguments that are words: names of members, units of time."""
         given = called.expressions
-        if name == "struct":
-            names = [_member_name(argument, n) for n, argument in enumerate(given)]
+        if name in ("struct", "arrays_zip"):
+            naming = _member_name if name == "struct" else _zipped_name
+            names = [naming(argument, n) for n, argument in enumerate(given)]
             pairs = [
                 part for pair in zip(names, given, strict=True) for part in (text_constant(pair[0]), self.bind(pair[1]))
             ]
-            return self._named_of("named_struct", pairs)
+            return self._named_of("named_struct" if name == "struct" else name, pairs)
         if len(given) == 3 and isinstance(given[0], exp.Column | exp.Var):
             rest = [self.bind(each) for each in given[1:]]
             return self._named_of(name, [text_constant(given[0].name.upper()), *rest])
@@ -263,3 +273,10 @@ class ExpressionBinder:
 def _member_name(node: exp.Expression, place: int) -> str:
     """The name of a member of `struct(...)`: that of the column or alias, else by its place."""
     return node.alias_or_name if isinstance(node, exp.Column | exp.Alias) else f"col{place + 1}"
+
+
+def _zipped_name(node: exp.Expression, place: int) -> str:
+    """The name of a member of `arrays_zip(...)`: that of the column, else its place."""
+    if isinstance(node, exp.Dot):
+        return node.expression.name
+    return node.name if isinstance(node, exp.Column | exp.Alias) else str(place)
