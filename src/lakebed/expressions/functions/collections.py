@@ -149,8 +149,10 @@ def array_min(array: Expression) -> Expression:
 
 def array_join(array: Expression, between: Expression, instead: Expression | None = None) -> Expression:
     """ARRAY_JOIN: texts in a row; nulls are left out, or replaced."""
-    if element_type("array_join", array) != kinds.STRING or {between.type, kinds.STRING} != {kinds.STRING}:
+    if element_type("array_join", array) != kinds.STRING:
         raise NotProven(f"`array_join` of {kinds.spark_name(array.type)}")
+    if not isinstance(between, Constant) or between.type != kinds.STRING:
+        raise NotProven("`array_join`", "the text between is not a constant")  # DuckDB takes no other
     joined = "(CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN coalesce(array_to_string({0}, {1}), '') END)"
     if instead is None:
         return call(joined, array, between, type=kinds.STRING, nullable=True)
@@ -168,9 +170,14 @@ _IS_FIRST = "list_position(a_, e_) = n_"
 """Whether an element stands there for the first time; nulls are found, too."""
 
 
+def _set_elements(what: str, array: Expression) -> None:
+    if kinds.is_fraction(comparable_elements(what, array)):
+        raise NotProven(f"`{what}` of {kinds.spark_name(array.type)}")  # Spark turns -0.0 into 0.0 in these
+
+
 def array_distinct(array: Expression) -> Expression:
     """ARRAY_DISTINCT: each element where it stands first."""
-    comparable_elements("array_distinct", array)
+    _set_elements("array_distinct", array)
     return call(let(f"list_filter(a_, lambda e_, n_ : {_IS_FIRST})"), array, type=array.type)
 
 
@@ -190,6 +197,7 @@ def same_elements(array: Expression, kind: pa.DataType) -> Expression:
 
 def array_union(left: Expression, right: Expression) -> Expression:
     """ARRAY_UNION: the elements of both, each once."""
+    _set_elements("array_union", left)
     given = _pair("array_union", left, right)
     template = let(f"list_filter(a_, lambda e_, n_ : {_IS_FIRST})", "({0} || {1})")
     return call(template, *given, type=given[0].type)
@@ -206,6 +214,7 @@ def array_except(left: Expression, right: Expression) -> Expression:
 
 
 def _chosen_of_left(what: str, found: str, left: Expression, right: Expression) -> Expression:
+    _set_elements(what, left)
     given = _pair(what, left, right)
     inner = f"list_filter(a_, lambda e_, n_ : {_IS_FIRST} AND list_position(b_, e_) {found})"
     template = let(let(f"CASE WHEN b_ IS NOT NULL THEN {inner} END", "{1}", "b_"))
@@ -221,19 +230,6 @@ def arrays_overlap(left: Expression, right: Expression) -> Expression:
         f"WHEN len({{0}}) > 0 AND len({{1}}) > 0 AND ({has_null}) THEN NULL ELSE FALSE END)"
     )
     return call(template, *given, type=kinds.BOOLEAN, nullable=True)
-
-
-def concat_arrays(*arrays: Expression) -> Expression:
-    """CONCAT of arrays: null if one of them is."""
-    kind = kinds.common_type_of([given.type for given in arrays], "concat")
-    given = [same_elements(each, kind) for each in arrays]
-    return call(f"({' || '.join(f'{{{n}}}' for n in range(len(given)))})", *given, type=kind)
-
-
-def reversed_array(array: Expression) -> Expression:
-    """REVERSE of an array."""
-    element_type("reverse", array)
-    return call("list_reverse({0})", array, type=array.type)
 
 
 def array_remove(array: Expression, value: Expression) -> Expression:
@@ -341,7 +337,7 @@ def flatten(array: Expression) -> Expression:
 def sequence(start: Expression, stop: Expression, step: Expression | None = None) -> Expression:
     """SEQUENCE of whole numbers or days; steps of months and of times are not proven."""
     if start.type == stop.type == kinds.DATE and step is None:
-        days = "generate_series({0}, {1}, CASE WHEN {0} <= {1} THEN INTERVAL 1 DAY ELSE INTERVAL -1 DAY END)"
+        days = "generate_series({0}, {1}, CASE WHEN {0} <= {1} THEN INTERVAL 1 DAY ELSE INTERVAL (-1) DAY END)"
         return call(f"CAST({days} AS DATE[])", start, stop, type=kinds.array_of(kinds.DATE, nullable=False))
     given = [start, stop] if step is None else [start, stop, step]
     if not all(kinds.is_integral(each.type) for each in given):

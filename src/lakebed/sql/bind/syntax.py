@@ -22,6 +22,7 @@ class Verbatim(Lakebed):
         """Functions by name."""
 
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}  # `array(x, y)[0]` is no array of 0
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             name: parser for name, parser in Lakebed.Parser.FUNCTION_PARSERS.items() if name in _OWN_SYNTAX
         }
