@@ -278,5 +278,5 @@ def _member_name(node: exp.Expression, place: int) -> str:
 def _zipped_name(node: exp.Expression, place: int) -> str:
     """The name of a member of `arrays_zip(...)`: that of the column, else its place."""
     if isinstance(node, exp.Dot):
-        return node.expression.name
+        return str(node.expression.name)
     return node.name if isinstance(node, exp.Column | exp.Alias) else str(place)
