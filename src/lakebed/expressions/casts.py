@@ -20,13 +20,16 @@ from lakebed.expressions.nodes import ArrowFunction, Constant, Expression, NotPr
 _BLANK = r"[\x00-\x20\x7F]*"
 _WHOLE = rf"'^{_BLANK}([+-]?[0-9]+){_BLANK}$'"
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-_DECIMAL = rf"'^{_BLANK}({_NUMBER}){_BLANK}$'"
-_FRACTION = rf"'^{_BLANK}[+]?({_NUMBER}|-?(?i:inf(?:inity)?)|(?i:nan))(?:[dDfF])?{_BLANK}$'"
-_DAY = rf"'^{_BLANK}[+]?([0-9]{{{{4,7}}}}(?:-[0-9]{{{{1,2}}}}(?:-[0-9]{{{{1,2}}}}(?:[ T](?s:.*))?)?)?){_BLANK}$'"
+_SPACE = r"[\x00-\x20]*"
+"""What is trimmed from text of decimals and fractions; from that of other types, one sign more."""
+_DECIMAL = rf"'^{_SPACE}({_NUMBER}){_SPACE}$'"
+_FRACTION = rf"'^{_SPACE}({_NUMBER}|[+-]?(?i:inf(?:inity)?)|(?i:nan))(?:[dDfF])?{_SPACE}$'"
+_DAY = rf"'^{_BLANK}([+-]?[0-9]{{{{4,7}}}}(?:-[0-9]{{{{1,2}}}}(?:-[0-9]{{{{1,2}}}}(?:[ T](?s:.*))?)?)?){_BLANK}$'"
 _CONSTANT_MOMENT = re.compile(
     r"(?P<day>\d{4}-\d{1,2}-\d{1,2})"
     r"(?:[ T](?P<hour>\d{1,2}):(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?P<part>\.\d{1,6})?)?)?"
 )
+_MOST_PLACES = 18
 _TO_FLOAT = (
     "(CASE WHEN isnan({0}) OR isinf({0}) OR abs({0}) <= 3.4028234663852886e38 THEN CAST({0} AS FLOAT)"
     " WHEN abs({0}) < 3.4028235677973366e38 THEN CAST(sign({0}) * 3.4028234663852886e38 AS FLOAT)"
@@ -116,7 +119,10 @@ def _to_number(source: pa.DataType, kind: pa.DataType, name: str) -> _Spelling |
         pattern = _WHOLE if kinds.is_integral(kind) else _DECIMAL if kinds.is_decimal(kind) else _FRACTION
         if kinds.is_decimal(kind):  # of which Spark takes digits of any script
             inner = f"(CASE WHEN regexp_matches({{0}}, '[^\\x00-\\x7F]') THEN {_DIGITS.name}({{0}}) ELSE {{0}} END)"
-            return _Spelling(f"CAST!(regexp_extract({inner}, {pattern}, 1) AS {name})", can_fail=True, uses=(_DIGITS,))
+            text = f"regexp_extract({inner}, {pattern}, 1)"
+            wide = f"abs(TRY_CAST({text} AS DOUBLE)) >= 1e{38 - kind.scale} THEN '' ELSE {text} END)"
+            text = f"(CASE WHEN {wide}" if kind.precision == 38 else text
+            return _Spelling(_digits_as(text, kind), can_fail=True, uses=(_DIGITS,))
         return _Spelling(f"CAST!(regexp_extract({{0}}, {pattern}, 1) AS {name})", can_fail=True)
     if source == kinds.TIMESTAMP:
         if kinds.is_integral(kind):
@@ -136,13 +142,20 @@ def _to_number(source: pa.DataType, kind: pa.DataType, name: str) -> _Spelling |
         return _Spelling(f"CAST!(trunc({{0}}) AS {name})", can_fail=True)
     if kinds.is_decimal(kind):
         if kinds.is_fraction(source):  # by the digits that the fraction is written with, FLOAT as DOUBLE
-            digits = "CAST(CAST((CASE WHEN isfinite({0}) THEN {0} END) AS DOUBLE) AS VARCHAR)"
-            return _Spelling(f"CAST!({digits} AS {name})", can_fail=True)
+            digits = f"abs({{0}}) < 1e{kind.precision - kind.scale} THEN CAST(CAST({{0}} AS DOUBLE) AS VARCHAR)"
+            return _Spelling(_digits_as(f"(CASE WHEN {digits} WHEN isfinite({{0}}) THEN '' END)", kind), can_fail=True)
         held = kinds.as_decimal(source)
         return _Spelling(plain, kind.precision - kind.scale < held.precision - held.scale + (kind.scale < held.scale))
     if kinds.is_decimal(source) and not (kind == kinds.DOUBLE and source.precision <= 15):
         return _Spelling(f"CAST(CAST({{0}} AS VARCHAR) AS {name})")  # read from text, it is the nearest fraction
     return _Spelling(_TO_FLOAT if (source, kind) == (kinds.DOUBLE, kinds.FLOAT) else plain)
+
+
+def _digits_as(text: str, kind: pa.DataType) -> str:
+    """Text as a decimal. DuckDB does not look whether one with an exponent fits; from a wider decimal it does."""
+    if kind.scale > _MOST_PLACES:
+        raise NotProven(f"CAST to {kinds.spark_name(kind)}")
+    return f"CAST!(CAST!({text} AS DECIMAL(38,{kind.scale})) AS {kinds.duckdb_name(kind)})"
 
 
 def _to_boolean(source: pa.DataType) -> _Spelling | None:
@@ -172,7 +185,7 @@ def _to_moment(source: pa.DataType, kind: pa.DataType) -> _Spelling | None:
     match source, kind:
         case (kinds.STRING, kinds.DATE):
             first = f"regexp_extract({{0}}, {_DAY}, 1) || '-01-01'"
-            return _Spelling(f"CAST!(regexp_extract({first}, '^[0-9]+-[0-9]+-[0-9]+') AS DATE)", can_fail=True)
+            return _Spelling(f"CAST!(regexp_extract({first}, '-?[0-9]+-[0-9]+-[0-9]+') AS DATE)", can_fail=True)
         case (kinds.DATE, kinds.TIMESTAMP_NTZ) | (kinds.TIMESTAMP, kinds.TIMESTAMP_NTZ):
             return _Spelling(clock)
         case (kinds.TIMESTAMP, kinds.DATE) | (kinds.TIMESTAMP_NTZ, kinds.DATE):

@@ -13,19 +13,24 @@ from lakebed.expressions.nodes import ArrowFunction
 
 _SHAPE = r"^(?P<sign>-?)(?P<whole>[0-9]+)(?:\.(?P<rest>[0-9]+))?(?:e(?P<power>[+-]?[0-9]+))?$"
 
+_LEAST = {kinds.FLOAT: pa.scalar(0.001, kinds.FLOAT), kinds.DOUBLE: pa.scalar(0.001, kinds.DOUBLE)}
 _SUBNORMAL = {kinds.FLOAT: 1e-43, kinds.DOUBLE: 1e-320}
 
 
 def template(kind: pa.DataType) -> tuple[str, ArrowFunction]:
-    """DuckDB's own text where Java has the same layout; the others are laid out in Arrow."""
+    """DuckDB's own text where Java has the same layout; the others are laid out in Arrow.
+
+    All of FLOAT are: DuckDB writes some with a digit more than are needed.
+    """
     function = _FUNCTIONS[kind]
-    size = "abs({0})"
-    plain = f"{size} >= 0.001 AND {size} < 10000000 OR {size} = 0"
+    if kind == kinds.FLOAT:
+        return f"{function.name}({{0}})", function
+    plain = "abs({0}) >= 0.001 AND abs({0}) < 10000000 OR {0} = 0"
     return f"(CASE WHEN {plain} THEN CAST({{0}} AS VARCHAR) ELSE {function.name}({{0}}) END)", function
 
 
 def java_text(values: Any) -> Any:
-    """Texts of numbers with an exponent, `1.0E7`, and of what is no number."""
+    """Texts of fractions: with an exponent, `1.0E7`, from ten millions on and below a thousandth."""
     found = pc.cast(values, pa.string())
     # Java has two digits at least, and of the smallest numbers of all the second is no zero: 4.9E-324.
     smallest = pc.less(pc.abs(pc.cast(values, pa.float64())), _SUBNORMAL[values.type])
@@ -47,7 +52,10 @@ def java_text(values: Any) -> Any:
         pc.binary_join_element_wise(sign, mantissa, ""), pc.cast(exponent, pa.string()), "E"
     )
     names = pc.if_else(pc.is_nan(values), "NaN", pc.if_else(pc.greater(values, 0), "Infinity", "-Infinity"))
-    return pc.if_else(pc.is_finite(values), spelled, names)
+    size = pc.abs(values)
+    is_plain = pc.or_(pc.and_(pc.greater_equal(size, _LEAST[values.type]), pc.less(size, 1e7)), pc.equal(size, 0))
+    whole = pc.binary_join_element_wise(found, pc.if_else(pc.match_substring(found, "."), "", ".0"), "")
+    return pc.if_else(is_plain, whole, pc.if_else(pc.is_finite(values), spelled, names))
 
 
 _FUNCTIONS = {
