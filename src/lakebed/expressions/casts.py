@@ -52,6 +52,27 @@ def _ascii_digits(values: Any) -> pa.Array:
 _DIGITS = ArrowFunction(name="lakebed_ascii_digits", compute=_ascii_digits, types=("VARCHAR", "VARCHAR"))
 
 
+_ODD_FRACTION = re.compile(
+    r"[\x00-\x20]*(?:([+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[dDfF]?|[+-]NaN)[\x00-\x20]*"
+)
+
+
+def _odd_fractions(values: Any) -> pa.Array:
+    """What Java reads as a fraction beside the usual: hexadecimal digits, and NaN with a sign."""
+    found = [None if each is None else _ODD_FRACTION.fullmatch(each) for each in values.to_pylist()]
+    return pa.array(["" if each is None else _from_hex(each[1] or "nan") for each in found], pa.string())
+
+
+def _from_hex(text: str) -> str:
+    try:
+        return repr(float.fromhex(text))
+    except OverflowError:
+        return "-inf" if text.startswith("-") else "inf"
+
+
+_ODD = ArrowFunction(name="lakebed_odd_fractions", compute=_odd_fractions, types=("VARCHAR", "VARCHAR"))
+
+
 @dataclass(frozen=True, slots=True)
 class _Spelling:
     """`template` has `CAST!` for the cast that TRY_CAST forgives."""
@@ -123,6 +144,10 @@ def _to_number(source: pa.DataType, kind: pa.DataType, name: str) -> _Spelling |
             wide = f"abs(TRY_CAST({text} AS DOUBLE)) >= 1e{38 - kind.scale} THEN '' ELSE {text} END)"
             text = f"(CASE WHEN {wide}" if kind.precision == 38 else text
             return _Spelling(_digits_as(text, kind), can_fail=True, uses=(_DIGITS,))
+        if kinds.is_fraction(kind):
+            plain = f"regexp_extract({{0}}, {pattern}, 1)"
+            odd = f"(CASE WHEN regexp_matches({{0}}, '0[xX]|[+-]NaN') THEN {_ODD.name}({{0}}) ELSE {plain} END)"
+            return _Spelling(f"CAST!({odd} AS {name})", can_fail=True, uses=(_ODD,))
         return _Spelling(f"CAST!(regexp_extract({{0}}, {pattern}, 1) AS {name})", can_fail=True)
     if source == kinds.TIMESTAMP:
         if kinds.is_integral(kind):
@@ -220,6 +245,13 @@ def _nested(source: pa.DataType, kind: pa.DataType) -> _Spelling | None:
             return None
         template = f"list_transform({{0}}, lambda e{depth}: {element.of(f'e{depth}')})"
         return _Spelling(template, element.can_fail, element.uses)
+    if pa.types.is_map(source) and pa.types.is_map(kind):
+        key, item = _spelled(source.key_type, kind.key_type), _spelled(source.item_type, kind.item_type)
+        if key is None or item is None or key.can_fail or source.key_type != kind.key_type:
+            return None  # two keys may become one
+        values = f"list_transform(map_values({{0}}), lambda e{depth}: {item.of(f'e{depth}')})"
+        template = f"(CASE WHEN {{0}} IS NULL THEN NULL ELSE map(map_keys({{0}}), {values}) END)"
+        return _Spelling(template, item.can_fail, item.uses)
     if pa.types.is_struct(source) and pa.types.is_struct(kind) and source.num_fields == kind.num_fields:
         members = [_spelled(a.type, b.type) for a, b in zip(source, kind, strict=True)]
         if any(member is None for member in members):

@@ -43,3 +43,43 @@ if(b, i, l)
 decode(i, 1, 'one', 2, 'two', 'many')
 decode(i, 1, 'one')
 decode(i, NULL, 'none', 'some')
+-- what is not computed can not fail
+id IN (id, 1 div (id - id))
+NULL IN (1, 2)
+i IN (i2, n)
+i IN (1, '2')
+CASE WHEN id = 12345 THEN 1 div 0 ELSE 2 END
+if(id < 0, 1 div 0, 2)
+coalesce(id, 1 div (id - id))
+nvl2(id, 1, 1 div (id - id))
+b IS NULL OR NOT b OR b AND 1 div (id - id) > 0
+id >= 0 OR 1 div (id - id) > 0
+id < 0 AND 1 div (id - id) > 0
+id < 0 AND CAST(s AS INT) > 0
+nullif(i, 1 div 1)
+CAST(NULL AS INT) + 1 div (id - id)
+(1 div (id - id)) / CAST(NULL AS DOUBLE)
+CAST(NULL AS DOUBLE) / (1 div (id - id))
+CAST(NULL AS INT) % 0
+0 % CAST(NULL AS INT)
+coalesce(i / nullif(i2, 0), 0)
+CASE i WHEN 1 THEN 'a' WHEN 2 THEN 'b' END
+NULL AND b
+NULL OR b
+NOT NULL
+b = NULL
+NULL <=> NULL
+(b AND b2) IS NOT NULL
+NOT (i > 3 AND i2 < 5)
+CASE WHEN i > 0 THEN 'p' WHEN i < 0 THEN 'n' ELSE 'z' END
+if(i > 0, m, 0)
+coalesce(NULL, NULL)
+coalesce(m, 0)
+coalesce(d, 0)
+coalesce(s, '')
+coalesce(dt, '2024-01-01')
+if(b, ts, dt)
+if(b, 1, 2L)
+if(b, ai, ai2)
+if(b, NULL, i)
+nvl(s, 'none')

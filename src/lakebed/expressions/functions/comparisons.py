@@ -38,8 +38,14 @@ def is_in(value: Expression, *others: Expression) -> Expression:
     kind = kinds.common_type_of([value.type, *(other.type for other in others)], "`in`")
     _check("in", kind, is_ordered=False)
     given = [coerced(each, kind) for each in (value, *others)]
-    places = ", ".join(f"{{{n}}}" for n in range(1, len(given)))
-    return call(f"({{0}} IN ({places}))", *given, type=kinds.BOOLEAN)
+    places = [f"{{{n}}}" for n in range(1, len(given))]
+    if any(each.can_fail for each in given[2:]):  # nothing behind an equal value is computed
+        found = "WHEN {0} IS NULL THEN NULL " + " ".join(f"WHEN {{0}} = {place} THEN TRUE" for place in places)
+        unknown = " OR ".join(f"{place} IS NULL" for place in places)
+        return call(
+            f"(CASE {found} WHEN {unknown} THEN NULL ELSE FALSE END)", *given, type=kinds.BOOLEAN, nullable=True
+        )
+    return call(f"({{0}} IN ({', '.join(places)}))", *given, type=kinds.BOOLEAN)
 
 
 def _outermost(name: str) -> Callable[..., Expression]:

@@ -6,7 +6,7 @@ from lakebed.expressions import kinds
 from lakebed.expressions.casts import coerced
 from lakebed.expressions.functions.comparisons import FUNCTIONS as COMPARISONS
 from lakebed.expressions.functions.function import MANY, Function
-from lakebed.expressions.nodes import Constant, Expression, call
+from lakebed.expressions.nodes import Constant, Expression, NotProven, call
 
 ZERO = Constant(type=kinds.INT, nullable=False, value=0, text="CAST(0 AS INTEGER)")
 NOTHING = Constant(type=kinds.NULL, nullable=True, value=None, text="NULL")
@@ -53,6 +53,8 @@ def coalesce(*values: Expression) -> Expression:
 
 def case(*parts: Expression) -> Expression:
     """CASE WHEN condition THEN value ... ELSE value END: conditions and values in turn, the last alone."""
+    if any(part.type == kinds.NULL for part in parts[:-1:2]):
+        raise NotProven("CASE WHEN NULL", "Spark refuses it")
     conditions = [coerced(part, kinds.BOOLEAN) for part in parts[:-1:2]]
     kind = kinds.common_type_of([part.type for part in (*parts[1::2], parts[-1])], "CASE")
     values = [coerced(part, kind) for part in (*parts[1::2], parts[-1])]
@@ -95,6 +97,9 @@ def by_null(value: Expression, there: Expression, missing: Expression) -> Expres
 
 def decode(value: Expression, *parts: Expression) -> Expression:
     """The result behind the first equal value; null equals null."""
+    results = {part.type for part in (*parts[1::2], *(parts[-1:] if len(parts) % 2 else ()))} - {kinds.NULL}
+    if len({value.type, *(part.type for part in parts[:-1:2])} - {kinds.NULL}) > 1 or len(results) > 1:
+        raise NotProven("`decode` of several types")
     pairs = [*zip(parts[:-1:2], parts[1::2], strict=True)]
     found = [part for known, result in pairs for part in (COMPARISONS["<=>"]("decode", [value, known]), result)]
     return case(*found, parts[-1] if len(parts) % 2 else NOTHING)
