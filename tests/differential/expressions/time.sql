@@ -197,3 +197,67 @@ try_to_timestamp(date_format(dt, 'yyyy-MM-dd'), 'yyyy-MM-dd')
 unix_timestamp(date_format(ts, 'yyyy-MM-dd HH:mm:ss.SSS'), 'yyyy-MM-dd HH:mm:ss.SSS')
 unix_timestamp(date_format(ts, 'yyyy-MM-dd HH:mm:ss'))
 unix_timestamp(date_format(ts, 'yyyy-MM-dd'), 'yyyy-MM-dd')
+-- plus and minus
+dt + 3
+3 + dt
+dt + i2
+dt - 40
+dt - h
+dt + INTERVAL 3 DAYS
+dt + INTERVAL 1 WEEK
+dt - INTERVAL '2' DAY
+dt + INTERVAL 1 MONTH
+dt - INTERVAL 1 YEAR
+dt + INTERVAL '1-2' YEAR TO MONTH
+dt + INTERVAL 5 HOURS
+dt + INTERVAL '1 02:03:04' DAY TO SECOND
+INTERVAL 2 MONTHS + dt
+ts + INTERVAL 1 DAY
+ts - INTERVAL 1 DAY
+ts + INTERVAL 3 MONTHS
+ts - INTERVAL 1 YEAR
+ts + INTERVAL 1 HOUR
+ts - INTERVAL 90 MINUTES
+ts + INTERVAL 30 HOURS
+ts - INTERVAL 30 HOURS
+ts + INTERVAL '1.5' SECOND
+ts + INTERVAL '1 02:03:04.5' DAY TO SECOND
+ts - INTERVAL '200 02:03:04' DAY TO SECOND
+ts + INTERVAL '-1 02:03:04' DAY TO SECOND
+ts + INTERVAL '1-7' YEAR TO MONTH
+INTERVAL 1 WEEK + ts
+ts + INTERVAL 5 MILLISECONDS
+ts + INTERVAL 7 MICROSECONDS
+ts + INTERVAL 1 DAY 2 HOURS
+nt + INTERVAL 1 DAY
+nt + INTERVAL 1 MONTH
+nt - INTERVAL 30 HOURS
+nt - INTERVAL 4 YEARS
+nt + INTERVAL '1 02:03:04.5' DAY TO SECOND
+ts + -INTERVAL 1 DAY
+dt - dt2
+ts - ts2
+nt - nt2
+ts - dt
+dt - ts
+ts - nt
+nt - ts
+nt - dt
+(dt - dt2) + (ts - ts2)
+(ts - ts2) - INTERVAL 1 DAY
+-(ts - ts2)
+ts + (ts2 - ts)
+nt + (nt2 - nt)
+extract(DAY FROM ts - ts2)
+extract(HOUR FROM ts - ts2)
+extract(MINUTE FROM ts - ts2)
+extract(SECOND FROM ts - ts2)
+extract(DAY FROM dt - dt2)
+INTERVAL 1 DAY
+INTERVAL '1 02:03:04.5' DAY TO SECOND
+INTERVAL -3 HOURS
+-INTERVAL 2 DAYS
+dt2 + INTERVAL 1 DAY > dt
+ts2 - ts > INTERVAL 10 DAYS
+(dt - dt2) = INTERVAL 0 DAYS
+ts >= ts2 - INTERVAL 1 MONTH

@@ -118,7 +118,7 @@ def minus_time(left: Expression, right: Expression) -> Expression | None:
     if left.type in moments and right.type in moments:
         # Clocks are compared, not moments: a day on which clocks change has 24 hours, too.
         if kinds.TIMESTAMP in (left.type, right.type):
-            left, right = as_moment(left), as_moment(right)
+            left, right = (as_moment(each) if each.type == kinds.DATE else each for each in (left, right))
         return call("({0} - {1})", micros(as_clock(left)), micros(as_clock(right)), type=kinds.DAY_TIME, can_fail=True)
     if {left.type, right.type} & {*moments, *intervals}:
         raise NotProven(f"{kinds.spark_name(left.type)} - {kinds.spark_name(right.type)}")
