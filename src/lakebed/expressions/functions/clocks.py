@@ -17,10 +17,10 @@ from lakebed.expressions.functions.patterns import constant_text
 from lakebed.expressions.nodes import Call, Expression, NotProven, call
 
 
-def let(template: str, **names: str) -> str:
-    """A template in which names stand for longer ones, `v.name`, so that each is written and computed once."""
+def let(template: str, scope: str = "l_v", /, **names: str) -> str:
+    """A template in which names stand for longer ones, as `l_v.name`, so that each is written and computed once."""
     members = ", ".join(f"'{name}': {value}" for name, value in names.items())
-    return f"list_transform([{{{{{members}}}}}], lambda v : {template})[1]"
+    return f"list_transform([{{{{{members}}}}}], lambda {scope} : {template})[1]"
 
 
 def as_date(value: Expression) -> Expression:
@@ -55,16 +55,24 @@ def moment_of(clock: str, zone: str | None = None) -> str:
         return f"CAST({moment} AS TIMESTAMP)" if zone is None else f"timezone('{zone}', {moment})"
 
     a_day = "INTERVAL 24 HOUR"
-    earlier = f"({later(f'({clock} - {a_day})')} + {a_day})"
-    return f"(CASE WHEN {shown(earlier)} = {clock} THEN {earlier} ELSE {later(clock)} END)"
+    return let(
+        f"CASE WHEN l_e.early <> l_e.late AND {shown('l_e.early')} = l_e.clock THEN l_e.early ELSE l_e.late END",
+        "l_e",
+        clock=clock,
+        late=later(clock),
+        early=f"({later(f'({clock} - {a_day})')} + {a_day})",
+    )
 
 
 def moved(moment: str, reading: str) -> str:
     """The moment of another reading, with the offset of the moment it came from if the clock showed it so."""
-    same = "(v.m + (v.c - CAST(v.m AS TIMESTAMP)))"
-    return let(
-        f"CASE WHEN CAST({same} AS TIMESTAMP) = v.c THEN {same} ELSE {moment_of('v.c')} END", m=moment, c=reading
+    same = let(
+        f"CASE WHEN CAST(l_s.same AS TIMESTAMP) = l_s.new THEN l_s.same ELSE {moment_of('l_s.new')} END",
+        "l_s",
+        new="l_v.new",
+        same="make_timestamptz(epoch_us(l_v.moment) + epoch_us(l_v.new) - epoch_us(l_v.old))",
     )
+    return let(same, moment=moment, old=f"CAST({moment} AS TIMESTAMP)", new=reading)
 
 
 def zone_of(value: Expression) -> str:

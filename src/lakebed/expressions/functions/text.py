@@ -88,7 +88,7 @@ def concat_ws(separator: Expression, *values: Expression) -> Expression:
             parts.append(f"coalesce({{{n}}}, [])")
         else:
             raise NotProven(f"`concat_ws` of {kinds.spark_name(value.type)}")
-    whole = f"list_filter(list_concat({', '.join(parts)}, []::VARCHAR[]), lambda e : e IS NOT NULL)"
+    whole = f"list_filter(list_concat({', '.join(parts)}, []::VARCHAR[]), lambda l_e : l_e IS NOT NULL)"
     return call(
         f"(CASE WHEN {{0}} IS NOT NULL THEN coalesce(array_to_string({whole}, {{0}}), '') END)",
         separator,
@@ -113,7 +113,7 @@ def lower(value: Expression) -> Expression:
 
 def initcap(value: Expression) -> Expression:
     """Every word, between blanks, with its first letter in title case and the others in lower case."""
-    words = "list_transform(string_split(lower({0}), ' '), lambda w : upper(w[1]) || w[2:])"
+    words = "list_transform(string_split(lower({0}), ' '), lambda l_w : upper(l_w[1]) || l_w[2:])"
     return _beyond_ascii(f"array_to_string({words}, ' ')", arrow_text.INITCAP, value)
 
 

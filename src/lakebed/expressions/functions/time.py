@@ -220,15 +220,15 @@ def timestampdiff(unit: Expression, start: Expression, end: Expression) -> Expre
         template = f"(({{1}} - {{0}}) // {_MICROS[word]})"
         return call(template, micros(start), micros(end), type=kinds.BIGINT, can_fail=True)
     borrowed = (
-        "v.e - CASE WHEN v.e > v.s AND CAST({1} AS TIME) < CAST({0} AS TIME) THEN 1 "
-        "WHEN v.e < v.s AND CAST({1} AS TIME) > CAST({0} AS TIME) THEN -1 ELSE 0 END"
+        "l_v.e - CASE WHEN l_v.e > l_v.s AND CAST({1} AS TIME) < CAST({0} AS TIME) THEN 1 "
+        "WHEN l_v.e < l_v.s AND CAST({1} AS TIME) > CAST({0} AS TIME) THEN -1 ELSE 0 END"
     )
     last = let(borrowed, s="CAST({0} AS DATE)", e="CAST({1} AS DATE)")
 
     def packed(day: str) -> str:
         return f"((year({day}) * 12 + month({day})) * 32 + day({day}))"
 
-    months = let(f"(({packed('v.e')} - {packed('v.s')}) // 32)", s="CAST({0} AS DATE)", e=last)
+    months = let(f"(({packed('l_v.e')} - {packed('l_v.s')}) // 32)", s="CAST({0} AS DATE)", e=last)
     return call(f"CAST({months} // {_MONTHS[word]} AS BIGINT)", start, end, type=kinds.BIGINT)
 
 
@@ -240,9 +240,11 @@ def months_between(end: Expression, start: Expression, rounded: Expression | Non
         is_rounded = rounded.value
     else:
         raise NotProven("`months_between` with a third argument that is no constant")
-    months = "((year(v.a) - year(v.b)) * 12 + month(v.a) - month(v.b))"
-    is_even = "day(v.a) = day(v.b) OR (last_day(v.a) = CAST(v.a AS DATE) AND last_day(v.b) = CAST(v.b AS DATE))"
-    seconds = "((day(v.a) - day(v.b)) * 86400 + v.p - v.q)"
+    months = "((year(l_v.a) - year(l_v.b)) * 12 + month(l_v.a) - month(l_v.b))"
+    is_even = (
+        "day(l_v.a) = day(l_v.b) OR (last_day(l_v.a) = CAST(l_v.a AS DATE) AND last_day(l_v.b) = CAST(l_v.b AS DATE))"
+    )
+    seconds = "((day(l_v.a) - day(l_v.b)) * 86400 + l_v.p - l_v.q)"
     exact = f"({months} + {seconds} / CAST(2678400 AS DOUBLE))"
     whole = f"(floor({exact} * 1e8 + 0.5) / 1e8)" if is_rounded else exact
 

@@ -106,7 +106,7 @@ def date_trunc(unit: Expression, value: Expression) -> Expression:
     if word == "microseconds":
         return moment
     if word in _OF_DATES:
-        template = let(moment_of("v.c"), c=f"CAST(date_trunc('{word}', CAST({{0}} AS TIMESTAMP)) AS TIMESTAMP)")
+        template = let(moment_of("l_v.c"), c=f"CAST(date_trunc('{word}', CAST({{0}} AS TIMESTAMP)) AS TIMESTAMP)")
         return call(template, moment, type=kinds.TIMESTAMP)
     if word in ("second", "milliseconds"):
         size = 1_000_000 if word == "second" else 1000
@@ -162,7 +162,7 @@ def _made(finish: Callable[[str], str], kind: pa.DataType) -> Function:
             "THEN make_timestamp({0}, {1}, {2}, 0, 0, 0) + to_seconds({3} * 3600 + {4} * 60 + {5}) "
             "ELSE error('there is no such time of day') END)"
         )
-        return call(let(finish("v.c"), c=clock), *given, type=kind, can_fail=True)
+        return call(let(finish("l_v.c"), c=clock), *given, type=kind, can_fail=True)
 
     return Function(build, 6, 6)
 

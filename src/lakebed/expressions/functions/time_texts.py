@@ -57,7 +57,7 @@ def _written(clock: str, pattern: Expression) -> str:
 
 def date_format(value: Expression, pattern: Expression) -> Expression:
     """A moment in a pattern."""
-    template = let(_written("v.c", pattern), c="{0}")
+    template = let(_written("l_v.c", pattern), c="{0}")
     return call(template, as_clock(as_moment(value)), type=kinds.STRING, can_fail=True)
 
 
@@ -107,7 +107,7 @@ def _to_moment(*, is_try: bool) -> Function:
         if pattern is None:
             raise NotProven("a text read as TIMESTAMP without a pattern")
         clock = _clock_read(value, pattern, is_try=is_try)
-        template = let(moment_of("v.c"), c=clock)
+        template = let(moment_of("l_v.c"), c=clock)
         return call(template, value, type=kinds.TIMESTAMP, nullable=True, can_fail=True)
 
     return Function(build, 1, 2)
@@ -178,14 +178,14 @@ def to_utc_timestamp(value: Expression, zone: Expression) -> Expression:
 
 
 def _rezoned(moment: Expression, read: str, shown: str, kind: pa.DataType) -> Expression:
-    return call(let(moment_of("v.c", read), c=f"timezone('{shown}', {{0}})"), moment, type=kind)
+    return call(let(moment_of("l_v.c", read), c=f"timezone('{shown}', {{0}})"), moment, type=kind)
 
 
 def convert_timezone(*given: Expression) -> Expression:
     """What a clock of another zone shows when one of the first zone, or the session's, shows a reading."""
     *zones, value = given
     source = zone_of(zones[0]) if len(zones) == 2 else None
-    moment = let(moment_of("v.c", source), c="{0}")
+    moment = let(moment_of("l_v.c", source), c="{0}")
     return call(f"timezone('{zone_of(zones[-1])}', {moment})", as_clock(value), type=kinds.TIMESTAMP_NTZ)
 
 
