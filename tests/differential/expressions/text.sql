@@ -226,3 +226,62 @@ encode(s, 'UTF-8')
 encode(s, 'utf-8')
 decode(encode(s, 'UTF-8'), 'UTF-8')
 decode(y, 'UTF-8')
+-- more of the same, and arguments of other types
+ltrim('a', s)
+rtrim('c', s)
+trim('a', s)
+split(s, ',', 2)
+split(s, ',', 1)
+split(s, 'l', 3)
+split(s, ',', 0)
+s RLIKE 'c$'
+s RLIKE '^abc$'
+s RLIKE '^$'
+s RLIKE '[a-z]+$'
+s RLIKE '^\\d+$'
+s RLIKE '^[+-]?\\d+(?:\\.\\d+)?$'
+regexp_extract(s, '([a-z]+)$', 1)
+regexp_extract(s, '^(\\w)', 1)
+regexp_replace(s, '(l)(o)', '$2$1')
+regexp_replace(s, '([a-z])', '<$1>')
+regexp_replace(s, 'l+', '$0$0')
+regexp_count(s, '\\d')
+regexp_substr(s, '^a.')
+chr(i)
+chr(l2)
+char(h)
+levenshtein(s, s2)
+levenshtein(s, 'hello')
+levenshtein(s, n)
+format_string('%s-%d', s, i)
+format_string('100%% %s', n)
+printf('%d/%s', l, s2)
+format_string('x')
+unbase64(base64(y))
+unbase64(base64(s))
+i || s
+d || s
+m || s
+dt || s
+ts || ''
+nt || s
+b || s
+f || '!'
+l || 'x'
+length(i)
+length(d)
+upper(b)
+left(s, NULL)
+substring(s, NULL)
+upper(NULL)
+lpad(s, NULL)
+concat(s, NULL)
+locate(NULL, s, 1)
+lpad(i, 5, '0')
+contains(i, '1')
+replace(l, '1', '2')
+concat(i, '-', l, '-', b)
+concat_ws('-', i, l, dt)
+i LIKE '1%'
+substring(l, 2, 3)
+reverse(i)

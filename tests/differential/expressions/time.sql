@@ -261,3 +261,34 @@ dt2 + INTERVAL 1 DAY > dt
 ts2 - ts > INTERVAL 10 DAYS
 (dt - dt2) = INTERVAL 0 DAYS
 ts >= ts2 - INTERVAL 1 MONTH
+-- constants, texts, and values of no type
+year('2024-05-14')
+to_date('2024-05-14')
+to_timestamp('2024-05-14 10:00:00')
+to_timestamp('2024-05-14 10:00:00', 'yyyy-MM-dd HH:mm:ss')
+datediff('2024-05-14', dt)
+date_trunc('month', DATE '2024-05-14')
+DATE '2024-05-14' + INTERVAL 1 MONTH
+TIMESTAMP '2024-10-26 02:30:00' + INTERVAL 1 DAY
+TIMESTAMP '2024-10-27 02:30:00'
+TIMESTAMP '2024-10-27 02:30:00' + INTERVAL 1 YEAR
+TIMESTAMP_NTZ '2024-10-27 02:30:00' + INTERVAL 1 HOUR
+hour('2024-05-14 13:45:01')
+last_day('2024-02-01')
+year(NULL)
+date_add(NULL, 1)
+year(s)
+to_date(s)
+date(ts)
+date(s)
+timestamp(dt)
+timestamp(i)
+make_timestamp(2024, 5, 14, 1, 2, 3.5)
+make_timestamp(2024, 5, 14, 1, 2, m2)
+make_timestamp_ntz(2024, 5, 14, 1, i2, 59.999999)
+from_utc_timestamp(nt, 'Australia/Lord_Howe')
+to_utc_timestamp(dt, 'America/Sao_Paulo')
+dt BETWEEN DATE '2024-01-01' AND DATE '2024-01-01' + INTERVAL 1 YEAR
+date_format(date_trunc('month', ts), 'yyyy-MM')
+concat(year(ts), '-', lpad(month(ts), 2, '0'))
+CASE WHEN ts IS NULL THEN 'none' ELSE date_format(ts, 'HH') END

@@ -40,6 +40,20 @@ def _reversed(values: Any) -> Any:
     return pc.utf8_reverse(values)
 
 
+def _distance(left: str, right: str) -> int:
+    row = list(range(len(right) + 1))
+    for n, letter in enumerate(left, 1):
+        before, row[0] = row[0], n
+        for m, other in enumerate(right, 1):
+            before, row[m] = row[m], min(row[m] + 1, row[m - 1] + 1, before + (letter != other))
+    return row[-1]
+
+
+def _distances(left: Any, right: Any) -> Any:
+    pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
+    return pa.array([None if a is None or b is None else _distance(a, b) for a, b in pairs], pa.int64())
+
+
 UPPER = ArrowFunction(
     name="lakebed_upper", compute=lambda values: _at_once(str.upper, values), types=("VARCHAR", "VARCHAR")
 )
@@ -50,3 +64,4 @@ INITCAP = ArrowFunction(
     name="lakebed_initcap", compute=lambda values: _at_once(_titled, values), types=("VARCHAR", "VARCHAR")
 )
 REVERSE = ArrowFunction(name="lakebed_reverse", compute=_reversed, types=("VARCHAR", "VARCHAR"))
+LEVENSHTEIN = ArrowFunction(name="lakebed_levenshtein", compute=_distances, types=("VARCHAR", "VARCHAR", "BIGINT"))

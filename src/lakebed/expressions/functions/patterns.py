@@ -24,6 +24,8 @@ class Pattern:
     text: str
     groups: int
     matches_empty: bool
+    has_start: bool
+    has_end: bool
     literal: str | None
 
 
@@ -46,13 +48,19 @@ class _Reader:
         self._at = 0
         self._groups = 0
         self._is_literal = True
+        self._has_start = False
+        self._has_end = False
+        self._takes_returns = False
         self._plain: list[str] = []
 
     def read(self) -> Pattern:
         text, is_empty = self._choice()
         if self._at < len(self._text):
             raise self._refused()
-        return Pattern(text, self._groups, is_empty, "".join(self._plain) if self._is_literal and text else None)
+        if self._has_end and self._takes_returns:  # between \r and \n there is no end for Java
+            raise self._refused()
+        literal = "".join(self._plain) if self._is_literal and text else None
+        return Pattern(text, self._groups, is_empty, self._has_start, self._has_end, literal)
 
     def _refused(self) -> NotProven:
         return NotProven(f"the pattern '{self._text}' of `{self._what}`", "Java and RE2 may read it differently")
@@ -89,7 +97,12 @@ class _Reader:
             if self._at != 1:
                 raise self._refused()
             self._is_literal = False
+            self._has_start = True
             return "^", True
+        if sign == "$" and self._at == len(self._text):
+            self._is_literal = False
+            self._has_end = True
+            return rf"(?:\r\n|[{_LINE_ENDS}])?\z", True
         if sign == "\\":
             text = self._escaped()
         elif sign == ".":
@@ -113,12 +126,15 @@ class _Reader:
         self._at += 1
         if sign in _CLASSES:
             self._is_literal = False
+            self._takes_returns = self._takes_returns or sign == "s"
             return f"[{_CLASSES[sign]}]"
         if sign.lower() in _CLASSES:
             self._is_literal = False
+            self._takes_returns = True
             return f"[^{_CLASSES[sign.lower()]}]"
         if sign in _CONTROLS:
             self._is_literal = False
+            self._takes_returns = self._takes_returns or sign == "r"
             return _CONTROLS[sign]
         if not sign or sign.isalnum() or ord(sign) > 127:
             raise self._refused()
@@ -127,11 +143,14 @@ class _Reader:
 
     def _class(self) -> str:
         """[...]: single signs and ranges; what is nested, or cut with another, only Java knows."""
-        found = re.compile(r"(\^?)((?:[^\\\[\]&^-]|\\[^a-zA-Z0-9]|\\[dwstnrf]|(?<=[a-zA-Z0-9])-(?=[a-zA-Z0-9]))+)\]")
+        found = re.compile(
+            r"(\^?)(-?(?:[^\\\[\]&^-]|\\[^a-zA-Z0-9]|\\[dwstnrf]|(?<=[a-zA-Z0-9])-(?=[a-zA-Z0-9]))+-?)\]"
+        )
         match = found.match(self._text, self._at)
         if match is None:
             raise self._refused()
         self._at = match.end()
+        self._takes_returns = self._takes_returns or bool(match.group(1)) or bool(re.search(r"\\[sr]", match.group(2)))
         inner = re.sub(r"\\([dws])", lambda each: _CLASSES[each.group(1)], match.group(2))
         if re.search(r"[^\x00-\x7f]-|-[^\x00-\x7f]", inner):
             raise self._refused()

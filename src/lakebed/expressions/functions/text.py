@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 
 from lakebed.expressions import kinds
 from lakebed.expressions.casts import coerced, null_of
 from lakebed.expressions.functions import arrow_text
 from lakebed.expressions.functions.function import MANY, Function
-from lakebed.expressions.functions.patterns import constant_text, like_pattern, pattern_of
+from lakebed.expressions.functions.patterns import Pattern, constant_text, like_pattern, pattern_of
 from lakebed.expressions.nodes import ArrowFunction, Constant, Expression, NotProven, call
 
 _IS_ASCII = "length({0}) = strlen({0})"
@@ -195,16 +197,25 @@ def right(value: Expression, count: Expression) -> Expression:
 
 
 def split(value: Expression, pattern: Expression, limit: Expression | None = None) -> Expression:
-    """The parts between matches of a regular expression."""
+    """The parts between matches of a regular expression; with a limit the last part is all that remains."""
     found = pattern_of(pattern, "split")
-    if found.matches_empty:
-        raise NotProven("`split` by a pattern that matches nothing")
-    if limit is not None and not (isinstance(limit, Constant) and limit.type == kinds.INT and limit.value <= 0):
-        raise NotProven("`split` with a limit")
+    _must_match_something(found, "split")
+    most = -1
+    if limit is not None:
+        if not isinstance(limit, Constant) or limit.type != kinds.INT:
+            raise NotProven("`split` with a limit that is no constant")
+        most = limit.value
     kind = kinds.array_of(kinds.STRING, nullable=False)
-    if found.literal is not None:
-        return call(f"string_split({{0}}, {_quoted(found.literal)})", _text(value), type=kind)
-    return call(f"string_split_regex({{0}}, {_quoted(found.text)})", _text(value), type=kind)
+    if found.literal is None:
+        if most > 0:
+            raise NotProven("`split` by a regular expression with a limit")
+        return call(f"string_split_regex({{0}}, {_quoted(found.text)})", _text(value), type=kind)
+    sign = _quoted(found.literal)
+    parts = f"string_split({{0}}, {sign})"
+    if most <= 0:
+        return call(parts, _text(value), type=kind)
+    rest = f"list_append({parts}[1:{most - 1}], array_to_string({parts}[{most}:], {sign}))"
+    return call(f"(CASE WHEN len({parts}) > {most} THEN {rest} ELSE {parts} END)", _text(value), type=kind)
 
 
 def split_part(value: Expression, separator: Expression, place: Expression) -> Expression:
@@ -236,10 +247,13 @@ def substring_index(value: Expression, separator: Expression, count: Expression)
 # --- at the ends -----------------------------------------------------------------------------------------------------
 
 
-def _trimmed(function: str) -> Function:
-    def build(value: Expression, signs: Expression | None = None) -> Expression:
-        if signs is None:
-            return call(f"{function}({{0}}, ' ')", _text(value), type=kinds.STRING)
+def _trimmed(function: str, *, signs_first: bool = False) -> Function:
+    """`signs_first`: `ltrim` and `rtrim` take the signs before the text."""
+
+    def build(*given: Expression) -> Expression:
+        if len(given) == 1:
+            return call(f"{function}({{0}}, ' ')", _text(given[0]), type=kinds.STRING)
+        value, signs = reversed(given) if signs_first else given
         return call(f"{function}({{0}}, {{1}})", _text(value), _text(signs), type=kinds.STRING)
 
     return Function(build, 1, 2)
@@ -343,6 +357,8 @@ def regexp_extract(value: Expression, pattern: Expression, group: Expression | N
     """A group of the first match; empty if there is none."""
     found = pattern_of(pattern, "regexp_extract")
     number = _group(group, found.groups)
+    if number == 0 and found.has_end:
+        raise NotProven("`regexp_extract` of a whole match up to `$`")
     return call(f"regexp_extract({{0}}, {_quoted(found.text)}, {number})", _text(value), type=kinds.STRING)
 
 
@@ -350,11 +366,9 @@ def regexp_extract_all(value: Expression, pattern: Expression, group: Expression
     """A group of every match."""
     found = pattern_of(pattern, "regexp_extract_all")
     number = _group(group, found.groups)
-    if found.matches_empty:
-        raise NotProven("`regexp_extract_all` of a pattern that matches nothing")
-    return call(
-        f"regexp_extract_all({{0}}, {_quoted(found.text)}, {number})", _text(value), type=kinds.array_of(kinds.STRING)
-    )
+    _must_match_something(found, "regexp_extract_all")
+    template = f"regexp_extract_all({{0}}, {_quoted(found.text)}, {number})"
+    return call(template, _text(value), type=kinds.array_of(kinds.STRING))
 
 
 def _group(group: Expression | None, groups: int) -> int:
@@ -369,35 +383,40 @@ def _group(group: Expression | None, groups: int) -> int:
     return number
 
 
+def _must_match_something(found: Pattern, what: str) -> None:
+    """Matches that follow one another are found alike only where each has a length, and no end to look for."""
+    if found.matches_empty or found.has_end or found.has_start:
+        raise NotProven(f"`{what}` of a pattern that has `^` or `$`, or matches nothing at all")
+
+
 def regexp_replace(value: Expression, pattern: Expression, new: Expression) -> Expression:
     """Every match replaced; `$1` in the new text is the first group."""
     found = pattern_of(pattern, "regexp_replace")
     text = constant_text(new, "the new text of `regexp_replace`")
-    if found.matches_empty:
-        raise NotProven("`regexp_replace` of a pattern that matches nothing")
-    if "\\" in text or "$" in text:
+    _must_match_something(found, "regexp_replace")
+    groups = [int(number) for number in re.findall(r"\$(\d)", text)]
+    if "\\" in text or re.search(r"\$(?!\d)|\$\d\d", text) or any(number > found.groups for number in groups):
         raise NotProven(f"`regexp_replace` by '{text}'")
-    return call(f"regexp_replace({{0}}, {_quoted(found.text)}, {_quoted(text)}, 'g')", _text(value), type=kinds.STRING)
+    new_text = re.sub(r"\$(\d)", r"\\\1", text)
+    template = f"regexp_replace({{0}}, {_quoted(found.text)}, {_quoted(new_text)}, 'g')"
+    return call(template, _text(value), type=kinds.STRING)
 
 
 def regexp_count(value: Expression, pattern: Expression) -> Expression:
     """How often a regular expression matches."""
     found = pattern_of(pattern, "regexp_count")
-    if found.matches_empty:
-        raise NotProven("`regexp_count` of a pattern that matches nothing")
-    return call(
-        f"CAST(len(regexp_extract_all({{0}}, {_quoted(found.text)}, 0)) AS INTEGER)", _text(value), type=kinds.INT
-    )
+    _must_match_something(found, "regexp_count")
+    template = f"CAST(len(regexp_extract_all({{0}}, {_quoted(found.text)}, 0)) AS INTEGER)"
+    return call(template, _text(value), type=kinds.INT)
 
 
 def regexp_substr(value: Expression, pattern: Expression) -> Expression:
     """The first match; null if there is none."""
     found = pattern_of(pattern, "regexp_substr")
-    if found.matches_empty:
-        raise NotProven("`regexp_substr` of a pattern that matches nothing")
-    return call(
-        f"nullif(regexp_extract({{0}}, {_quoted(found.text)}, 0), '')", _text(value), type=kinds.STRING, nullable=True
-    )
+    if found.matches_empty or found.has_end:
+        raise NotProven("`regexp_substr` of a pattern that has `$`, or matches nothing at all")
+    template = f"nullif(regexp_extract({{0}}, {_quoted(found.text)}, 0), '')"
+    return call(template, _text(value), type=kinds.STRING, nullable=True)
 
 
 # --- single signs, bytes ---------------------------------------------------------------------------------------------
@@ -406,6 +425,48 @@ def regexp_substr(value: Expression, pattern: Expression) -> Expression:
 def ascii_code(value: Expression) -> Expression:
     """The number of the first letter; 0 of nothing."""
     return call("(CASE {0} WHEN '' THEN 0 ELSE CAST(unicode({0}) AS INTEGER) END)", _text(value), type=kinds.INT)
+
+
+def character(code: Expression) -> Expression:
+    """The letter of a number, of whose bits the lowest eight count; none below 0."""
+    if not kinds.is_integral(code.type):
+        raise NotProven(f"`chr` of {kinds.spark_name(code.type)}")
+    template = "(CASE WHEN {0} < 0 THEN '' ELSE chr(CAST({0} & 255 AS INTEGER)) END)"
+    return call(template, coerced(code, kinds.BIGINT), type=kinds.STRING)
+
+
+def levenshtein(left: Expression, right: Expression) -> Expression:
+    """How many letters must be changed to make one text of the other."""
+    function = arrow_text.LEVENSHTEIN
+    template = (
+        "CAST(CASE WHEN length({0}) = strlen({0}) AND length({1}) = strlen({1}) THEN levenshtein({0}, {1}) "
+        f"ELSE {function.name}({{0}}, {{1}}) END AS INTEGER)"
+    )
+    return call(template, _text(left), _text(right), type=kinds.INT, uses=(function,))
+
+
+def format_string(pattern: Expression, *values: Expression) -> Expression:
+    """A text with values in the places of %s and %d; a null is the word."""
+    text = constant_text(pattern, "the pattern of `format_string`")
+    pieces = re.split(r"(%[sd%])", text)
+    parts, given = [], list(values)
+    taken: list[Expression] = []
+    for piece in pieces:
+        if piece in ("%s", "%d") and given:
+            value = given.pop(0)
+            if not (kinds.is_integral(value.type) or (piece == "%s" and value.type == kinds.STRING)):
+                raise NotProven(f"'{piece}' of {kinds.spark_name(value.type)}")
+            parts.append(f"coalesce(CAST({{{len(taken)}}} AS VARCHAR), 'null')")
+            taken.append(value)
+        elif piece == "%%":
+            parts.append("'%'")
+        elif "%" in piece:
+            raise NotProven(f"the pattern '{text}' of `format_string`")
+        elif piece:
+            parts.append(_quoted(piece))
+    if given:
+        raise NotProven("`format_string` with values that have no place")
+    return call("(" + " || ".join(parts or ["''"]) + ")", *taken, type=kinds.STRING, nullable=False)
 
 
 def elt(place: Expression, *values: Expression) -> Expression:
@@ -444,6 +505,16 @@ def sha2(value: Expression, bits: Expression) -> Expression:
 def base64(value: Expression) -> Expression:
     """Base64, without breaks."""
     return call("to_base64({0})", _bytes(value), type=kinds.STRING)
+
+
+def unbase64(value: Expression) -> Expression:
+    """Bytes of Base64, if it is complete: what else Spark reads is not known."""
+    whole = "(?:[A-Za-z0-9+/]{{4}})*(?:[A-Za-z0-9+/]{{2}}==|[A-Za-z0-9+/]{{3}}=)?"
+    template = (
+        f"(CASE WHEN regexp_full_match({{0}}, '{whole}') THEN from_base64({{0}}) "
+        "WHEN {0} IS NOT NULL THEN error('unbase64: no complete Base64') END)"
+    )
+    return call(template, _text(value), type=kinds.BINARY, can_fail=True)
 
 
 def hexadecimal(value: Expression) -> Expression:
@@ -505,8 +576,8 @@ FUNCTIONS = {
     "substring_index": Function(substring_index, 3, 3),
     "trim": _trimmed("trim"),
     "btrim": _trimmed("trim"),
-    "ltrim": _trimmed("ltrim"),
-    "rtrim": _trimmed("rtrim"),
+    "ltrim": _trimmed("ltrim", signs_first=True),
+    "rtrim": _trimmed("rtrim", signs_first=True),
     "trim characters": _trimmed("trim"),
     "ltrim characters": _trimmed("ltrim"),
     "rtrim characters": _trimmed("rtrim"),
@@ -533,6 +604,12 @@ FUNCTIONS = {
     "regexp_count": Function(regexp_count, 2, 2),
     "regexp_substr": Function(regexp_substr, 2, 2),
     "ascii": Function(ascii_code, 1, 1),
+    "chr": Function(character, 1, 1),
+    "char": Function(character, 1, 1),
+    "levenshtein": Function(levenshtein, 2, 2),
+    "format_string": Function(format_string, 1, MANY),
+    "printf": Function(format_string, 1, MANY),
+    "unbase64": Function(unbase64, 1, 1),
     "elt": Function(elt, 2, MANY),
     "md5": _digest("md5"),
     "sha": _digest("sha1"),

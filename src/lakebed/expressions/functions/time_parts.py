@@ -154,17 +154,24 @@ def _whole(value: Expression) -> Expression:
 
 def _made(finish: Callable[[str], str], kind: pa.DataType) -> Function:
     def build(*parts: Expression) -> Expression:
-        given = [*(_whole(each) for each in parts[:5]), _whole(parts[5])]
+        given = [*(_whole(each) for each in parts[:5]), _seconds(parts[5])]
         some_null = " OR ".join(f"{{{n}}} IS NULL" for n in range(6))
-        is_clock = "{3} BETWEEN 0 AND 23 AND {4} BETWEEN 0 AND 59 AND {5} BETWEEN 0 AND 60"
+        is_clock = "{3} BETWEEN 0 AND 23 AND {4} BETWEEN 0 AND 59 AND {5} BETWEEN 0 AND 60000000"
         clock = (
             f"(CASE WHEN {some_null} THEN NULL WHEN {is_clock} "
-            "THEN make_timestamp({0}, {1}, {2}, 0, 0, 0) + to_seconds({3} * 3600 + {4} * 60 + {5}) "
+            "THEN make_timestamp({0}, {1}, {2}, 0, 0, 0) + to_seconds({3} * 3600 + {4} * 60) + to_microseconds({5}) "
             "ELSE error('there is no such time of day') END)"
         )
         return call(let(finish("l_v.c"), c=clock), *given, type=kind, can_fail=True)
 
     return Function(build, 6, 6)
+
+
+def _seconds(value: Expression) -> Expression:
+    """Microseconds of a number of seconds, which may have a fraction."""
+    if kinds.is_decimal(value.type) and value.type.scale <= 6 and value.type.precision - value.type.scale <= 10:
+        return call("CAST({0} * 1000000 AS BIGINT)", value, type=kinds.BIGINT)
+    return call("(CAST({0} AS BIGINT) * 1000000)", _whole(value), type=kinds.BIGINT)
 
 
 def _name(template: str) -> Function:

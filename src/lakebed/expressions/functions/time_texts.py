@@ -7,7 +7,7 @@ import re
 import pyarrow as pa
 
 from lakebed.expressions import kinds
-from lakebed.expressions.casts import coerced
+from lakebed.expressions.casts import cast, coerced
 from lakebed.expressions.functions.clocks import as_clock, as_date, as_moment, let, micros, moment_of, zone_of
 from lakebed.expressions.functions.function import Function
 from lakebed.expressions.functions.patterns import constant_text
@@ -102,10 +102,10 @@ def to_date(value: Expression, pattern: Expression | None = None) -> Expression:
 
 def _to_moment(*, is_try: bool) -> Function:
     def build(value: Expression, pattern: Expression | None = None) -> Expression:
-        if value.type != kinds.STRING and not is_try:
+        if not is_try and (pattern is None or value.type != kinds.STRING):
             return as_moment(value)
         if pattern is None:
-            raise NotProven("a text read as TIMESTAMP without a pattern")
+            raise NotProven("a text tried as TIMESTAMP without a pattern")
         clock = _clock_read(value, pattern, is_try=is_try)
         template = let(moment_of("l_v.c"), c=clock)
         return call(template, value, type=kinds.TIMESTAMP, nullable=True, can_fail=True)
@@ -189,7 +189,19 @@ def convert_timezone(*given: Expression) -> Expression:
     return call(f"timezone('{zone_of(zones[-1])}', {moment})", as_clock(value), type=kinds.TIMESTAMP_NTZ)
 
 
+def date(value: Expression) -> Expression:
+    """CAST to DATE."""
+    return cast(value, kinds.DATE)
+
+
+def timestamp(value: Expression) -> Expression:
+    """CAST to TIMESTAMP."""
+    return cast(value, kinds.TIMESTAMP)
+
+
 FUNCTIONS = {
+    "date": Function(date, 1, 1),
+    "timestamp": Function(timestamp, 1, 1),
     "date_format": Function(date_format, 2, 2),
     "from_unixtime": Function(from_unixtime, 1, 2),
     "to_date": Function(to_date, 1, 2),
