@@ -16,7 +16,7 @@ from tests.differential.test_expressions import TABLES, embedded, expressions, o
 
 __all__ = ["embedded", "on_spark"]
 
-STATISTICS = Path(__file__).parent / "expressions" / "floating" / "aggregates.sql"
+STATISTICS = sorted((Path(__file__).parent / "expressions" / "floating").glob("*.sql"))
 
 
 def is_close(ours: Any, theirs: Any) -> bool:
@@ -27,12 +27,13 @@ def is_close(ours: Any, theirs: Any) -> bool:
 
 
 @pytest.mark.parametrize("table", list(TABLES))
-def test_statistics_agree_up_to_rounding(table: str, embedded: Embedded, on_spark: Any) -> None:
+@pytest.mark.parametrize("path", STATISTICS, ids=lambda path: path.stem)
+def test_statistics_agree_up_to_rounding(path: Path, table: str, embedded: Embedded, on_spark: Any) -> None:
     """Every statistic of every group has Spark's type and Spark's first nine digits."""
-    texts = expressions(STATISTICS)
+    texts, is_group = expressions(path), path.stem.startswith("aggregates")
     found = []
-    for text, expected in zip(texts, spark_answers(on_spark, texts, table, True), strict=True):
-        ours = embedded.answer(text, table, True)
+    for text, expected in zip(texts, spark_answers(on_spark, texts, table, is_group), strict=True):
+        ours = embedded.answer(text, table, is_group)
         assert ours.type is not None, f"{text}: {ours.error}"
         assert expected.type is not None, f"{text}: Spark {expected.error}"
         pairs = list(zip(ours.values, expected.values, strict=True))

@@ -151,11 +151,13 @@ class Aggregation(Expression):
     order: tuple[Ordering, ...] = ()
     over: str = ""
     """The window, as DuckDB reads it; empty for a group."""
+    window: tuple[Expression, ...] = ()
+    """What the window is partitioned and ordered by, which stands in `over`."""
 
     @property
     def parts(self) -> tuple[Expression, ...]:
         condition = () if self.condition is None else (self.condition,)
-        return (*self.arguments, *condition, *(each.value for each in self.order))
+        return (*self.arguments, *condition, *(each.value for each in self.order), *self.window)
 
     def spelled(self) -> str:
         chosen = "" if self.condition is None else f" FILTER (WHERE {self.condition.spelled()})"

@@ -30,16 +30,16 @@ def greatest_by(value: Expression, rank: Expression) -> Aggregation:
 
 
 def _extreme(name: str, value: Expression) -> Aggregation:
-    check_order(name, value)
+    _check_order(name, value)
     return Aggregation(type=value.type, template=f"{name}({{distinct}}{{0}}){{over}}", arguments=(value,))
 
 
 def _extreme_by(name: str, value: Expression, rank: Expression) -> Aggregation:
-    check_order(name, rank)
+    _check_order(name, rank)
     return Aggregation(type=value.type, template=f"{name}({{0}}, {{1}}){{over}}", arguments=(value, rank))
 
 
-def check_order(name: str, value: Expression) -> None:
+def _check_order(name: str, value: Expression) -> None:
     """Nested values have another order in DuckDB: a null inside comes last, in Spark first."""
     if kinds.is_nested(value.type) or value.type in (kinds.NULL, kinds.YEAR_MONTH):
         raise NotProven(f"`{name}` of {kinds.spark_name(value.type)}")

@@ -1,8 +1,8 @@
 """Variance, correlation and percentiles: results that both engines compute in DOUBLE, step by step.
 
 The steps are rounded, and not in the same order in both; so the last digits may differ, as they do between two runs of
-one engine. `skewness` and `kurtosis` are not here: DuckDB adds up powers of the values, which is worth nothing where
-the mean is large. `approx_count_distinct` and `percentile_approx` are not here: estimates are not comparable.
+one engine. SKEWNESS and KURTOSIS are not here: DuckDB adds up powers of the values, which is worth nothing where the
+mean is large. Estimates (APPROX_COUNT_DISTINCT, PERCENTILE_APPROX) are not here: no two engines give the same.
 """
 
 from __future__ import annotations
@@ -85,10 +85,22 @@ AGGREGATES = {
     "median": Aggregate(median),
     "percentile": Aggregate(percentile, 2, 2, takes_distinct=False),
     "percentile_cont": Aggregate(
-        percentile_in_order, 2, 2, takes_distinct=False, takes_order=True, value_is_in_order=True
+        percentile_in_order,
+        2,
+        2,
+        takes_distinct=False,
+        takes_order=True,
+        value_is_in_order=True,
+        goes_over_windows=False,
     ),
     "percentile_disc": Aggregate(
-        percentile_of_values, 2, 2, takes_distinct=False, takes_order=True, value_is_in_order=True
+        percentile_of_values,
+        2,
+        2,
+        takes_distinct=False,
+        takes_order=True,
+        value_is_in_order=True,
+        goes_over_windows=False,
     ),
     "corr": _of_two(f"CASE WHEN {_X_DIFFERS} AND {_Y_DIFFERS} THEN corr({{0}}, {{1}}){{over}} END"),
     "regr_count": _of_two("CAST(regr_count({0}, {1}){over} AS BIGINT)", "BIGINT"),

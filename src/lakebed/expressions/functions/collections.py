@@ -7,6 +7,8 @@ about nulls. Names of lambdas in spellings end in `_`, which no column's name in
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from lakebed.expressions import kinds
@@ -23,6 +25,16 @@ def let(template: str, value: str = "{0}", name: str = "a_") -> str:
 def as_template(text: str) -> str:
     """A text that a spelling has as it is."""
     return text.replace("{", "{{").replace("}", "}}")
+
+
+def if_any(
+    template: str,
+    *arguments: Expression,
+    type: pa.DataType,  # noqa: A002
+    can_fail: bool = False,
+) -> Expression:
+    """A call that is null if an argument is, and may be so else."""
+    return replace(call(template, *arguments, type=type, can_fail=can_fail), nullable=True)
 
 
 def element_type(what: str, array: Expression) -> pa.DataType:
@@ -68,14 +80,14 @@ def item(array: Expression, place: Expression) -> Expression:
     kind = element_type("[]", array)
     outside = f"{{1}} < 0 OR {{1}} >= len({{0}}) THEN {_OUT_OF_BOUNDS}"
     template = f"(CASE WHEN {outside} ELSE list_extract({{0}}, {{1}} + 1) END)"
-    return call(template, array, _position("[]", place), type=kind, nullable=True, can_fail=True)
+    return if_any(template, array, _position("[]", place), type=kind, can_fail=True)
 
 
 def get(array: Expression, place: Expression) -> Expression:
     """GET: a[i], or null if there is none."""
     kind = element_type("get", array)
     template = "(CASE WHEN {1} >= 0 THEN list_extract({0}, {1} + 1) END)"
-    return call(template, array, _position("get", place), type=kind, nullable=True)
+    return if_any(template, array, _position("get", place), type=kind)
 
 
 def element_at(array: Expression, place: Expression) -> Expression:
@@ -83,7 +95,7 @@ def element_at(array: Expression, place: Expression) -> Expression:
     kind = element_type("element_at", array)
     outside = f"{{0}} IS NOT NULL AND ({{1}} = 0 OR abs({{1}}) > len({{0}})) THEN {_OUT_OF_BOUNDS}"
     template = f"(CASE WHEN {outside} ELSE list_extract({{0}}, {{1}}) END)"
-    return call(template, array, _position("element_at", place), type=kind, nullable=True, can_fail=True)
+    return if_any(template, array, _position("element_at", place), type=kind, can_fail=True)
 
 
 def try_element_at(array: Expression, place: Expression) -> Expression:
@@ -91,7 +103,7 @@ def try_element_at(array: Expression, place: Expression) -> Expression:
     kind = element_type("try_element_at", array)
     zero = f"{{0}} IS NOT NULL AND {{1}} = 0 THEN {_OUT_OF_BOUNDS}"
     template = f"(CASE WHEN {zero} ELSE list_extract({{0}}, {{1}}) END)"
-    return call(template, array, _position("try_element_at", place), type=kind, nullable=True, can_fail=True)
+    return if_any(template, array, _position("try_element_at", place), type=kind, can_fail=True)
 
 
 def size(value: Expression) -> Expression:
@@ -126,7 +138,7 @@ def array_contains(array: Expression, value: Expression) -> Expression:
     given = _with_element("array_contains", array, value)
     found = "list_contains({0}, {1})"
     template = f"(CASE WHEN list_count({{0}}) = len({{0}}) THEN {found} ELSE nullif({found}, FALSE) END)"
-    return call(template, *given, type=kinds.BOOLEAN, nullable=True)
+    return if_any(template, *given, type=kinds.BOOLEAN)
 
 
 def array_position(array: Expression, value: Expression) -> Expression:
@@ -139,12 +151,12 @@ def array_position(array: Expression, value: Expression) -> Expression:
 
 def array_max(array: Expression) -> Expression:
     """ARRAY_MAX, nulls aside."""
-    return call("list_max({0})", array, type=comparable_elements("array_max", array), nullable=True)
+    return if_any("list_max({0})", array, type=comparable_elements("array_max", array))
 
 
 def array_min(array: Expression) -> Expression:
     """ARRAY_MIN, nulls aside."""
-    return call("list_min({0})", array, type=comparable_elements("array_min", array), nullable=True)
+    return if_any("list_min({0})", array, type=comparable_elements("array_min", array))
 
 
 def array_join(array: Expression, between: Expression, instead: Expression | None = None) -> Expression:
@@ -155,12 +167,12 @@ def array_join(array: Expression, between: Expression, instead: Expression | Non
         raise NotProven("`array_join`", "the text between is not a constant")  # DuckDB takes no other
     joined = "(CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN coalesce(array_to_string({0}, {1}), '') END)"
     if instead is None:
-        return call(joined, array, between, type=kinds.STRING, nullable=True)
+        return if_any(joined, array, between, type=kinds.STRING)
     filled = "list_transform({0}, lambda e_ : coalesce(e_, {2}))"
     template = (
         f"(CASE WHEN {{2}} IS NOT NULL THEN {joined.replace('array_to_string({0}', f'array_to_string({filled}')} END)"
     )
-    return call(template, array, between, coerced(instead, kinds.STRING), type=kinds.STRING, nullable=True)
+    return if_any(template, array, between, coerced(instead, kinds.STRING), type=kinds.STRING)
 
 
 # --- arrays of arrays' elements ----------------------------------------------------------------------------------
@@ -229,7 +241,7 @@ def arrays_overlap(left: Expression, right: Expression) -> Expression:
         "(CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL WHEN list_has_any({0}, {1}) THEN TRUE "
         f"WHEN len({{0}}) > 0 AND len({{1}}) > 0 AND ({has_null}) THEN NULL ELSE FALSE END)"
     )
-    return call(template, *given, type=kinds.BOOLEAN, nullable=True)
+    return if_any(template, *given, type=kinds.BOOLEAN)
 
 
 def array_remove(array: Expression, value: Expression) -> Expression:
@@ -331,7 +343,7 @@ def flatten(array: Expression) -> Expression:
     inner = element_type("flatten", array)
     if not pa.types.is_list(inner):
         raise NotProven(f"`flatten` of {kinds.spark_name(array.type)}")
-    return call("(CASE WHEN list_count({0}) = len({0}) THEN flatten({0}) END)", array, type=inner, nullable=True)
+    return if_any("(CASE WHEN list_count({0}) = len({0}) THEN flatten({0}) END)", array, type=inner)
 
 
 def sequence(start: Expression, stop: Expression, step: Expression | None = None) -> Expression:

@@ -155,10 +155,14 @@ def transform_keys(value: Expression, function: Expression) -> Expression:
 
 def _rebuilt(value: Expression, made: Lambda, key: str, item: str, kind: pa.DataType) -> Expression:
     """The map of entries that a lambda makes anew."""
-    template = f"struct_pack(key := {key}, value := {item})"
-    body = replace(
-        made, body=call(template, made.parameters[0], made.body, type=value.type)
-    )  # the map takes the type of its entries
+    entry = call(
+        f"struct_pack(key := {key}, value := {item})",
+        made.parameters[0],
+        made.body,
+        type=pa.struct([("key", kind.key_type), ("value", kind.item_type)]),
+        nullable=False,
+    )
+    body = replace(made, type=entry.type, nullable=False, body=entry)
     return call("map_from_entries(list_transform(map_entries({0}), {1}))", value, body, type=kind, can_fail=True)
 
 

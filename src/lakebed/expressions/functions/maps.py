@@ -7,7 +7,7 @@ import pyarrow as pa
 from lakebed.expressions import kinds
 from lakebed.expressions.casts import coerced
 from lakebed.expressions.functions import collections
-from lakebed.expressions.functions.collections import as_template, element_type
+from lakebed.expressions.functions.collections import as_template, element_type, if_any
 from lakebed.expressions.functions.function import MANY, Function
 from lakebed.expressions.nodes import Constant, Expression, NotProven, call
 
@@ -57,7 +57,7 @@ def map_from_entries(entries: Expression) -> Expression:
     key, value = entry.field(0).type, entry.field(1).type
     _check_key(key)
     template = "(CASE WHEN list_count({0}) = len({0}) THEN map_from_entries({0}) END)"
-    return call(template, entries, type=kinds.map_of(key, value), nullable=True, can_fail=True)
+    return if_any(template, entries, type=kinds.map_of(key, value), can_fail=True)
 
 
 def map_keys(value: Expression) -> Expression:
@@ -124,7 +124,7 @@ def try_element_at(value: Expression, key: Expression) -> Expression:
 
 def _of_map(value: Expression, key: Expression) -> Expression:
     kind = _map_type("[]", value)
-    return call("map_extract_value({0}, {1})", value, _key(kind, key), type=kind.item_type, nullable=True)
+    return if_any("map_extract_value({0}, {1})", value, _key(kind, key), type=kind.item_type)
 
 
 def named_struct(*parts: Expression) -> Expression:

@@ -11,7 +11,7 @@ from lakebed.expressions import kinds
 from lakebed.expressions.aggregates import AGGREGATES, RANKINGS
 from lakebed.expressions.aggregates.aggregate import Aggregate
 from lakebed.expressions.casts import coerced
-from lakebed.expressions.nodes import Aggregation, Expression, NotProven, Ordering
+from lakebed.expressions.nodes import Aggregation, Expression, NotProven, Ordering, call
 from lakebed.sql.bind.expressions import ExpressionBinder
 from lakebed.sql.bind.literals import number_constant
 
@@ -58,16 +58,25 @@ def _bind(
         raise NotProven(f"`{name}` with DISTINCT")
     if bool(order) != function.takes_order:
         raise NotProven(f"`{name}` {'with' if order else 'without'} an order")
+    if condition is not None and functions is AGGREGATES and not is_distinct:
+        # What may fail is not computed for rows that are left out, as Spark has it in a group, but not in a window nor
+        # with DISTINCT; DuckDB always computes arguments first.
+        arguments = [_where(condition, each) if each.can_fail else each for each in arguments]
     if not function.value_is_in_order:
-        found = function(name, arguments)
         if is_distinct and any(each.value != arguments[0] for each in order):
             raise NotProven(f"`{name}` with DISTINCT and an order of other values")
-        return function, replace(found, is_distinct=is_distinct, condition=condition, order=tuple(order))
-    if len(order) != 1:
-        raise NotProven(f"`{name}` with an order of several values")
-    found = function(name, [order[0].value, *arguments])
-    order = [replace(order[0], value=found.arguments[0])]
-    return function, replace(found, condition=condition, order=tuple(order))
+        found = function(name, arguments)
+    else:
+        if len(order) != 1:
+            raise NotProven(f"`{name}` with an order of several values")
+        found = function(name, [order[0].value, *arguments])
+        order = [replace(order[0], value=found.arguments[0])]
+    found = replace(found, is_distinct=is_distinct, condition=condition, order=tuple(order))
+    return function, replace(found, can_fail=found.can_fail or any(part.can_fail for part in found.parts))
+
+
+def _where(condition: Expression, value: Expression) -> Expression:
+    return call("(CASE WHEN {0} THEN {1} END)", condition, value, type=value.type, nullable=True)
 
 
 def orderings(node: exp.Order | exp.Expression, binder: ExpressionBinder) -> list[Ordering]:
@@ -108,7 +117,9 @@ def bind_window(
     if order:
         parts.append(f"ORDER BY {', '.join(each.spelled() for each in order)}")
     parts += _frame(window, name, function, order)
-    return replace(called, over=f" OVER ({' '.join(parts)})")
+    values = (*partition, *(each.value for each in order))
+    can_fail = called.can_fail or any(each.can_fail for each in values)
+    return replace(called, over=f" OVER ({' '.join(parts)})", window=values, can_fail=can_fail)
 
 
 def _called(node: exp.Expression) -> exp.Anonymous:
@@ -139,9 +150,35 @@ def _frame(window: exp.Window, name: str, function: Aggregate, order: Sequence[O
 
 
 def _distance(value: exp.Expression, kind: str, order: Sequence[Ordering]) -> str:
-    is_whole = isinstance(value, exp.Literal) and not value.is_string and value.is_int
-    if is_whole and kind == "ROWS":
-        return str(value.this)
-    if is_whole and kind == "RANGE" and len(order) == 1 and kinds.is_integral(order[0].value.type):
-        return str(value.this)
+    """How far a frame reaches: rows, or a difference of the one value that rows are ordered by."""
+    number = str(value.this) if isinstance(value, exp.Literal) and not value.is_string else None
+    if kind == "ROWS" and number is not None and number.isdecimal():
+        return number
+    if kind == "RANGE" and len(order) == 1:
+        ordered = order[0].value.type
+        is_whole = number is not None and number.isdecimal()
+        if is_whole and (kinds.is_integral(ordered) or kinds.is_decimal(ordered)):
+            return str(number)
+        if number is not None and kinds.is_fraction(ordered):
+            return f"CAST({number} AS {kinds.duckdb_name(ordered)})"
+        if is_whole and ordered == kinds.DATE:
+            return f"INTERVAL ({number}) DAY"
+        if isinstance(value, exp.Interval):
+            seconds = _seconds(value)
+            if ordered == kinds.DATE and seconds % _DAY == 0:
+                return f"INTERVAL ({seconds // _DAY}) DAY"
+            if ordered in (kinds.TIMESTAMP, kinds.TIMESTAMP_NTZ):
+                return f"INTERVAL ({seconds}) SECOND"  # a day is 24 hours, also where clocks are changed
     raise NotProven(f"a frame of `{value.sql('spark')}`")
+
+
+_DAY = 86400
+_UNITS = {"WEEK": 7 * _DAY, "DAY": _DAY, "HOUR": 3600, "MINUTE": 60, "SECOND": 1}
+
+
+def _seconds(value: exp.Interval) -> int:
+    unit = value.args["unit"].sql().upper().removesuffix("S")
+    amount = str(value.this.this)
+    if unit not in _UNITS or not amount.isdecimal():
+        raise NotProven(f"a frame of `{value.sql('spark')}`")
+    return int(amount) * _UNITS[unit]

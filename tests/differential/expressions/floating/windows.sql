@@ -1,0 +1,8 @@
+stddev(i) OVER (PARTITION BY g ORDER BY id)
+stddev_pop(d) OVER (PARTITION BY g)
+var_samp(f) OVER (PARTITION BY g ORDER BY id ROWS BETWEEN 3 PRECEDING AND CURRENT ROW)
+covar_samp(i, d) OVER (PARTITION BY g ORDER BY id)
+corr(i, i2) OVER (PARTITION BY g ORDER BY id)
+percentile(i, 0.3) OVER (PARTITION BY g)
+median(m) OVER (PARTITION BY g)
+regr_slope(i, i2) OVER (PARTITION BY g ORDER BY id)
