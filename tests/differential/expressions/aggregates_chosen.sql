@@ -46,3 +46,18 @@ last(g, true)
 first(g) IGNORE NULLS
 any_value(g) FILTER (WHERE b)
 mode(g)
+-- nested values
+max(struct(i, id))
+min(struct(i, id))
+max(struct(s, id))
+max(r)
+min(r)
+max(ai)
+min(ai)
+min(as_)
+max(struct(ai, r, id))
+max_by(s, struct(i, id))
+min_by(s, struct(ts, id))
+max(struct(i, id)).id
+max(struct(i, id)) FILTER (WHERE b)
+max(DISTINCT r)

@@ -7,6 +7,7 @@ import pyarrow as pa
 from lakebed.expressions import kinds
 from lakebed.expressions.aggregates.aggregate import Aggregate
 from lakebed.expressions.nodes import Aggregation, Constant, Expression, NotProven
+from lakebed.expressions.orders import order_key
 
 
 def least(value: Expression) -> Aggregation:
@@ -30,19 +31,18 @@ def greatest_by(value: Expression, rank: Expression) -> Aggregation:
 
 
 def _extreme(name: str, value: Expression) -> Aggregation:
-    _check_order(name, value)
+    if kinds.is_nested(value.type):
+        return _extreme_by(f"arg_{name}_null", value, value)
+    if value.type in (kinds.NULL, kinds.YEAR_MONTH):
+        raise NotProven(f"`{name}` of {kinds.spark_name(value.type)}")
     return Aggregation(type=value.type, template=f"{name}({{distinct}}{{0}}){{over}}", arguments=(value,))
 
 
 def _extreme_by(name: str, value: Expression, rank: Expression) -> Aggregation:
-    _check_order(name, rank)
-    return Aggregation(type=value.type, template=f"{name}({{0}}, {{1}}){{over}}", arguments=(value, rank))
-
-
-def _check_order(name: str, value: Expression) -> None:
-    """Nested values have another order in DuckDB: a null inside comes last, in Spark first."""
-    if kinds.is_nested(value.type) or value.type in (kinds.NULL, kinds.YEAR_MONTH):
-        raise NotProven(f"`{name}` of {kinds.spark_name(value.type)}")
+    if rank.type == kinds.NULL:
+        raise NotProven(f"`{name}` of {kinds.spark_name(rank.type)}")
+    template = f"{name}({{0}}, {{1}}){{over}}"
+    return Aggregation(type=value.type, template=template, arguments=(value, order_key(rank)))
 
 
 def first(value: Expression, ignores_nulls: Expression | None = None) -> Aggregation:

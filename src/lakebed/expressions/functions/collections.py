@@ -1,8 +1,7 @@
 """Arrays: making them, their elements, and arrays made of others.
 
 Spark's null rules are written out in each spelling, since DuckDB's list functions leave nulls out, or find them, as
-each of them likes. Where elements are compared they are of plain types: inside nested values the engines do not agree
-about nulls. Names of lambdas in spellings end in `_`, which no column's name in a query does.
+each of them likes. Names of lambdas in spellings end in `_`, which no column's name in a query does.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from lakebed.expressions import kinds
 from lakebed.expressions.casts import coerced, null_of
 from lakebed.expressions.functions.function import MANY, Function
 from lakebed.expressions.nodes import Constant, Expression, NotProven, call
+from lakebed.expressions.orders import key_text
 
 
 def let(template: str, value: str = "{0}", name: str = "a_") -> str:
@@ -45,9 +45,9 @@ def element_type(what: str, array: Expression) -> pa.DataType:
 
 
 def comparable_elements(what: str, array: Expression) -> pa.DataType:
-    """The type of elements that are compared with each other."""
+    """The type of elements that are asked whether they are equal."""
     kind = element_type(what, array)
-    if kinds.is_nested(kind) or kind == kinds.YEAR_MONTH:
+    if pa.types.is_map(kind) or kind == kinds.YEAR_MONTH:
         raise NotProven(f"`{what}` of {kinds.spark_name(array.type)}")
     return kind
 
@@ -119,23 +119,28 @@ def array_size(array: Expression) -> Expression:
     return call("CAST(len({0}) AS INTEGER)", array, type=kinds.INT)
 
 
-def _with_element(what: str, array: Expression, value: Expression) -> tuple[Expression, Expression]:
+def _with_element(
+    what: str, array: Expression, value: Expression, *, takes_decimals: bool = False
+) -> tuple[Expression, Expression]:
     """An array and a value to compare with its elements, brought to one type."""
-    return _with_new_element(what, array, value, comparable_elements(what, array))
+    kind = comparable_elements(what, array)
+    return _with_new_element(what, array, value, kind, takes_decimals=takes_decimals)
 
 
 def _with_new_element(
-    what: str, array: Expression, value: Expression, kind: pa.DataType
+    what: str, array: Expression, value: Expression, kind: pa.DataType, *, takes_decimals: bool = False
 ) -> tuple[Expression, Expression]:
     common = kinds.common_type(kind, value.type)
-    if common is None or value.type == kinds.NULL or (kinds.STRING in (kind, value.type) and kind != value.type):
+    unlike = kind != value.type and not (kinds.is_numeric(kind) and kinds.is_numeric(value.type))
+    digits = kind != value.type and not takes_decimals and (kinds.is_decimal(kind) or kinds.is_decimal(value.type))
+    if common is None or value.type == kinds.NULL or unlike or digits:
         raise NotProven(f"`{what}` of {kinds.spark_name(array.type)} and {kinds.spark_name(value.type)}")
     return coerced(array, kinds.array_of(common)) if common != kind else array, coerced(value, common)
 
 
 def array_contains(array: Expression, value: Expression) -> Expression:
     """ARRAY_CONTAINS: null if it is not there but a null is."""
-    given = _with_element("array_contains", array, value)
+    given = _with_element("array_contains", array, value, takes_decimals=True)
     found = "list_contains({0}, {1})"
     template = f"(CASE WHEN list_count({{0}}) = len({{0}}) THEN {found} ELSE nullif({found}, FALSE) END)"
     return if_any(template, *given, type=kinds.BOOLEAN)
@@ -151,18 +156,29 @@ def array_position(array: Expression, value: Expression) -> Expression:
 
 def array_max(array: Expression) -> Expression:
     """ARRAY_MAX, nulls aside."""
-    return if_any("list_max({0})", array, type=comparable_elements("array_max", array))
+    return _extreme("array_max", "list_max", array)
 
 
 def array_min(array: Expression) -> Expression:
     """ARRAY_MIN, nulls aside."""
-    return if_any("list_min({0})", array, type=comparable_elements("array_min", array))
+    return _extreme("array_min", "list_min", array)
+
+
+def _extreme(what: str, function: str, array: Expression) -> Expression:
+    kind = comparable_elements(what, array)
+    if kinds.is_nested(kind):
+        way = "'DESC', 'NULLS LAST'" if function == "list_max" else "'ASC', 'NULLS LAST'"
+        ahead = "e_ IS NOT NULL" if function == "list_max" else "e_ IS NULL"
+        return if_any("list_extract({0}, 1)", _sorted(what, array, way, ahead), type=kind)
+    # Of zeros of two signs, which are equal, Spark gives the first.
+    first = let(f"list_extract(a_, list_position(a_, {function}(a_)))")
+    return if_any(first if kinds.is_fraction(kind) else f"{function}({{0}})", array, type=kind)
 
 
 def array_join(array: Expression, between: Expression, instead: Expression | None = None) -> Expression:
     """ARRAY_JOIN: texts in a row; nulls are left out, or replaced."""
-    if element_type("array_join", array) != kinds.STRING:
-        raise NotProven(f"`array_join` of {kinds.spark_name(array.type)}")
+    comparable_elements("array_join", array)
+    array = same_elements(array, kinds.array_of(kinds.STRING))
     if not isinstance(between, Constant) or between.type != kinds.STRING:
         raise NotProven("`array_join`", "the text between is not a constant")  # DuckDB takes no other
     joined = "(CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN coalesce(array_to_string({0}, {1}), '') END)"
@@ -183,8 +199,14 @@ _IS_FIRST = "list_position(a_, e_) = n_"
 
 
 def _set_elements(what: str, array: Expression) -> None:
-    if kinds.is_fraction(comparable_elements(what, array)):
+    if _has_fraction(comparable_elements(what, array)):
         raise NotProven(f"`{what}` of {kinds.spark_name(array.type)}")  # Spark turns -0.0 into 0.0 in these
+
+
+def _has_fraction(kind: pa.DataType) -> bool:
+    if kinds.is_nested(kind):
+        return any(_has_fraction(kind.field(n).type) for n in range(kind.num_fields))
+    return kinds.is_fraction(kind)
 
 
 def array_distinct(array: Expression) -> Expression:
@@ -311,17 +333,24 @@ def array_repeat(value: Expression, times: Expression) -> Expression:
 
 def array_sort(array: Expression) -> Expression:
     """ARRAY_SORT without a function: upwards, nulls last."""
-    comparable_elements("array_sort", array)
-    return call("list_sort({0}, 'ASC', 'NULLS LAST')", array, type=array.type)
+    return _sorted("array_sort", array, "'ASC', 'NULLS LAST'", "e_ IS NULL")
 
 
 def sort_array(array: Expression, upwards: Expression | None = None) -> Expression:
     """SORT_ARRAY: upwards with nulls first, or downwards with nulls last."""
-    comparable_elements("sort_array", array)
     if upwards is not None and (not isinstance(upwards, Constant) or upwards.type != kinds.BOOLEAN):
         raise NotProven("`sort_array`", "the direction is not a constant")
     way = "'ASC', 'NULLS FIRST'" if upwards is None or upwards.value else "'DESC', 'NULLS LAST'"
-    return call(f"list_sort({{0}}, {way})", array, type=array.type)
+    return _sorted("sort_array", array, way, "e_ IS NOT NULL")
+
+
+def _sorted(what: str, array: Expression, way: str, ahead: str) -> Expression:
+    kind = element_type(what, array)
+    if not kinds.is_nested(kind):
+        comparable_elements(what, array)
+        return call(f"list_sort({{0}}, {way})", array, type=array.type)
+    keyed = f"list_transform({{0}}, lambda e_ : struct_pack(n := {ahead}, k := {key_text(kind, 'e_')}, v := e_))"
+    return call(f"list_transform(list_sort({keyed}, {way}), lambda e_ : e_.v)", array, type=array.type)
 
 
 def slice_of(array: Expression, start: Expression, length: Expression) -> Expression:

@@ -78,8 +78,15 @@ def forall(array: Expression, function: Expression) -> Expression:
 
 def _asked(what: str, array: Expression, function: Expression, decisive: str) -> Expression:
     given = _condition(what, function)
-    if given.can_fail:  # Spark stops at the first element that decides, and never sees that a later one would fail
-        raise NotProven(f"`{what}` with a condition that may fail")
+    if given.can_fail:
+        # Spark stops at the first element that decides, and never sees that a later one would fail.
+        before = replace(given.parameters[0], type=kinds.BOOLEAN, id=f"{given.parameters[0].id}_before")
+        joint = "OR" if decisive == "TRUE" else "AND"
+        step = f"(CASE WHEN {{0}} IS {decisive} THEN {decisive} ELSE ({{0}} {joint} {{1}}) END)"
+        body = call(step, before, given.body, type=kinds.BOOLEAN, nullable=True)
+        folded = replace(given, parameters=(before, *given.parameters), body=body)
+        start = "FALSE" if decisive == "TRUE" else "TRUE"
+        return call(f"list_reduce({{0}}, {{1}}, {start})", array, folded, type=kinds.BOOLEAN, nullable=True)
     answer = (
         f"CASE WHEN t_ IS NULL THEN NULL WHEN list_contains(t_, {decisive}) THEN {decisive} "
         f"WHEN list_count(t_) < len(t_) THEN NULL ELSE NOT {decisive} END"

@@ -135,7 +135,7 @@ def named_struct(*parts: Expression) -> Expression:
         raise NotProven("a struct whose names are not constants, each of its own")  # DuckDB knows no case
     if any(value.type == kinds.NULL for value in values):
         raise NotProven("a struct with an untyped null")
-    kind = pa.struct([pa.field(name, value.type, value.nullable) for name, value in zip(names, values, strict=True)])
+    kind = pa.struct([pa.field(name, value.type) for name, value in zip(names, values, strict=True)])
     members = ", ".join(f"{as_template(kinds.quoted(name))} := {{{n}}}" for n, name in enumerate(names))
     return call(f"struct_pack({members})", *values, type=kind, nullable=False)
 

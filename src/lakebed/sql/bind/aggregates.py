@@ -12,6 +12,7 @@ from lakebed.expressions.aggregates import AGGREGATES, RANKINGS
 from lakebed.expressions.aggregates.aggregate import Aggregate
 from lakebed.expressions.casts import coerced
 from lakebed.expressions.nodes import Aggregation, Expression, NotProven, Ordering, call
+from lakebed.expressions.orders import order_key
 from lakebed.sql.bind.expressions import ExpressionBinder
 from lakebed.sql.bind.literals import number_constant
 
@@ -86,12 +87,9 @@ def orderings(node: exp.Order | exp.Expression, binder: ExpressionBinder) -> lis
 
 def ordering(node: exp.Ordered, value: Expression) -> Ordering:
     """One part of ORDER BY."""
-    if kinds.is_nested(value.type):
-        # A null inside of an array or struct comes first in Spark, last in DuckDB.
-        raise NotProven(f"an order of {kinds.spark_name(value.type)}")
     is_descending = bool(node.args.get("desc"))
     nulls_first = node.args.get("nulls_first")
-    return Ordering(value, is_descending, not is_descending if nulls_first is None else bool(nulls_first))
+    return Ordering(order_key(value), is_descending, not is_descending if nulls_first is None else bool(nulls_first))
 
 
 def bind_window(
