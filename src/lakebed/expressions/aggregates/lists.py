@@ -30,7 +30,7 @@ def listed_once(value: Expression) -> Aggregation:
 def _values(found: str, value: Expression) -> Aggregation:
     if value.type == kinds.NULL or pa.types.is_map(value.type):
         raise NotProven(f"an array of all {kinds.spark_name(value.type)}")
-    kind = kinds.array_of(value.type, nullable=False)
+    kind = kinds.array_of(value.type)
     template = f"coalesce(list_filter({found}, lambda e_ : e_ IS NOT NULL), CAST([] AS {kinds.duckdb_name(kind)}))"
     return Aggregation(type=kind, nullable=False, template=template, arguments=(value,))
 

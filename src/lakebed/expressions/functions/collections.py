@@ -1,7 +1,8 @@
 """Arrays: making them, their elements, and arrays made of others.
 
 Spark's null rules are written out in each spelling, since DuckDB's list functions leave nulls out, or find them, as
-each of them likes. Names of lambdas in spellings end in `_`, which no column's name in a query does.
+each of them likes. Types say that every part may be null: what is known of one value makes no type of its own. Names
+of lambdas in spellings end in `_`, which no column's name in a query does.
 """
 
 from __future__ import annotations
@@ -58,9 +59,8 @@ def array(*values: Expression) -> Expression:
     if kind == kinds.NULL:
         raise NotProven("an array of nothing but nulls")
     places = ", ".join(f"{{{n}}}" for n in range(len(values)))
-    nullable = any(value.nullable for value in values)
     given = [coerced(value, kind) for value in values]
-    return call(f"list_value({places})", *given, type=kinds.array_of(kind, nullable), nullable=False)
+    return call(f"list_value({places})", *given, type=kinds.array_of(kind), nullable=False)
 
 
 # --- elements ----------------------------------------------------------------------------------------------------
@@ -276,13 +276,13 @@ def array_remove(array: Expression, value: Expression) -> Expression:
 def array_append(array: Expression, value: Expression) -> Expression:
     """ARRAY_APPEND."""
     given = _grown("array_append", array, value)
-    return call("(CASE WHEN {0} IS NOT NULL THEN list_append({0}, {1}) END)", *given, type=_nullable(given[0]))
+    return call("(CASE WHEN {0} IS NOT NULL THEN list_append({0}, {1}) END)", *given, type=given[0].type)
 
 
 def array_prepend(array: Expression, value: Expression) -> Expression:
     """ARRAY_PREPEND."""
     given = _grown("array_prepend", array, value)
-    return call("(CASE WHEN {0} IS NOT NULL THEN list_prepend({1}, {0}) END)", *given, type=_nullable(given[0]))
+    return call("(CASE WHEN {0} IS NOT NULL THEN list_prepend({1}, {0}) END)", *given, type=given[0].type)
 
 
 def _grown(what: str, array: Expression, value: Expression) -> tuple[Expression, Expression]:
@@ -290,10 +290,6 @@ def _grown(what: str, array: Expression, value: Expression) -> tuple[Expression,
     if value.type == kinds.NULL:
         return array, null_of(kind)
     return _with_new_element(what, array, value, kind)
-
-
-def _nullable(array: Expression) -> pa.DataType:
-    return kinds.array_of(array.type.value_type)
 
 
 _MOST_ADDED = 1 << 20
@@ -312,12 +308,12 @@ def array_insert(array: Expression, place: Expression, value: Expression) -> Exp
         inside = f"list_slice(a_, 1, len(a_) - {-at - 1}) || [{{1}}] || list_slice(a_, len(a_) - {-at - 2}, len(a_))"
         before = f"[{{1}}] || list_resize(list_slice(a_, 1, 0), {-at - 1} - len(a_)) || a_"
         inner = f"CASE WHEN len(a_) >= {-at - 1} THEN {inside} ELSE {before} END"
-    return call(let(f"CASE WHEN a_ IS NOT NULL THEN {inner} END"), *given, type=_nullable(given[0]))
+    return call(let(f"CASE WHEN a_ IS NOT NULL THEN {inner} END"), *given, type=given[0].type)
 
 
 def array_compact(array: Expression) -> Expression:
     """ARRAY_COMPACT: without nulls."""
-    kind = kinds.array_of(element_type("array_compact", array), nullable=False)
+    kind = kinds.array_of(element_type("array_compact", array))
     return call("list_filter({0}, lambda e_ : e_ IS NOT NULL)", array, type=kind)
 
 
@@ -325,7 +321,7 @@ def array_repeat(value: Expression, times: Expression) -> Expression:
     """ARRAY_REPEAT."""
     if value.type == kinds.NULL or not kinds.is_integral(times.type) or times.type == kinds.BIGINT:
         raise NotProven(f"`array_repeat` of {kinds.spark_name(value.type)}, {kinds.spark_name(times.type)}")
-    kind = kinds.array_of(value.type, value.nullable)
+    kind = kinds.array_of(value.type)
     empty = f"CAST([] AS {kinds.duckdb_name(kind)})"
     template = f"(CASE WHEN {{1}} IS NOT NULL THEN list_resize({empty}, greatest({{1}}, 0), {{0}}) END)"
     return call(template, value, times, type=kind, nullable=times.nullable)
@@ -379,13 +375,13 @@ def sequence(start: Expression, stop: Expression, step: Expression | None = None
     """SEQUENCE of whole numbers or days; steps of months and of times are not proven."""
     if start.type == stop.type == kinds.DATE and step is None:
         days = "generate_series({0}, {1}, CASE WHEN {0} <= {1} THEN INTERVAL 1 DAY ELSE INTERVAL (-1) DAY END)"
-        return call(f"CAST({days} AS DATE[])", start, stop, type=kinds.array_of(kinds.DATE, nullable=False))
+        return call(f"CAST({days} AS DATE[])", start, stop, type=kinds.array_of(kinds.DATE))
     given = [start, stop] if step is None else [start, stop, step]
     if not all(kinds.is_integral(each.type) for each in given):
         raise NotProven(f"`sequence` of {', '.join(kinds.spark_name(each.type) for each in given)}")
     kind = kinds.common_type_of([each.type for each in given], "sequence")
     values = [coerced(coerced(each, kind), kinds.BIGINT) for each in given]
-    result = kinds.array_of(kind, nullable=False)
+    result = kinds.array_of(kind)
     name = kinds.duckdb_name(result)
     if step is None:
         series = "generate_series({0}, {1}, CASE WHEN {0} <= {1} THEN 1 ELSE -1 END)"
@@ -414,7 +410,7 @@ def arrays_zip(*parts: Expression) -> Expression:
     )
     present = " AND ".join(f"{{{n}}} IS NOT NULL" for n in range(len(arrays)))
     zipped = f"list_transform(range(1, greatest({lengths}) + 1), lambda k_ : struct_pack({members}))"
-    return call(f"(CASE WHEN {present} THEN {zipped} END)", *arrays, type=kinds.array_of(kind, nullable=False))
+    return call(f"(CASE WHEN {present} THEN {zipped} END)", *arrays, type=kinds.array_of(kind))
 
 
 FUNCTIONS = {

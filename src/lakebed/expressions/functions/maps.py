@@ -37,8 +37,7 @@ def map_of(*parts: Expression) -> Expression:
     given = [coerced(part, value if n % 2 else key) for n, part in enumerate(parts)]
     names = [f"{{{n}}}" for n in range(len(parts))]
     template = f"map([{', '.join(names[::2])}], [{', '.join(names[1::2])}])"
-    nullable = any(part.nullable for part in parts[1::2])
-    return call(template, *given, type=kinds.map_of(key, value, nullable), nullable=False, can_fail=True)
+    return call(template, *given, type=kinds.map_of(key, value), nullable=False, can_fail=True)
 
 
 def map_from_arrays(keys: Expression, values: Expression) -> Expression:
@@ -63,7 +62,7 @@ def map_from_entries(entries: Expression) -> Expression:
 def map_keys(value: Expression) -> Expression:
     """MAP_KEYS."""
     kind = _map_type("map_keys", value)
-    return call("map_keys({0})", value, type=kinds.array_of(kind.key_type, nullable=False))
+    return call("map_keys({0})", value, type=kinds.array_of(kind.key_type))
 
 
 def map_values(value: Expression) -> Expression:
@@ -74,13 +73,13 @@ def map_values(value: Expression) -> Expression:
 def entry_type(what: str, value: Expression) -> pa.DataType:
     """The struct of a key and its value."""
     kind = _map_type(what, value)
-    return pa.struct([pa.field("key", kind.key_type, nullable=False), pa.field("value", kind.item_type)])
+    return pa.struct([pa.field("key", kind.key_type), pa.field("value", kind.item_type)])
 
 
 def map_entries(value: Expression) -> Expression:
     """MAP_ENTRIES."""
     kind = entry_type("map_entries", value)
-    return call("map_entries({0})", value, type=kinds.array_of(kind, nullable=False))
+    return call("map_entries({0})", value, type=kinds.array_of(kind))
 
 
 def map_contains_key(value: Expression, key: Expression) -> Expression:
