@@ -14,7 +14,6 @@ from lakebed.expressions.casts import coerced
 from lakebed.expressions.nodes import Aggregation, Expression, NotProven, Ordering, call
 from lakebed.expressions.orders import order_key
 from lakebed.sql.bind.expressions import ExpressionBinder
-from lakebed.sql.bind.literals import number_constant
 
 _IGNORING = " ignore nulls"
 """What is added to the name of a function that leaves nulls out; such ones are on the list under that name."""
@@ -54,7 +53,11 @@ def _bind(
     if given and isinstance(given[-1], exp.Order):
         order = orderings(given[-1], binder)
         given[-1] = given[-1].this
-    arguments = [number_constant("1") if isinstance(each, exp.Star) else binder.bind(each) for each in given]
+    if name == "count" and not is_distinct and len(given) == 1 and isinstance(given[0], exp.Star):
+        given = [exp.Literal.number(1)]
+    if any(each.is_star for each in given):  # all columns, one by one
+        raise NotProven(f"`{node.sql('spark')}`")
+    arguments = [binder.bind(each) for each in given]
     if is_distinct and not function.takes_distinct:
         raise NotProven(f"`{name}` with DISTINCT")
     if bool(order) != function.takes_order:
@@ -102,6 +105,8 @@ def bind_window(
         found = (named or {}).get(alias.name.lower())
         if found is None:
             raise NotProven(f"window `{alias.name}`", "there is no such window")
+        if any(node.args.get(part) for part in ("partition_by", "order", "spec")):
+            raise NotProven(f"window `{alias.name}` with more than its name")
         window = found
     name = str(_called(node.this).this).lower()
     function, called = _bind(node.this, binder, {**AGGREGATES, **RANKINGS})
@@ -137,6 +142,8 @@ def _frame(window: exp.Window, name: str, function: Aggregate, order: Sequence[O
     if spec is None:
         return ["RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"] if order else []
     kind = str(spec.args.get("kind") or "").upper()
+    if kind not in ("ROWS", "RANGE") or spec.args.get("exclude") is not None:
+        raise NotProven(f"`{window.sql('spark')}`")
     bounds = []
     for end in ("start", "end"):
         value, side = spec.args.get(end), str(spec.args.get(f"{end}_side") or "").upper()
