@@ -234,10 +234,11 @@ class ExpressionBinder:
         if parameter_types is None:
             raise NotProven(f"`{name}` with a lambda")
         types = parameter_types(list(before), len(node.expressions))
-        parameters = tuple(
-            Parameter(type=kind, id=f"p{len(self._parameters) + n}_{len(found.name)}")
-            for n, (found, kind) in enumerate(zip(node.expressions, types, strict=True))
-        )
+        if len(types) != len(node.expressions):
+            raise NotProven(f"`{name}` with a lambda of {len(node.expressions)} parameters")
+        # Numbers go on from those around, also where a name hides one of them.
+        first = 1 + max((int(known.id[1:]) for known in self._parameters.values()), default=-1)
+        parameters = tuple(Parameter(type=kind, id=f"p{first + n}") for n, kind in enumerate(types))
         inner = {found.name.lower(): parameter for found, parameter in zip(node.expressions, parameters, strict=True)}
         body = ExpressionBinder(self._scope, {**self._parameters, **inner}).bind(node.this)
         return Lambda(type=body.type, nullable=body.nullable, can_fail=body.can_fail, parameters=parameters, body=body)
