@@ -12,6 +12,7 @@ from lakebed.changes.diff import StateDiff
 from lakebed.changes.events import EventSource, StateEvents, StoredEvents
 from lakebed.changes.range import DIFF, ChangeRange, entries_of
 from lakebed.changes.views import ChangeView, view_of
+from lakebed.definition.arguments import filter_argument
 from lakebed.definition.context import TableContext
 from lakebed.definition.moments import History
 from lakebed.definition.shown_defaults import stored_part
@@ -25,7 +26,6 @@ from lakebed.types import predicate as predicates
 from lakebed.types.logical import DataField
 from lakebed.types.predicate import Predicate
 from lakebed.types.predicate_evaluate import evaluate
-from lakebed.types.predicate_parse import to_predicate
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,9 @@ class ChangeRead:
         schema = self.schema
         for batch in self.view.shown(self.source.read()):
             rows = batch if self.predicate is None else batch.filter(evaluate(self.predicate, batch))
-            if rows.num_rows:
+            if rows.num_rows and not self.columns:
+                yield rows.select([])
+            elif rows.num_rows:
                 # What a merge has computed may have lost the word that a column holds no nulls.
                 yield pa.RecordBatch.from_arrays([rows.column(name) for name in self.columns], schema=schema)
 
@@ -80,7 +82,7 @@ class ChangeReading:
         for name in names:
             if name not in schema.names:
                 raise NotFound(f"`{view.context.name}` has no column `{name}`", hint=did_you_mean(name, schema.names))
-        return ChangeReading(view, names, to_predicate(condition, schema))
+        return ChangeReading(view, names, filter_argument(condition, schema))
 
     @property
     def table_part(self) -> Predicate | None:

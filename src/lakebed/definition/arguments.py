@@ -12,11 +12,15 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
+import pyarrow as pa
+
 from lakebed.errors import InvalidArgument, InvalidOption, did_you_mean
 from lakebed.metadata.json_file import INT64_MAX
 from lakebed.options.option import FieldOption
 from lakebed.options.table import OPTIONS
 from lakebed.schema.changes import After, Before, First, Last, SchemaChange
+from lakebed.types.predicate import Predicate
+from lakebed.types.predicate_parse import to_predicate
 
 _LONGEST_TAG_BYTES = 200
 _POSITIONS = First | Last | After | Before
@@ -54,6 +58,13 @@ def snapshot_argument(snapshot: int) -> int:
     if isinstance(snapshot, bool) or not isinstance(snapshot, int) or snapshot < 1:
         raise InvalidArgument(f"{snapshot!r} is no snapshot id", hint="snapshot ids are whole numbers from 1")
     return snapshot
+
+
+def count_argument(count: int, argument: str) -> int:
+    """How many of something."""
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise InvalidArgument(f"{argument} is {count!r}", hint=f"pass a whole number from 0: {argument}=10")
+    return count
 
 
 def tag_argument(name: str) -> str:
@@ -114,6 +125,28 @@ def _check_parts(change: SchemaChange) -> None:
                 f"{part.name} of {type(change).__name__} is {value!r}",
                 hint=f"see help(lakebed.{type(change).__name__}) for what to pass",
             )
+
+
+def filter_argument(given: Any, schema: pa.Schema) -> Predicate | None:
+    """The predicate for a filter in any form, fitted to the schema's columns and types; None means no filter.
+
+    That is SQL text, an expression of polars or pyarrow, a list of conditions, or a predicate.
+    """
+    if isinstance(given, str):
+        from lakebed.definition.condition import text_predicate  # the parser is only for those who use it
+
+        given = text_predicate(given, schema)
+    elif type(given).__module__.partition(".")[0] == "polars":
+        from lakebed.definition.polars_filter import understood
+
+        found = understood(given, schema)
+        if found is None:
+            raise InvalidArgument(
+                f"filter `{given}` is more than a table can evaluate",
+                hint="let polars filter: t.scan_polars().filter(...) reads no more than it must either",
+            )
+        given = found
+    return to_predicate(given, schema)
 
 
 # --- Options as keywords of a call: `scan_mode="latest"` for `scan.mode`. Dots, dashes and capitals do not count --

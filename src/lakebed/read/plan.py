@@ -18,6 +18,7 @@ import pyarrow as pa
 from lakebed.bucket.fixed import assign_buckets
 from lakebed.datafiles.index.probe import excludes
 from lakebed.datafiles.read_file import unchanged_field
+from lakebed.definition.arguments import filter_argument
 from lakebed.definition.branch import context_on_branch
 from lakebed.definition.context import TableContext
 from lakebed.definition.moments import is_travelling
@@ -58,7 +59,6 @@ from lakebed.types.binary_row import decode_rows
 from lakebed.types.logical import DataField, with_nullable
 from lakebed.types.predicate import Predicate
 from lakebed.types.predicate_evaluate import evaluate
-from lakebed.types.predicate_parse import to_predicate
 from lakebed.types.predicate_stats import ColumnStats, StatsColumns, may_match
 
 Mask = npt.NDArray[np.bool_]
@@ -309,7 +309,7 @@ def _filtered(items: list[_Item], mask: Mask) -> list[_Item]:
 
 def partition_filter(context: TableContext, where: Any) -> Predicate | None:
     """The filter of a call that is about whole partitions; raises if it names other columns."""
-    predicate = to_predicate(where, context.schema.arrow_schema)
+    predicate = filter_argument(where, context.schema.arrow_schema)
     others = predicates.columns(predicate) - set(context.schema.partition_keys) if predicate else frozenset()
     if others:
         raise InvalidArgument(

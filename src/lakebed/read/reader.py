@@ -110,7 +110,7 @@ class SplitReader:
 
     def read_all(self, splits: Sequence[Split]) -> list[pa.RecordBatch]:
         """Matching rows of splits, in their order, read by as many threads as the table's options allow."""
-        pieces = [piece for split in splits for piece in _pieces(split)]
+        pieces = [piece for split in splits for piece in pieces_of(split)]
         threads = threads_for(self.context, (file.size_bytes for piece in pieces for file in piece.files))
         if min(threads, len(pieces)) <= 1:
             return [batch for piece in pieces for batch in self.read(piece)]
@@ -328,7 +328,7 @@ def threads_for(context: TableContext, sizes: Iterable[int]) -> int:
     return parallelism(context.options)
 
 
-def _pieces(split: Split) -> list[Split]:
+def pieces_of(split: Split) -> list[Split]:
     """Parts of a split that share no key, each as a split of its own."""
     pieces = []
     for section in split.sections:

@@ -15,10 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
-from lakebed.definition.arguments import names_argument
+from lakebed.definition.arguments import filter_argument, names_argument
 from lakebed.errors import InvalidArgument, NotFound, Unsupported, did_you_mean
+from lakebed.table.few_rows import first_rows
+from lakebed.types.arrow import with_hidden
 from lakebed.types.expression_tree import ExpressionTree, UnreadableExpression, column_names
-from lakebed.types.predicate import Opaque, conjunction
+from lakebed.types.predicate import Opaque, Predicate, conjunction
 from lakebed.types.predicate_parse import to_predicate
 
 
@@ -46,9 +48,9 @@ class TableDataset(pads.Dataset):  # type: ignore[misc]
     # pyarrow's own part stays empty, so every method that would reach for it is answered or refused here.
     def __init__(self, scanned: Scanned, columns: Sequence[str] | None = None, filter: Any = None) -> None:  # noqa: A002
         self._scanned = scanned
-        known = pa.schema([*scanned.arrow_schema, *scanned.hidden_schema])
+        known = with_hidden(scanned.arrow_schema, scanned.hidden_schema)
         self._schema = scanned.arrow_schema if columns is None else _chosen(known, names_argument(columns, "columns"))
-        self._filter = to_predicate(filter, known)
+        self._filter = filter_argument(filter, known)
 
     @property
     def schema(self) -> pa.Schema:
@@ -67,14 +69,17 @@ class TableDataset(pads.Dataset):  # type: ignore[misc]
         What else pyarrow's scanners may be told (how far to read ahead, threads, memory pools) has no meaning here.
         """
         names = list(self._schema.names) if columns is None else _names(columns)
-        given = [] if filter is None else [_understood(filter, self._schema)]
-        asked = [*([] if self._filter is None else [self._filter]), *given]
-        return TableScan(self._scanned, self._schema, names, conjunction(asked) if asked else None, batch_size)
+        return self.scan(names, None if filter is None else _understood(filter, self._schema), batch_size)
+
+    def scan(self, names: list[str], condition: Predicate | None, batch_size: int | None = None) -> TableScan:
+        """As `scanner`, with a predicate."""
+        parts = [part for part in (self._filter, condition) if part is not None]
+        return TableScan(self._scanned, self._schema, names, conjunction(parts) if parts else None, batch_size)
 
     def filter(self, expression: pc.Expression) -> TableDataset:
         """The same with fewer rows."""
-        both = conjunction([*([] if self._filter is None else [self._filter]), _understood(expression, self._schema)])
-        return TableDataset(self._scanned, self._schema.names, both)
+        parts = [part for part in (self._filter, _understood(expression, self._schema)) if part is not None]
+        return TableDataset(self._scanned, self._schema.names, conjunction(parts))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TableDataset, (self._scanned, self._schema.names, self._filter)
@@ -112,7 +117,12 @@ class TableScan:
     """One scan, with the methods of a pyarrow scanner. Nothing is read before one of them is called."""
 
     def __init__(
-        self, scanned: Scanned, dataset_schema: pa.Schema, names: list[str], condition: Any, batch_size: int | None
+        self,
+        scanned: Scanned,
+        dataset_schema: pa.Schema,
+        names: list[str],
+        condition: Predicate | None,
+        batch_size: int | None,
     ) -> None:
         self._scanned = scanned
         self._names = names
@@ -151,14 +161,6 @@ class TableScan:
         return sum(batch.num_rows for batch in self._scanned.to_reader(narrow, self._condition))
 
 
-def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
-    """Batches up to so many rows; the rest is not asked for."""
-    left = limit
-    while left > 0 and (batch := next(batches, None)) is not None:
-        yield batch.slice(0, left)
-        left -= batch.num_rows
-
-
 def _cut(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for start in range(0, batch.num_rows, rows):
@@ -178,7 +180,7 @@ def _names(columns: Sequence[str]) -> list[str]:
     return list(columns)
 
 
-def _understood(expression: pc.Expression, schema: pa.Schema) -> Any:
+def _understood(expression: pc.Expression, schema: pa.Schema) -> Predicate | None:
     """The expression as a predicate; one with values that fit no column stays as it is, for pyarrow to evaluate."""
     try:
         return to_predicate(expression, schema)
@@ -189,4 +191,4 @@ def _understood(expression: pc.Expression, schema: pa.Schema) -> Any:
             return Opaque(expression, frozenset(schema.names))
 
 
-__all__ = ["Scanned", "TableDataset", "TableScan", "first_rows"]
+__all__ = ["Scanned", "TableDataset", "TableScan"]

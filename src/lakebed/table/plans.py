@@ -13,7 +13,7 @@ from lakebed.changes.scan_modes import batch_snapshot, plan_batch, shows_a_part
 from lakebed.changes.stream import StreamScan
 from lakebed.changes.views import ROWKIND_FIELD, shows_changes
 from lakebed.commit.replay import CommitIdentity
-from lakebed.definition.arguments import identity_arguments, names_argument, options_argument
+from lakebed.definition.arguments import filter_argument, identity_arguments, names_argument, options_argument
 from lakebed.definition.context import TableContext
 from lakebed.definition.moments import is_travelling
 from lakebed.definition.row_rules import shows_waiting_rows
@@ -26,7 +26,6 @@ from lakebed.read.reader import SplitReader, projected_fields
 from lakebed.read.scan_options import in_scanned_partitions
 from lakebed.table.opened import Holder, OpenedTable, opened_of
 from lakebed.types.predicate import Predicate
-from lakebed.types.predicate_parse import to_predicate
 from lakebed.write.placement.postponed import for_stream
 from lakebed.write.waiting_rows import plan_with_waiting
 
@@ -66,7 +65,7 @@ def _plan_state(
     columns: Sequence[str] | None,
     filter: Any,  # noqa: A002
 ) -> tuple[SplitReader, ScanPlan]:
-    predicate = to_predicate(filter, context.arrow_schema_with_hidden)
+    predicate = filter_argument(filter, context.arrow_schema_with_hidden)
     names = _names(columns)
     plan = _state_plan(context, pinned, predicate)
     meant = context.as_meant_in(plan.snapshot)
@@ -111,7 +110,7 @@ def plan_stream(
         checked = check_options(given, for_create=False, columns=context.schema.field_names)
         context = context.with_schema(context.schema, Options({**context.options.raw, **checked}))
         check_fixed_options(context.schema, context.options, context.name)
-    predicate = to_predicate(filter, pa.schema([ROWKIND_FIELD, *context.schema.arrow_schema]))
+    predicate = filter_argument(filter, pa.schema([ROWKIND_FIELD, *context.schema.arrow_schema]))
     return StreamScan(context, _names(columns), predicate)
 
 

@@ -1,19 +1,27 @@
-"""Every way to read rows: into Arrow, pandas, polars, DuckDB or Spark, at once or as a stream.
+"""Every way to read rows: into Arrow, pandas, polars or DuckDB, at once, as a stream or in parts.
 
 `Table` and what `where` makes of it read alike, so the methods are here, and stand on the few that each of them answers
-for itself. What is lazy (`to_reader`, the Arrow stream, DuckDB, polars' lazy frames) shows the table as it was when it
-was asked for: a later commit does not change the rows of half a query.
+for itself. What is lazy (DuckDB, polars' lazy frames) shows the table as it was when it was asked for: a later commit
+does not change the rows of half a query.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 
+from lakebed.changes.read import ChangeRead
+from lakebed.definition.arguments import count_argument, filter_argument
 from lakebed.errors import MissingDependency
+from lakebed.table.few_rows import count_rows, first_rows, sampled_rows
+from lakebed.table.parts import ReadPlan, under
+from lakebed.table.plans import PlannedRead
+from lakebed.types.arrow import with_hidden
+from lakebed.types.predicate import Predicate, conjunction
 
 if TYPE_CHECKING:
     import duckdb
@@ -22,7 +30,11 @@ if TYPE_CHECKING:
 
 
 class TableReading(ABC):
-    """The methods that read rows."""
+    """The methods that read rows.
+
+    `columns` are all by default. `filter` is SQL text (`"amount > 10 AND state = 'paid'"`, as Spark understands it), a
+    pyarrow or polars expression, a list of (column, operator, value) tuples, or a lakebed predicate.
+    """
 
     @property
     @abstractmethod
@@ -35,25 +47,81 @@ class TableReading(ABC):
         """Columns that `to_arrow` returns only if they are asked for by name."""
 
     @abstractmethod
-    def to_arrow(self, columns: Sequence[str] | None = None, filter: Any = None) -> pa.Table:  # noqa: A002
-        """All matching rows as one Arrow table."""
-
-    @abstractmethod
-    def _stream(self, columns: Sequence[str] | None, filter: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:  # noqa: A002
-        """Matching rows batch by batch, and their schema. What is wrong with the call is said now."""
+    def _planned(self, columns: Sequence[str] | None, filter: Any) -> PlannedRead | pa.Table:  # noqa: A002
+        """What to read. What is wrong with the call is said now, not when rows are taken."""
 
     @abstractmethod
     def _fixed(self) -> TableReading:
         """The same at the snapshot that it shows now."""
 
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.arrow_schema.names)
+
+    # --- all of it -----------------------------------------------------------------------------------------------
+
+    def to_arrow(self, columns: Sequence[str] | None = None, filter: Any = None) -> pa.Table:  # noqa: A002
+        """All matching rows as one Arrow table.
+
+        `filter` is SQL text such as `"amount > 10 AND state = 'paid'"`, a pyarrow or polars expression, a list of
+        (column, operator, value) tuples, or a lakebed predicate.
+        """
+        planned = self._planned(columns, filter)
+        if isinstance(planned, pa.Table):
+            return planned
+        if isinstance(planned, ChangeRead):
+            return planned.to_table()
+        reader, plan = planned
+        reader = replace(reader, keeps_everything=reader.predicate is None)
+        return pa.Table.from_batches(reader.read_all(plan.splits), schema=reader.schema)
+
+    def to_pandas(self, columns: Sequence[str] | None = None, filter: Any = None) -> pandas.DataFrame:  # noqa: A002
+        """Matching rows as a pandas DataFrame."""
+        _needs("pandas")
+        return self.to_arrow(columns, filter).to_pandas()
+
+    @overload
+    def to_polars(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Any = None,
+        *,
+        lazy: Literal[False] = False,
+    ) -> polars.DataFrame: ...
+
+    @overload
+    def to_polars(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Any = None,
+        *,
+        lazy: Literal[True],
+    ) -> polars.LazyFrame: ...
+
+    def to_polars(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Any = None,  # noqa: A002
+        *,
+        lazy: bool = False,
+    ) -> polars.DataFrame | polars.LazyFrame:
+        """Matching rows as a polars DataFrame; with `lazy` as a LazyFrame that reads what its query needs."""
+        if lazy:
+            return self.scan_polars(columns, filter)
+        return _needs("polars").from_arrow(self.to_arrow(columns, filter))
+
+    # --- as much as is needed ------------------------------------------------------------------------------------
+
     def to_batches(self, columns: Sequence[str] | None = None, filter: Any = None) -> Iterator[pa.RecordBatch]:  # noqa: A002
         """Matching rows batch by batch; memory does not grow with the table."""
-        return self._stream(columns, filter)[1]
+        return _batches(self._planned(columns, filter))
 
     def to_reader(self, columns: Sequence[str] | None = None, filter: Any = None) -> pa.RecordBatchReader:  # noqa: A002
         """Matching rows as a pyarrow stream of batches, whose schema is known first; memory does not grow with them."""
-        schema, batches = self._stream(columns, filter)
-        return pa.RecordBatchReader.from_batches(schema, (_under(schema, batch) for batch in batches))
+        planned = self._planned(columns, filter)
+        schema = planned[0].schema if isinstance(planned, tuple) else planned.schema
+        return pa.RecordBatchReader.from_batches(schema, (under(schema, batch) for batch in _batches(planned)))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows for whoever takes Arrow's PyCapsule interface, read while they are taken."""
@@ -63,14 +131,15 @@ class TableReading(ABC):
         """The columns for whoever takes Arrow's PyCapsule interface."""
         return self.arrow_schema.__arrow_c_schema__()
 
-    def to_pandas(self, columns: Sequence[str] | None = None, filter: Any = None) -> pandas.DataFrame:  # noqa: A002
-        """Matching rows as a pandas DataFrame."""
-        _needs("pandas")
-        return self.to_arrow(columns, filter).to_pandas()
+    def scan_polars(self, columns: Sequence[str] | None = None, filter: Any = None) -> polars.LazyFrame:  # noqa: A002
+        """Matching rows as a polars LazyFrame. Nothing is read before it is collected, and then what its query needs.
 
-    def to_polars(self, columns: Sequence[str] | None = None, filter: Any = None) -> polars.DataFrame:  # noqa: A002
-        """Matching rows as a polars DataFrame."""
-        return _needs("polars").from_arrow(self.to_arrow(columns, filter))
+        Columns, conditions and limits of the query go down into the read, which polars may stream.
+        """
+        _needs("polars")
+        from lakebed.table.polars_scan import lazy_frame  # polars is heavy
+
+        return lazy_frame(self._fixed(), columns, filter)
 
     def to_duckdb(
         self,
@@ -88,10 +157,80 @@ class TableReading(ABC):
         duck = _needs("duckdb") if connection is None else connection
         return duck.from_arrow(TableDataset(self._fixed(), columns, filter))
 
+    # --- a little of it ------------------------------------------------------------------------------------------
 
-def _under(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch under the schema of its stream: a merge may have lost the word that a column holds no nulls."""
-    return pa.RecordBatch.from_arrays(batch.columns, schema=schema) if batch.num_columns else batch
+    def head(self, n: int = 10, columns: Sequence[str] | None = None, filter: Any = None) -> pa.Table:  # noqa: A002
+        """The first rows that are found, in no particular order. No more files are opened than it takes."""
+        count_argument(n, "n")
+        reader = self.to_reader(columns, filter)
+        return pa.Table.from_batches(first_rows(reader, n), schema=reader.schema)
+
+    def count(self, filter: Any = None) -> int:  # noqa: A002
+        """How many rows match. Where nothing has to be merged or filtered, metadata tell it and no file is opened."""
+        return count_rows(self._planned([], filter))
+
+    def sample(
+        self,
+        n: int,
+        columns: Sequence[str] | None = None,
+        filter: Any = None,  # noqa: A002
+        *,
+        seed: int | None = None,
+    ) -> pa.Table:
+        """So many of the matching rows (all, if there are no more), each as likely as any other; `seed` repeats a draw.
+
+        Without a filter only files that a drawn row lies in are opened, as far as metadata tell how many rows each has.
+        """
+        count_argument(n, "n")
+        return sampled_rows(self._planned(columns, filter), n, seed)
+
+    def where(self, filter: Any) -> TableView:  # noqa: A002
+        """The rows for which the filter is true, to read in all these ways. Nothing is read yet."""
+        return TableView(self, self._checked(filter))
+
+    def plan(self, columns: Sequence[str] | None = None, filter: Any = None) -> ReadPlan:  # noqa: A002
+        """A read in parts that can be pickled: `splits`, and `read(split)` for its batches, in any process."""
+        return ReadPlan.of(self._fixed()._planned(columns, filter))
+
+    def _checked(self, filter: Any) -> Predicate | None:  # noqa: A002
+        return filter_argument(filter, with_hidden(self.arrow_schema, self.hidden_schema))
+
+
+class TableView(TableReading):
+    """Rows of a table for which a filter is true: made by `where`, read only."""
+
+    def __init__(self, table: TableReading, condition: Predicate | None) -> None:
+        self._table = table
+        self._condition = condition
+
+    def __repr__(self) -> str:
+        return f"{self._table!r} where {self._condition}"
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of what `to_arrow` returns."""
+        return self._table.arrow_schema
+
+    @property
+    def hidden_schema(self) -> pa.Schema:
+        """Columns that `to_arrow` returns only if they are asked for by name."""
+        return self._table.hidden_schema
+
+    def _planned(self, columns: Sequence[str] | None, filter: Any) -> PlannedRead | pa.Table:  # noqa: A002
+        both = [part for part in (self._condition, self._checked(filter)) if part is not None]
+        return self._table._planned(columns, conjunction(both) if both else None)
+
+    def _fixed(self) -> TableView:
+        return TableView(self._table._fixed(), self._condition)
+
+
+def _batches(planned: PlannedRead | pa.Table) -> Iterator[pa.RecordBatch]:
+    if isinstance(planned, pa.Table):
+        return iter(planned.to_batches())
+    if isinstance(planned, ChangeRead):
+        return planned.batches()
+    reader, plan = planned
+    return (batch for split in plan.splits for batch in reader.read(split))
 
 
 def _needs(package: str) -> Any:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from lakebed.changes.read import ChangeRead, ChangeReading
 from lakebed.changes.scan_modes import batch_snapshot
 from lakebed.changes.views import DiffRows, packed_changes, shows_changes, view_of
 from lakebed.definition.arguments import (
+    filter_argument,
     names_argument,
     options_argument,
     options_by_keyword,
@@ -41,12 +41,11 @@ from lakebed.schema.table_schema import TableSchema
 from lakebed.table.alter import alter_table
 from lakebed.table.follow_up import after_rows_changed
 from lakebed.table.opened import OpenedTable
-from lakebed.table.plans import fixed_now, plan_read, plan_stream, shows_only_changes
+from lakebed.table.plans import PlannedRead, fixed_now, plan_read, plan_stream, shows_only_changes
 from lakebed.table.reading import TableReading
 from lakebed.table.upkeep import TableUpkeep
 from lakebed.table.writer import TableWriter, open_writer, remove_all_rows, write_rows
 from lakebed.types.arrow import to_arrow_schema
-from lakebed.types.predicate_parse import to_predicate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -117,24 +116,8 @@ class Table(TableReading, TableUpkeep):
 
     # --- reading -------------------------------------------------------------------------------------------------
 
-    def to_arrow(self, columns: Sequence[str] | None = None, filter: Any = None) -> pa.Table:  # noqa: A002
-        """All matching rows as one Arrow table.
-
-        `filter` is a pyarrow expression, a list of (column, operator, value) tuples, or a lakebed predicate.
-        """
-        planned = plan_read(self, columns, filter)
-        if isinstance(planned, ChangeRead):
-            return planned.to_table()
-        reader, plan = planned
-        reader = replace(reader, keeps_everything=reader.predicate is None)
-        return pa.Table.from_batches(reader.read_all(plan.splits), schema=reader.schema)
-
-    def _stream(self, columns: Sequence[str] | None, filter: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:  # noqa: A002
-        planned = plan_read(self, columns, filter)
-        if isinstance(planned, ChangeRead):
-            return planned.schema, planned.batches()
-        reader, plan = planned
-        return reader.schema, (batch for split in plan.splits for batch in reader.read(split))
+    def _planned(self, columns: Sequence[str] | None, filter: Any) -> PlannedRead | pa.Table:  # noqa: A002
+        return plan_read(self, columns, filter)
 
     def _fixed(self) -> Table:
         return self._as(fixed_now(self))
@@ -352,7 +335,7 @@ class Table(TableReading, TableUpkeep):
         With `deletion-vectors.enabled` they are marked as deleted, else the files they lie in are rewritten.
         """
         context = self._opened.folded()
-        predicate = to_predicate(filter, context.arrow_schema_with_hidden)
+        predicate = filter_argument(filter, context.arrow_schema_with_hidden)
         base = context.stores.snapshots.latest()
         return after_rows_changed(context, RowChanges(context, base).commit(rows_matching(context, base, predicate)))
 

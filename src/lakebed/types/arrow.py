@@ -73,6 +73,11 @@ def to_arrow_schema(fields: Iterable[DataField]) -> pa.Schema:
     return pa.schema([to_arrow_field(field) for field in fields])
 
 
+def with_hidden(shown: pa.Schema, hidden: pa.Schema) -> pa.Schema:
+    """All columns that may be asked for; a view may show what is hidden elsewhere."""
+    return pa.schema([*shown, *(field for field in hidden if field.name not in shown.names)])
+
+
 def from_arrow_schema(schema: pa.Schema) -> tuple[DataField, ...]:
     """Columns for an Arrow schema, with ids numbered as for a new table. Unmappable types are named in the error."""
     counter = iter(range(1 << 30))

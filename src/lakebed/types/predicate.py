@@ -243,6 +243,13 @@ def negate(predicate: Predicate) -> Predicate:
             return conjunction(negate(child) for child in children)
 
 
+def compared(column: str, op: Op, literal: pa.Scalar) -> Predicate:
+    """`column op literal` where NaN is greater than all numbers, as it is to Spark and polars."""
+    if op in (Op.GT, Op.GE):
+        return Not(Comparison(column, OPPOSITE[op], literal))
+    return Comparison(column, op, literal)
+
+
 def columns(predicate: Predicate) -> frozenset[str]:
     """All columns that are needed to evaluate the predicate."""
     match predicate:

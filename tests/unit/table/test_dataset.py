@@ -2,64 +2,20 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import pickle
-from decimal import Decimal
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pytest
-from tests.unit.warehouse_under_test import Warehouse, ints
+from tests.unit.table.wide_table import SHAPES, wide_table
+from tests.unit.warehouse_under_test import Warehouse
 
 import lakebed
 from lakebed.errors import InvalidArgument, NotFound, Unsupported
 from lakebed.table.dataset import TableDataset
 
-NAN = float("nan")
-COLUMNS = {
-    "id": "INT NOT NULL",
-    "tiny": "TINYINT",
-    "big": "BIGINT",
-    "f": "DOUBLE",
-    "g": "FLOAT",
-    "s": "STRING",
-    "d": "DECIMAL(10, 2)",
-    "ts": "TIMESTAMP(6)",
-    "ms": "TIMESTAMP(3)",
-    "ns": "TIMESTAMP(9)",
-    "tz": "TIMESTAMP(6) WITH LOCAL TIME ZONE",
-    "day": "DATE",
-    "b": "BOOLEAN",
-    "raw": "BYTES",
-    "clock": "TIME(3)",
-    "n": "ROW<x INT, y STRING>",
-    "l": "ARRAY<INT>",
-    "m": "MAP<STRING, INT>",
-}
-MOMENTS = [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 2, 3, 4, 5, 678901), None, dt.datetime(2021, 6, 1), None, None]
-VALUES: dict[str, list[Any]] = {
-    "id": [1, 2, 3, 4, 5, 6],
-    "tiny": [1, -128, None, 127, 0, 5],
-    "big": [1, 2**62, None, -(2**62), 0, 5],
-    "f": [1.5, NAN, None, -0.0, float("inf"), float("-inf")],
-    "g": [0.1, NAN, None, -0.0, 2.0, float("inf")],
-    "s": ["a", "ß", None, "", "Z", "abc"],
-    "d": [Decimal("1.10"), Decimal("-2.25"), None, Decimal(0), Decimal("99999999.99"), Decimal("3.30")],
-    "ts": MOMENTS,
-    "ms": [moment and moment.replace(microsecond=678000) for moment in MOMENTS],
-    "ns": MOMENTS,
-    "tz": [moment and moment.replace(tzinfo=dt.UTC) for moment in MOMENTS],
-    "day": [moment and moment.date() for moment in MOMENTS],
-    "b": [True, False, None, True, False, None],
-    "raw": [b"a", b"\xff", None, b"", b"Z", b"abc"],
-    "clock": [dt.time(1, 2, 3), dt.time(23, 59, 59, 999000), None, dt.time(0), dt.time(12), dt.time(5)],
-    "n": [{"x": 1, "y": "p"}, {"x": 2, "y": None}, None, {"x": None, "y": "q"}, {"x": 5, "y": ""}, {"x": 6, "y": "p"}],
-    "l": [[1], [2, None], None, [], [5], [6, 7]],
-    "m": [[("k", 1)], [], None, [("j", None)], [("k", 5)], []],
-}
 CONDITIONS = """
     f > 1 | f >= 1.5 | f < 2 | f <= -0.0 | f <> 1.5 | f = 'nan' | f > 'nan' | f < 'nan' | f <> 'nan' | f = 0
     f IN (1.5, 'nan') | f IN (0, 1.5) | NOT f < 2 | NOT f > 1 | f BETWEEN 1 AND 2 | f = 'inf' | f IS NULL
@@ -80,24 +36,9 @@ CONDITIONS = """
 """
 
 
-def _rows(schema: pa.Schema) -> pa.Table:
-    return pa.table({name: pa.array(VALUES[name], schema.field(name).type) for name in VALUES}, schema=schema)
-
-
-@pytest.fixture(scope="module", params=["keyed", "appended", "vectors"])
+@pytest.fixture(scope="module", params=SHAPES)
 def table(request: pytest.FixtureRequest, lasting: Warehouse) -> lakebed.Table:
-    more: dict[str, Any] = {"primary_key": ["id"], "options": {"bucket": "1"}} if request.param == "keyed" else {}
-    if request.param == "vectors":
-        more = {"options": {"deletion-vectors.enabled": "true"}}
-    made = lasting.table(request.param, COLUMNS, **more)
-    rows = _rows(made.arrow_schema)
-    if request.param == "keyed":
-        made.write(pa.concat_tables([rows.slice(3), rows.slice(0, 2)]))
-    made.write(rows)
-    if request.param == "vectors":
-        made.write(rows.set_column(0, rows.schema.field("id"), ints(11, 12, 13, 14, 15, 16)))
-        made.delete_where([("id", ">", 10)])
-    return made
+    return wide_table(lasting, request.param)
 
 
 @pytest.mark.parametrize(

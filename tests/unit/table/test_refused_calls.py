@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Callable
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -101,7 +102,11 @@ def test_ranges_of_changes(
 @pytest.mark.parametrize(
     ("given", "kind", "texts"),
     [
-        ("id = 1", InvalidArgument, ["filter is a str", "pc.field"]),
+        ("id = ", InvalidArgument, ["`id = `", "no condition in SQL"]),
+        ("idd = 1", NotFound, ["`idd`", "did you mean `id`?"]),
+        ("upper(v) = 'A'", InvalidArgument, ["`UPPER(v)`", "comparison of a column with a constant", "pc.field"]),
+        ("id = 'x'", InvalidArgument, ["'x' is no BIGINT"]),
+        (pl.col("id") + 1 > 2, InvalidArgument, ["more than a table can evaluate", "scan_polars"]),
         (5, InvalidArgument, ["int"]),
         ({"id": 1}, InvalidArgument, ["dict"]),
         (True, InvalidArgument, ["bool"]),

@@ -29,7 +29,7 @@ from pyspark.sql.types import StructType
 from lakebed.changes.position import StreamPosition
 from lakebed.changes.stream import StreamLimits, StreamScan
 from lakebed.changes.views import ROWKIND_FIELD
-from lakebed.definition.arguments import names_argument
+from lakebed.definition.arguments import filter_argument, names_argument
 from lakebed.definition.context import TableContext
 from lakebed.errors import NotFound, Unsupported
 from lakebed.fileio.memory import MemoryFileIO
@@ -52,7 +52,6 @@ from lakebed.spark.worker_python import early_workers
 from lakebed.table.plans import plan_stream
 from lakebed.table.table import Table
 from lakebed.types import predicate as predicates
-from lakebed.types.predicate_parse import to_predicate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -235,7 +234,7 @@ def stream_frame(
             f"table `{context.name}` is in this process's memory, where Spark's workers can not see it",
             hint="keep the warehouse in a directory or an object store, or follow the table with t.follow()",
         )
-    predicate = to_predicate(filter, pa.schema([ROWKIND_FIELD, *context.schema.arrow_schema]))
+    predicate = filter_argument(filter, pa.schema([ROWKIND_FIELD, *context.schema.arrow_schema]))
     fields = projected_fields(context, None if columns is None else names_argument(columns, "columns"))
     shown = stream_schema(context, fields)
     if predicate is None:

@@ -10,6 +10,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
+from lakebed.definition.condition import SparkText
 from lakebed.errors import InvalidArgument
 from lakebed.sql.statements import Sql
 from lakebed.sql.words.cursor import Cursor, syntax_error
@@ -23,14 +24,12 @@ from lakebed.sql.words.spelling import to_spark
 # other statements are read by `parse`.
 
 
-class Lakebed(Spark):  # type: ignore[misc]
+class Lakebed(SparkText):
     """Spark's spelling, with names, hints and time travel of a lake's tables."""
 
-    class Tokenizer(Spark.Tokenizer):  # type: ignore[misc]
+    class Tokenizer(SparkText.Tokenizer):
         """Words and quotes."""
 
-        # Two quotes in a text are one, as in Flink and in Spark since version 4.
-        STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
         SINGLE_TOKENS: ClassVar[dict[str, TokenType]] = {
             text: token for text, token in Spark.Tokenizer.SINGLE_TOKENS.items() if text != "$"
         }

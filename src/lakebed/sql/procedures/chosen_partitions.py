@@ -8,6 +8,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lakebed.clock import Clock, SystemClock
+from lakebed.definition.condition import Unclear, condition_predicate
 from lakebed.errors import InvalidArgument, LakebedError
 from lakebed.maintenance.partitions import Partition
 from lakebed.options import PARTITION_DEFAULT_NAME, Options
@@ -15,7 +16,6 @@ from lakebed.schema.casts import cast_array
 from lakebed.spark.errors import spark_errors
 from lakebed.sql.parse.query import read_expression
 from lakebed.sql.partition_specs import existing_partitions, named_columns, parse_specs
-from lakebed.sql.query.pushdown import to_predicate
 from lakebed.sql.session import SqlLake
 from lakebed.sql.words.cursor import Cursor
 from lakebed.table.table import Table
@@ -82,8 +82,10 @@ def _where(lake: SqlLake, table: Table, where: str) -> Predicate:
             f"condition `{where}` names `{others[0]}`, which is not a partition column of table `{table.name}`",
             hint=f"choose whole partitions by {', '.join(table.partition_by) or 'nothing: the table has none'}",
         )
-    found = to_predicate(condition.tree, table.schema.fields)
-    return _evaluated(lake, table, where) if found is None else found
+    try:
+        return condition_predicate(condition.tree, table.schema.arrow_schema)
+    except Unclear:
+        return _evaluated(lake, table, where)
 
 
 def _evaluated(lake: SqlLake, table: Table, where: str) -> Predicate:

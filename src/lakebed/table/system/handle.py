@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from lakebed.definition.arguments import names_argument
+from lakebed.definition.arguments import filter_argument, names_argument
 from lakebed.errors import Unsupported
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.opened import OpenedTable
 from lakebed.table.system.base import SystemTable, TableState
 from lakebed.table.table import Table
-from lakebed.types.predicate_parse import to_predicate
 
 
 class OpenedDefinition(OpenedTable):
@@ -64,15 +63,10 @@ class DefinedTable(Table, ABC):
         """None."""
         return None
 
-    def to_arrow(self, columns: Sequence[str] | None = None, filter: Any = None) -> pa.Table:  # noqa: A002
-        """Matching rows as one Arrow table; `filter` as for any table."""
-        predicate = to_predicate(filter, self.arrow_schema)
+    def _planned(self, columns: Sequence[str] | None, filter: Any) -> pa.Table:  # noqa: A002
+        predicate = filter_argument(filter, self.arrow_schema)
         names = None if columns is None else names_argument(columns, "columns")
         return self._definition.read(self._source(), names, predicate)
-
-    def _stream(self, columns: Sequence[str] | None, filter: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:  # noqa: A002
-        rows = self.to_arrow(columns, filter)
-        return rows.schema, iter(rows.to_batches())
 
     def _fixed(self) -> DefinedTable:
         return self
