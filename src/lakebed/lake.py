@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
@@ -11,8 +11,18 @@ import pyarrow as pa
 from lakebed.catalog.base import Catalog
 from lakebed.catalog.names import DEFAULT_DATABASE, TableName, parse_table_name
 from lakebed.catalog.registry import open_catalog
+from lakebed.cleanup import on_failure
 from lakebed.definition.arguments import names_argument, options_argument
-from lakebed.errors import InvalidArgument
+from lakebed.definition.incoming import reader_of
+from lakebed.definition.python_rows import (
+    are_python_rows,
+    fields_of_rows,
+    fields_of_type,
+    is_record_type,
+    python_columns,
+)
+from lakebed.errors import AlreadyExists, InvalidArgument
+from lakebed.notebook import html_table, no_member
 from lakebed.spark.jobs import SparkJobs
 from lakebed.spark.session import Session, keep_memory_warm
 from lakebed.table.table import Table
@@ -25,7 +35,7 @@ if TYPE_CHECKING:
     from lakebed.sql.query.answer import QueryResult
 
 SchemaLike = Any
-"""A pyarrow schema, a mapping from column names to types, or a list of fields."""
+"""A pyarrow schema, a mapping from column names to types, a list of fields, or a class that tells them."""
 
 
 def connect(path: str | os.PathLike[str], spark: object = None, options: Mapping[str, str] | None = None) -> Lake:
@@ -42,6 +52,22 @@ def connect(path: str | os.PathLike[str], spark: object = None, options: Mapping
     return Lake(open_catalog(os.fspath(path), options, jobs), jobs)
 
 
+_HABITS = {
+    "execute": "lake.sql(text)",
+    "list_tables": "lake.tables()",
+    "table_names": "lake.tables()",
+    "get_table": "lake.table(name)",
+    "load_table": "lake.table(name)",
+    "open_table": "lake.table(name)",
+    "read_table": "lake.table(name).to_arrow()",
+    "write_table": "lake.create_table(name, rows), or lake.table(name).write(rows)",
+    "list_databases": "lake.databases()",
+    "namespaces": "lake.databases()",
+    "schemas": "lake.databases()",
+}
+"""Words that users of other libraries try."""
+
+
 class Lake:
     """Databases and tables of one warehouse. Names are `table` (in the current database) or `database.table`."""
 
@@ -54,6 +80,16 @@ class Lake:
 
     def __repr__(self) -> str:
         return f"<lakebed lake at {self._catalog.root}>"
+
+    def _repr_html_(self) -> str:
+        names = self.tables()
+        caption = f"lake at {self._catalog.root}, database {self._database}"
+        return html_table(caption, ("table",), ((name,) for name in names), len(names))
+
+    if not TYPE_CHECKING:  # or a checker of types would take any name for a member
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_member(self, name, _HABITS)
 
     @property
     def spark(self) -> SparkSession:
@@ -117,6 +153,18 @@ class Lake:
         """The table of that name."""
         return self._catalog.table(self._parse(name))
 
+    def __getitem__(self, name: str) -> Table:
+        """The table of that name: `lake["orders"]`."""
+        return self.table(name)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is such a table: `"orders" in lake`."""
+        return isinstance(name, str) and self.has_table(name)
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of the tables of the current database."""
+        return iter(self.tables())
+
     def has_table(self, name: str) -> bool:
         """Whether there is such a table."""
         return self._catalog.has_table(self._parse(name))
@@ -134,11 +182,25 @@ class Lake:
     ) -> Table:
         """Makes a table and returns it.
 
-        `schema` is a pyarrow schema, or a mapping from column names to types: `{"id": "BIGINT NOT NULL", ...}`.
-        Options are Paimon's, by their own names; an option that is not honoured is refused by name.
+        `schema` is a pyarrow schema, a mapping from column names to types (`{"id": "BIGINT NOT NULL", ...}`), a
+        dataclass or a pydantic model, whose annotations tell the columns, or rows: a DataFrame, an Arrow table, a dict
+        of columns, a list of dicts. Rows are written, too, unless the table was there already; if that fails, there is
+        no table. Options are Paimon's, by their own names; an option that is not honoured is refused by name.
         """
-        definition = _definition(schema, primary_key, partition_by, options, comment)
-        return self._catalog.create_table(self._parse(name), **definition, if_not_exists=if_not_exists)
+        rows, columns = _rows_given(schema)
+        definition = _definition(columns, primary_key, partition_by, options, comment)
+        place = self._parse(name)
+        if rows is None:
+            return self._catalog.create_table(place, **definition, if_not_exists=if_not_exists)
+        try:
+            table = self._catalog.create_table(place, **definition, if_not_exists=False)
+        except AlreadyExists:
+            if not if_not_exists:
+                raise
+            return self._catalog.table(place)  # with its own rows
+        with on_failure(lambda: self._catalog.drop_table(place, if_exists=True)):
+            table.write(rows)
+        return table
 
     def replace_table(
         self,
@@ -198,7 +260,24 @@ def _definition(
     }
 
 
+def _rows_given(given: SchemaLike) -> tuple[Any, SchemaLike]:
+    """The rows that are given in place of a schema, and their columns; None and the schema, if it is one."""
+    if are_python_rows(given):
+        return given, fields_of_rows(given) or python_columns(given).schema
+    if not hasattr(given, "__arrow_c_stream__") and not isinstance(given, pa.RecordBatch):
+        return None, given
+    rows = reader_of(given)
+    index = [name for name in rows.schema.names if name.startswith("__index_level_")]
+    if index:
+        raise InvalidArgument(
+            f"column `{index[0]}` is the index of a pandas DataFrame", hint="pass df.reset_index(drop=True)"
+        )
+    return rows, rows.schema
+
+
 def _to_fields(schema: SchemaLike) -> tuple[DataField, ...]:
+    if is_record_type(schema):
+        return fields_of_type(schema)
     if isinstance(schema, pa.Schema):
         return from_arrow_schema(schema)
     if isinstance(schema, Mapping):
@@ -214,5 +293,5 @@ def _to_fields(schema: SchemaLike) -> tuple[DataField, ...]:
         return tuple(schema)
     raise InvalidArgument(
         f"schema of type {type(schema).__name__} is not understood",
-        hint='pass a pyarrow schema or a mapping like {"id": "BIGINT NOT NULL", "name": "STRING"}',
+        hint='pass a pyarrow schema, a mapping like {"id": "BIGINT NOT NULL", "name": "STRING"}, or rows',
     )

@@ -7,7 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakebed.definition.python_rows import are_python_rows, python_columns
 from lakebed.errors import InvalidData
+
+
+def arrow_rows(data: Any, known: pa.Schema) -> Any:
+    """The data, of plain Python as an Arrow table; `known` are the columns of the table that they are for."""
+    if isinstance(data, list | tuple) and not data:
+        return known.empty_table()
+    return python_columns(data, known) if are_python_rows(data) else data
 
 
 def to_batches(data: Any) -> Iterator[pa.RecordBatch]:
@@ -65,8 +73,8 @@ def _reader(data: Any) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_batches(batch.schema, [batch])
     raise InvalidData(
         f"data of type {_type_name(data)} can not be written",
-        hint="pass a pyarrow Table or RecordBatch, a pandas or polars DataFrame, or any Arrow PyCapsule object; "
-        "a list of dicts becomes one with pa.Table.from_pylist(rows, schema=t.arrow_schema)",
+        hint="pass a pyarrow Table or RecordBatch, a pandas or polars DataFrame, any Arrow PyCapsule object, a dict of "
+        "columns, or a list of dicts or dataclasses",
     )
 
 

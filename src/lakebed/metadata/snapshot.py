@@ -20,6 +20,7 @@ from lakebed.metadata.json_file import INT64_MAX, JsonFile
 from lakebed.metadata.numbered_files import NumberedFiles
 from lakebed.metadata.operation import readable_members, split_operation
 from lakebed.metadata.paths import TablePaths
+from lakebed.notebook import html_table, moment
 
 BATCH_COMMIT_IDENTIFIER = INT64_MAX
 """Commit identifier of a commit that is not part of a stream."""
@@ -65,6 +66,15 @@ class Snapshot:
     writer_version: str | None = None
     uuid: str | None = None
     version: int = 3
+
+    def __repr__(self) -> str:
+        return (
+            f"<snapshot {self.id}: {self.operation or self.commit_kind}, {self.delta_record_count:+} records "
+            f"of {self.total_record_count}, {moment(self.time_millis)}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return Snapshots([self])._repr_html_()
 
     def to_members(self) -> dict[str, Any]:
         """The JSON members of the file, those without a value left out."""
@@ -157,6 +167,17 @@ def _parsed(content: bytes, files: NumberedFiles, snapshot_id: int) -> Snapshot:
     snapshot = Snapshot.from_json(content, files.path_of(snapshot_id))
     # The file's name decides: the next commit takes the name after it, whatever the content says.
     return snapshot if snapshot.id == snapshot_id else replace(snapshot, id=snapshot_id)
+
+
+class Snapshots(list[Snapshot]):
+    """Snapshots in their order; a list that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        rows = (
+            (each.id, moment(each.time_millis), each.operation or each.commit_kind, each.delta_record_count)
+            for each in reversed(self)
+        )
+        return html_table("snapshots", ("id", "committed", "operation", "records"), rows, len(self))
 
 
 class SnapshotStore:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ import pyarrow as pa
 from lakebed.changes.read import ChangeRead
 from lakebed.definition.arguments import count_argument, filter_argument
 from lakebed.errors import MissingDependency
+from lakebed.notebook import no_member
 from lakebed.table.few_rows import count_rows, first_rows, sampled_rows
 from lakebed.table.parts import ReadPlan, under
 from lakebed.table.plans import PlannedRead
@@ -27,6 +29,31 @@ if TYPE_CHECKING:
     import duckdb
     import pandas
     import polars
+
+
+_HABITS = {
+    "append": "t.write(rows)",
+    "insert": "t.write(rows)",
+    "upsert": "t.write(rows): rows of a primary-key table replace those of the same key",
+    "merge": "t.write(rows) for rows by key, or lake.sql('MERGE INTO ...')",
+    "overwrite": "t.write(rows, overwrite=True)",
+    "delete": "t.delete_where(filter), or rows with row_kind '-D' for a table with a primary key",
+    "filter": "t.where(filter)",
+    "select": "t.to_arrow(columns=[...]), or any other way to read",
+    "show": "t.head()",
+    "limit": "t.head(n)",
+    "collect": "t.to_arrow()",
+    "df": "t.to_pandas()",
+    "pl": "t.to_polars()",
+    "arrow": "t.to_arrow()",
+    "shape": "(t.count(), len(t.columns))",
+    "history": "t.snapshots()",
+    "optimize": "t.compact()",
+    "vacuum": "t.expire_snapshots()",
+    "restore": "t.rollback_to(snapshot)",
+    "time_travel": "t.at(snapshot=...)",
+}
+"""Words that users of other libraries try."""
 
 
 class TableReading(ABC):
@@ -51,8 +78,17 @@ class TableReading(ABC):
         """What to read. What is wrong with the call is said now, not when rows are taken."""
 
     @abstractmethod
+    def _repr_html_(self) -> str:
+        """For notebooks: what it is, without reading a row."""
+
+    @abstractmethod
     def _fixed(self) -> TableReading:
         """The same at the snapshot that it shows now."""
+
+    if not TYPE_CHECKING:  # or a checker of types would take any name for a member
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_member(self, name, _HABITS)
 
     @property
     def columns(self) -> list[str]:
@@ -205,6 +241,9 @@ class TableView(TableReading):
 
     def __repr__(self) -> str:
         return f"{self._table!r} where {self._condition}"
+
+    def _repr_html_(self) -> str:
+        return f"<div>{self._table._repr_html_()}<p>where {escape(str(self._condition))}</p></div>"
 
     @property
     def arrow_schema(self) -> pa.Schema:

@@ -31,7 +31,8 @@ from lakebed.definition.context import BINLOG
 from lakebed.definition.elsewhere import jobs_of
 from lakebed.definition.moments import snapshot_at_time, snapshot_of_tag, to_millis
 from lakebed.errors import InvalidArgument
-from lakebed.metadata.snapshot import Snapshot
+from lakebed.metadata.snapshot import Snapshot, Snapshots
+from lakebed.notebook import html_table, short_list
 from lakebed.options import CONTINUOUS_DISCOVERY_INTERVAL
 from lakebed.read.lookup import KeyLookup
 from lakebed.read.plan import ScanPlan
@@ -63,7 +64,11 @@ class Table(TableReading, TableUpkeep):
 
     def __repr__(self) -> str:
         where = f" at snapshot {self._opened.pinned.id}" if self._opened.pinned else ""
-        return f"<lakebed table {self.name}{where}: {', '.join(self.schema.field_names)}>"
+        return f"<lakebed table {self.name}{where}: {short_list(self.columns)}>"
+
+    def _repr_html_(self) -> str:
+        where = f" at snapshot {self._opened.pinned.id}" if self._opened.pinned else ""
+        return _shown(f"{self.name}{where}", self.arrow_schema, self.schema)
 
     # --- what it is ----------------------------------------------------------------------------------------------
 
@@ -263,7 +268,7 @@ class Table(TableReading, TableUpkeep):
     def snapshots(self) -> list[Snapshot]:
         """All snapshots that have not expired, oldest first."""
         stores = self._opened.current().stores
-        return [stores.snapshots.get(snapshot_id) for snapshot_id in stores.snapshots.ids()]
+        return Snapshots(stores.snapshots.get(snapshot_id) for snapshot_id in stores.snapshots.ids())
 
     def latest_snapshot(self) -> Snapshot | None:
         """The newest snapshot; None before the first commit."""
@@ -280,9 +285,10 @@ class Table(TableReading, TableUpkeep):
     ) -> Snapshot | None:
         """Writes rows as one commit and returns its snapshot (None when there was nothing to write).
 
-        `data`: pyarrow, pandas, polars or anything with the Arrow PyCapsule interface. `row_kind` names a column of it
-        that holds +I, -U, +U or -D. `overwrite=True` replaces the table (or, if partitioned, the partitions of the new
-        rows), a dict replaces the partitions it names.
+        `data`: pyarrow, pandas, polars, anything with the Arrow PyCapsule interface, a dict of columns, or a list of
+        dicts, dataclasses or pydantic models. `row_kind` names a column of it that holds +I, -U, +U or -D.
+        `overwrite=True` replaces the table (or, if partitioned, the partitions of the new rows), a dict replaces the
+        partitions it names.
         """
         return write_rows(self, data, row_kind, overwrite)
 
@@ -349,3 +355,19 @@ class Table(TableReading, TableUpkeep):
         A change of what stored rows mean is refused, or the table is compacted first: `docs/reference/changes.md`.
         """
         alter_table(self, changes)
+
+
+def _shown(caption: str, columns: pa.Schema, schema: TableSchema) -> str:
+    """The columns of a table as HTML, with what is said of them."""
+    types = {field.name: str(field.type) for field in schema.fields}
+    parts = [(schema.primary_keys, "primary key"), (schema.partition_keys, "partition")]
+    rows = (
+        (
+            field.name,
+            types.get(field.name, str(field.type)),
+            ", ".join(word for names, word in parts if field.name in names),
+            (field.metadata or {}).get(b"comment", b"").decode(),
+        )
+        for field in columns
+    )
+    return html_table(caption, ("column", "type", "", "comment"), rows, len(columns))

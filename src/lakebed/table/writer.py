@@ -15,7 +15,7 @@ from lakebed.clock import Clock
 from lakebed.commit.attempt import Attempt
 from lakebed.commit.replay import CommitIdentity, last_identifiers
 from lakebed.definition.context import TableContext
-from lakebed.definition.incoming import reader_of
+from lakebed.definition.incoming import arrow_rows, reader_of
 from lakebed.definition.partition_spec import Overwrite
 from lakebed.errors import InvalidArgument
 from lakebed.metadata.snapshot import Snapshot
@@ -91,6 +91,7 @@ class TableWriter:
     def write(self, data: Any) -> None:
         """Adds rows. A row that does not fit raises before any row of its batch is taken."""
         self._check_open()
+        data = arrow_rows(data, self._context.schema.arrow_schema)
         if self._make_room is not None and not self._has_rows:
             data = reader_of(data)
             self._context = self._make_room(data.schema)
@@ -150,7 +151,9 @@ def write_rows(
     table: Holder, data: Any, row_kind: str | None = None, overwrite: bool | Mapping[str, Any] | None = None
 ) -> Snapshot | None:
     """Writes rows as one commit; None when there was nothing to write. Arguments are those of `Table.write`."""
-    if opened_of(table).current().options[WRITE_MERGE_SCHEMA]:
+    current = opened_of(table).current()
+    data = arrow_rows(data, current.schema.arrow_schema)
+    if current.options[WRITE_MERGE_SCHEMA]:
         data = reader_of(data)
         make_room(table, data.schema, row_kind)
     context, identity = plan_write(table)
