@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo tour test test-connect check format bench nightly docs lock clean
+.PHONY: help setup demo tour test test-connect check format bench nightly docs dist test-dist lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -49,14 +49,22 @@ nightly: $(READY) ## the long random runs, the unit tests with many more example
 	@$(BIN)/python -m pytest -n 2 tests/unit --hypothesis-profile thorough
 	@LAKEBED_JAVA_JUDGE=java2 $(BIN)/python -m pytest -n 2 tests/compat -k java
 
-docs: $(READY) ## write the generated reference pages again
+docs: $(READY) ## write the generated reference pages and pictures again
 	@$(BIN)/python -m lakebed.options > docs/reference/options.md
 	@$(BIN)/python -m lakebed.definition.statement_rules > docs/reference/statements.md
 	@$(BIN)/python -m lakebed.schema > docs/reference/changes.md
+	@$(BIN)/python -m docs.reference.python_page > docs/reference/python.md
+	@$(BIN)/python -m docs.pictures
+
+dist: $(READY) ## the wheel and the sdist, in dist/
+	@rm -rf dist && $(BIN)/python -m hatchling build -d dist
+
+test-dist: dist ## what is in them, and the README run from the wheel in empty environments, with each extra
+	@LAKEBED_DIST=dist $(BIN)/python -m pytest -m "nightly or not nightly" tests/package
 
 lock: $(READY) ## pin the newest versions that pyproject.toml allows
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade \
 		--no-header --all-extras --group dev pyproject.toml --output-file requirements.lock
 
 clean: ## remove what make has made
-	@rm -rf $(VENV) .oracles .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) .oracles dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,64 @@
+"""The wheel in an empty environment, with each extra in turn: the README runs from there, outside of the checkout."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from tests.package.conftest import ROOT
+from tests.readme import printed, steps
+
+README = (ROOT / "README.md").read_text()
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+WITH_SPARK = {"spark", "cdc"}
+SHOWN_BY = {"pandas": "to_pandas", "polars": "to_polars", "duckdb": "to_duckdb"}
+"""Which method needs which extra."""
+
+CLEAN = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+
+
+@pytest.fixture(params=["", *EXTRAS], ids=lambda extra: extra or "alone")
+def installed(request: pytest.FixtureRequest, wheel: Path, tmp_path: Path) -> tuple[str, Path]:
+    """An extra, and the Python of an environment that has the wheel with that extra and nothing else."""
+    extra: str = request.param
+    home = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", home], check=True)
+    python = home / "bin" / "python"
+    wanted = f"{wheel.resolve()}[{extra}]" if extra else str(wheel.resolve())
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wanted]
+    done = subprocess.run(pip, capture_output=True, text=True, check=False, env=CLEAN)
+    assert done.returncode == 0, done.stderr
+    return extra, python
+
+
+@pytest.mark.nightly
+def test_the_readme_runs_from_the_wheel(installed: tuple[str, Path], tmp_path: Path) -> None:
+    """Every part of the README that this extra is enough for prints what it says."""
+    extra, python = installed
+    wanted = [step for step in steps(README) if not step.extra or extra in WITH_SPARK]
+    assert printed(python, wanted, tmp_path / "empty", CLEAN) == [step.output for step in wanted]
+
+    said = _said(python, "import json, lakebed; print(json.dumps([lakebed.__file__, lakebed.__version__]))", tmp_path)
+    place, version = json.loads(said)
+    assert Path(place).is_relative_to(tmp_path / "environment")
+    command = [str(python.parent / "lakebed"), "--version"]
+    assert version in subprocess.run(command, capture_output=True, text=True, check=True, env=CLEAN).stdout
+    if extra in SHOWN_BY:
+        row = "lakebed.connect('empty/warehouse').table('orders')"
+        _said(python, f"import lakebed; print({row}.{SHOWN_BY[extra]}())", tmp_path)
+    if not extra:
+        spark = "import lakebed; lakebed.connect('empty/warehouse').table('orders').to_spark()"
+        failed = subprocess.run(
+            [python, "-c", spark], cwd=tmp_path, capture_output=True, text=True, check=False, env=CLEAN
+        )
+        assert 'pip install "lakebed[spark]"' in failed.stderr
+
+
+def _said(python: Path, program: str, folder: Path) -> str:
+    run = [str(python), "-c", program]
+    done = subprocess.run(run, cwd=folder, capture_output=True, text=True, check=False, env=CLEAN)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
