@@ -3,15 +3,22 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+from docs.pictures.__main__ import pictures
+from docs.reference.python_page import page as python_page
+from docs.reference.python_page import undescribed
+from tests.readme import code_blocks, printed, steps
 
 import lakebed
 from lakebed.definition.statement_rules import page as statements_page
 from lakebed.options import options_page
 
 ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
 
 PUBLIC_NAMES = [
     "AddColumn",
@@ -122,23 +129,94 @@ def test_option_keys_are_spelled_once() -> None:
             assert text not in keys, f"{path} spells out {text}"
 
 
-def test_readme_example_runs(tmp_path: Path) -> None:
-    """The ten lines of the README run as they stand."""
-    code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert code is not None
-    done = subprocess.run(
-        [sys.executable, "-c", code.group(1)], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "'paid'" in done.stdout
-    assert done.stdout.splitlines()[-1] == "2 1"
+def test_the_python_page_is_current() -> None:
+    """docs/reference/python.md is what signatures and docstrings give, of every public name; `make docs` writes it."""
+    text = (ROOT / "docs" / "reference" / "python.md").read_text()
+    assert text == python_page()
+    assert undescribed(text) == []
+
+
+@pytest.mark.parametrize(("holder", "members"), [("Table", TABLE_MEMBERS), ("TableWriter", WRITER_MEMBERS)])
+def test_the_python_page_has_every_member(holder: str, members: str) -> None:
+    """What users may call of a handle is described there."""
+    headings = set((ROOT / "docs" / "reference" / "python.md").read_text().splitlines())
+    missing = [name for name in members.split() if not {f"### {holder}.{name}", f"#### {holder}.{name}"} & headings]
+    assert missing == []
+
+
+def test_pictures_are_current() -> None:
+    """Pictures in the documents show what tables do today; `make docs` draws them."""
+    drawn = pictures()
+    folder = ROOT / "docs" / "pictures"
+    assert {path.name for path in folder.glob("*.svg")} == set(drawn)
+    for name, svg in drawn.items():
+        assert (folder / name).read_text(encoding="utf-8") == svg, name
+
+
+def test_pictures_are_whole_and_shown() -> None:
+    """Every picture is XML with a title and a meaning for those who can not see it, and stands in some document."""
+    documents = "".join(path.read_text() for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+    for path in (ROOT / "docs" / "pictures").glob("*.svg"):
+        texts = {element.tag.rpartition("}")[2]: element.text for element in ElementTree.parse(path).getroot()}
+        assert texts["title"], path.name
+        assert texts["desc"], path.name
+        assert f"pictures/{path.name})" in documents, path.name
+
+
+def test_readme_without_spark(tmp_path: Path) -> None:
+    """What the README shows before it asks for an extra prints what it says, to the letter."""
+    wanted = [step for step in steps(README) if not step.extra]
+    assert len(wanted) >= 2
+    assert printed(sys.executable, wanted, tmp_path / "empty") == [step.output for step in wanted]
+
+
+@pytest.mark.spark
+def test_readme_with_spark(tmp_path: Path) -> None:
+    """All of the README's Python, typed into one process, prints what it says."""
+    wanted = steps(README)
+    assert {step.extra for step in wanted} == {"", "spark"}
+    assert printed(sys.executable, wanted, tmp_path / "empty") == [step.output for step in wanted]
+
+
+def test_the_first_result_takes_five_lines() -> None:
+    """Between the imports and the first result there are no more."""
+    first = [line for line in steps(README)[0].code.splitlines() if line and not line.startswith("import ")]
+    assert len(first) == 5
+
+
+def test_the_chinese_readme_says_the_same() -> None:
+    """It has the same code, the same links and as many headings, and both lead to each other."""
+    chinese = (ROOT / "README.zh-CN.md").read_text()
+
+    def links(text: str) -> list[str]:
+        return sorted(target for target in re.findall(r"\]\(([^)]+)\)", text) if not target.startswith("README"))
+
+    assert code_blocks(chinese) == code_blocks(README)
+    assert links(chinese) == links(README)
+    assert len(re.findall("^## ", chinese, re.MULTILINE)) == len(re.findall("^## ", README, re.MULTILINE))
+    assert "(README.md)" in chinese
+    assert "(README.zh-CN.md)" in README
+
+
+def test_commands_of_the_readme_exist() -> None:
+    """`lakebed` commands and options in it are taken by the command, extras and make targets are there."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert {step.extra for step in steps(README)} <= {"", *project["optional-dependencies"]}
+    named = re.search(r"^Extras: (.*?)\.", README, re.MULTILINE)
+    assert named is not None
+    assert set(re.findall(r"`([\w-]+)`", named.group(1))) == set(project["optional-dependencies"])
+    command = re.search(r"^lakebed (cdc postgres) \S+ (.*)$", README, re.MULTILINE)
+    assert command is not None
+    run = [sys.executable, "-m", "lakebed", *command.group(1).split(), "--help"]
+    usage = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    assert all(option in usage for option in re.findall(r"--[\w-]+", command.group(2)))
 
 
 def test_links_in_documents_lead_somewhere() -> None:
-    """Relative links of the documents at the top point at files that exist."""
-    for document in ROOT.glob("*.md"):
+    """Relative links of the documents point at files that exist."""
+    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
-            assert (ROOT / target).exists(), f"{document.name}: {target}"
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
 
 
 # What the second one shows is run statement by statement in tests/spark/test_examples.
