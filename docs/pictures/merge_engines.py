@@ -34,7 +34,7 @@ def _picture(engine: str) -> str:
     options, rule = _ENGINES[engine]
     result = _result(engine, options)
     meaning = f"Three commits of rows with the same keys; a read of the table gives {_spoken(result)}."
-    drawing = Drawing(760, 284, f"Merge engine {engine}", meaning)
+    drawing = Drawing(780, 284, f"Merge engine {engine}", meaning)
     drawing.text(24, 36, engine, "title")
     drawing.lines(450, 32, rule, "soft")
     widths, y = (44, 76, 84), 84
@@ -56,7 +56,7 @@ def _picture(engine: str) -> str:
         drawing.row(456, table_y + 6 + ROW * place, [_shown(value) for value in row], widths, _origins(row))
     if any("merged" in _origins(row) for row in result):
         drawing.fill(676, table_y + 38, 16, 16, "merged")
-        drawing.text(698, table_y + 51, "of both", "soft small")
+        drawing.text(698, table_y + 51, "of several", "soft small")
     return drawing.svg()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lakebed.spark.session import Session
+from lakebed.spark.session import Session, import_pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 
 class SparkJobs:
-    """Reads and writes tables with Spark. Starts a session when it needs one."""
+    """Reads and writes tables with Spark. Starts a session when it needs one.
+
+    What does the work imports pyspark, which is heavy and may be missing: it is loaded when it is used, and asked for
+    by the name of its extra first.
+    """
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -29,7 +33,8 @@ class SparkJobs:
 
     def read(self, table: Table, columns: Sequence[str] | None, filter: Any) -> DataFrame:  # noqa: A002
         """The table as a DataFrame."""
-        from lakebed.spark.read import table_frame  # pyspark is heavy: only when it is used
+        import_pyspark()
+        from lakebed.spark.read import table_frame
 
         return table_frame(self.spark, table, columns, filter)
 
@@ -41,6 +46,7 @@ class SparkJobs:
         options: Mapping[str, object],
     ) -> DataFrame:
         """The table as a streaming DataFrame."""
+        import_pyspark()
         from lakebed.spark.stream.source import stream_frame
 
         return stream_frame(self.spark, table, columns, filter, options)
@@ -55,6 +61,7 @@ class SparkJobs:
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
         """Writes a DataFrame as one commit."""
+        import_pyspark()
         from lakebed.spark.write import write_frame
 
         return write_frame(self.spark, table, frame, row_kind, overwrite, commit_user, commit_identifier)
@@ -76,6 +83,7 @@ class SparkJobs:
         query_name: str | None,
     ) -> StreamingQuery:
         """Writes a streaming DataFrame, each micro-batch as one commit."""
+        import_pyspark()
         from lakebed.spark.stream.sink import start_sink
 
         return start_sink(table, frame, checkpoint, trigger, output_mode, row_kind, query_name)

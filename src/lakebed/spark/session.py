@@ -69,7 +69,7 @@ class Session:
 
 def start_local(*, plans_only: bool = False) -> SparkSession:
     """A local session with settings that fit the machine."""
-    builder_of = _import_pyspark()
+    builder_of = import_pyspark()
     home = java_home()
     if home is not None:
         os.environ["JAVA_HOME"] = home
@@ -123,7 +123,8 @@ def _logging_file() -> str:
     return str(path)
 
 
-def _import_pyspark() -> Callable[[], Any]:
+def import_pyspark() -> Callable[[], Any]:
+    """What builds a session, or an error that names the extra to install."""
     try:
         from pyspark.sql import SparkSession  # optional: the extra `spark`
     except ImportError as error:
@@ -134,7 +135,7 @@ def _import_pyspark() -> Callable[[], Any]:
 
 
 def _active_session() -> SparkSession | None:
-    _import_pyspark()
+    import_pyspark()
     from pyspark.sql import SparkSession
 
     return SparkSession.getActiveSession()
