@@ -1,5 +1,6 @@
 """What is in the wheel and in the sdist, and what is not."""
 
+import os
 import re
 import subprocess
 import sys
@@ -69,7 +70,16 @@ def test_the_wheel_says_what_it_is(wheel: Path) -> None:
     assert set(said.get_all("Provides-Extra") or []) == set(PROJECT["optional-dependencies"])
     urls = dict(each.split(", ") for each in said.get_all("Project-URL") or [])
     assert urls == PROJECT["urls"]
-    assert said.get_payload() == (ROOT / "README.md").read_text()
+    assert said["Description-Content-Type"] == "text/markdown"
+
+
+def test_the_readme_of_the_wheel_can_be_read_anywhere(wheel: Path) -> None:
+    """It is the repository's, with addresses for what only the repository holds: a registry shows the picture, too."""
+    shown, home = str(_metadata(wheel).get_payload()), PROJECT["urls"]["Homepage"]
+    assert re.findall(r"\]\((?!https://)[^)]*\)", shown) == []
+    assert f"]({home}/raw/main/docs/pictures/main-job.svg)" in shown
+    assert f"]({home}/blob/main/docs/changelogs.md)" in shown
+    assert re.sub(rf"{home}/(raw|blob)/main/", "", shown) == (ROOT / "README.md").read_text()
 
 
 def test_the_licence_is_whole(wheel: Path) -> None:
@@ -103,5 +113,6 @@ def test_the_sdist_is_enough(sdist: Path, wheel: Path, tmp_path: Path) -> None:
     (again,) = build(unpacked, tmp_path / "dist", "-t", "wheel").glob("*.whl")
     assert again.read_bytes() == wheel.read_bytes()
     run = [sys.executable, "-m", "pytest", "-n", "2", "tests/unit", "tests/house", "-p", "no:cacheprovider"]
-    done = subprocess.run(run, cwd=unpacked, capture_output=True, text=True, check=False)
+    env = os.environ | {"PYTHONPATH": str(unpacked / "src")}  # processes that tests start find it there, too
+    done = subprocess.run(run, cwd=unpacked, capture_output=True, text=True, check=False, env=env)
     assert done.returncode == 0, done.stdout[-5000:]
