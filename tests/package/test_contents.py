@@ -105,6 +105,7 @@ def test_the_sdist_holds_the_project(sdist: Path) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(5400)  # a whole run of the unit tests
 def test_the_sdist_is_enough(sdist: Path, wheel: Path, tmp_path: Path) -> None:
     """Unpacked elsewhere it builds the same wheel, byte for byte, and runs its unit tests."""
     with tarfile.open(sdist) as archive:
