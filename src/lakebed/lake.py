@@ -101,15 +101,17 @@ class Lake:
         """Whether a Spark session is in use already."""
         return self._jobs.session.is_started
 
-    def sql(self, text: str) -> DataFrame:
+    def sql(self, text: str, args: Mapping[str, Any] | Sequence[Any] | None = None) -> DataFrame:
         """Carries out SQL in Flink's or Spark's spelling, one statement or several with `;` between them.
 
         Queries give a Spark DataFrame. What needs no Spark, such as SHOW TABLES, starts none and gives rows that look
         like one. The result is that of the last statement.
+
+        `args` are values for the text, which need no quotes: a dict for `:name`, a list for `?`.
         """
         from lakebed.sql.run import run  # the parser is only for those who use it
 
-        return run(self, text)
+        return run(self, text, args)
 
     def query(self, sql: str, *, engine: str = "auto") -> QueryResult:
         """The rows of a SELECT, computed in this process if that is known to give what Spark gives, else by Spark.

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 from lakebed.errors import InvalidArgument
 from lakebed.sql import settings
 from lakebed.sql import statements as st
-from lakebed.sql.define import alter, show
+from lakebed.sql.define import alter, earlier_states, show
 from lakebed.sql.define import tables as ddl
+from lakebed.sql.define.spark_views import answer_about_views
 from lakebed.sql.parse import Statement, parse
 from lakebed.sql.procedures import call, show_procedures
 from lakebed.sql.session import SqlLake, nothing
+from lakebed.sql.words.parameters import Arguments, bound
 
 if TYPE_CHECKING:
     from lakebed.sql.query.answer import QueryResult
@@ -41,17 +43,20 @@ _DEEDS: dict[type[Any], Callable[[SqlLake, Any], Any]] = {
     st.ShowOptions: show.show_options,
     st.ShowProcedures: show_procedures,
     st.DescribeDatabase: show.describe_database,
+    st.DescribeHistory: earlier_states.describe_history,
+    st.Restore: earlier_states.restore,
+    st.Vacuum: earlier_states.vacuum,
     st.SetSetting: settings.set_setting,
     st.ResetSetting: settings.reset_setting,
     st.Call: call,
 }
 
 
-def run(lake: SqlLake, text: str) -> Any:
+def run(lake: SqlLake, text: str, args: Arguments = None) -> Any:
     """Carries out all statements of a text, in order; gives the result of the last one."""
     if not isinstance(text, str):
         raise InvalidArgument(f"the statement is {type(text).__name__}, not text", hint="pass SQL as a string")
-    statements = parse(text)
+    statements = parse(bound(text, args))
     if not statements:
         raise InvalidArgument("the text holds no statement", hint="pass SQL, for example SHOW TABLES")
     found: Any = None
@@ -82,6 +87,10 @@ def _run_statement(lake: SqlLake, statement: Statement) -> Any:
     if isinstance(statement, st.RefreshTable):
         # Each statement looks at the latest state anyway.
         return None if lake.has_table(statement.name) else lake.spark.sql(statement.text)
+    if isinstance(statement, st.SparkStatement):
+        answer = answer_about_views(lake, statement)
+        if answer is not None:
+            return answer
     return _run_on_spark(lake, statement)
 
 

@@ -547,6 +547,32 @@ class DescribeDatabase:
 
 
 @dataclass(frozen=True, slots=True)
+class DescribeHistory:
+    """DESCRIBE HISTORY table [LIMIT n], of Delta."""
+
+    name: str
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """RESTORE table TO VERSION | TIMESTAMP AS OF ..., of Delta; one of the three is given."""
+
+    name: str
+    snapshot: int | None = None
+    tag: str | None = None
+    timestamp: str | int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuum:
+    """VACUUM table [RETAIN n HOURS], of Delta."""
+
+    name: str
+    retain_hours: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """CALL: arguments by name or, with None, by position."""
 

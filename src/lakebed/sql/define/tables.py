@@ -10,6 +10,7 @@ from typing import Any
 from lakebed.cleanup import on_failure
 from lakebed.errors import AlreadyExists, InvalidArgument, NotFound, Unsupported
 from lakebed.sql.define.defaults import default_text
+from lakebed.sql.parse.habits import connector_hint
 from lakebed.sql.partition_specs import clear_partitions
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import (
@@ -125,7 +126,7 @@ def _own_options(statement: CreateTable) -> dict[str, str]:
     if connector != _PAIMON:
         raise Unsupported(
             f"table `{statement.name}` is of connector `{connector}`: tables of the lake are Paimon tables",
-            hint="read that source with Spark, and insert what it gives into a table",
+            hint=connector_hint(connector, statement.name),
         )
     return {key: value for key, value in statement.options.items() if key != _CONNECTOR}
 

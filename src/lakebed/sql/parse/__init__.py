@@ -16,6 +16,7 @@ from sqlglot.tokens import Token, TokenType
 from lakebed.errors import Unsupported, did_you_mean
 from lakebed.sql.parse.alter import read_alter, read_comment_on
 from lakebed.sql.parse.create import is_ours, read_create, read_drop
+from lakebed.sql.parse.habits import read_habit, refuse_connector, without_plan_for, without_statement_sets
 from lakebed.sql.parse.query import read_query
 from lakebed.sql.parse.rows import read_delete, read_insert, read_merge, read_update
 from lakebed.sql.parse.show import (
@@ -59,7 +60,8 @@ _SPARK_ONLY = (
 
 def parse(text: str) -> list[Statement]:
     """The statements of a text, in order; semicolons separate them."""
-    return [_read(Cursor(text, tokens)) for tokens in _split(tokens_of(text))]
+    statements = without_statement_sets(text, _split(tokens_of(text)))
+    return [read_habit(cursor) or _read(without_plan_for(cursor)) for cursor in (Cursor(text, s) for s in statements)]
 
 
 def _split(tokens: list[Token]) -> list[list[Token]]:
@@ -112,6 +114,7 @@ def _refuse_foreign(cursor: Cursor) -> None:
             hint="lakebed.connect(path) opens the warehouse that a catalog would name",
         )
     if cursor.sees("CREATE", "TEMPORARY", "TABLE"):
+        refuse_connector(cursor)
         raise Unsupported(
             "tables are not temporary", hint="use CREATE TEMPORARY VIEW v AS SELECT ..., or drop the table when done"
         )

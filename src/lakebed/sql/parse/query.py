@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import Token, TokenType
 
 from lakebed.definition.condition import SparkText
 from lakebed.errors import InvalidArgument
@@ -109,6 +110,8 @@ def _read(cursor: Cursor, kind: Any, stops: tuple[str, ...]) -> Sql:
     parser = _DIALECT.parser()
     try:
         tokens = _DIALECT.tokenize(text)
+        if _WINDOW.search(text):
+            _mark_window_functions(tokens)
         trees = parser.parse(tokens, text) if kind is None else parser.parse_into(kind, tokens, text)
     except SqlglotError as error:
         raise _explained(error, text, cursor.text, start) from error
@@ -118,6 +121,16 @@ def _read(cursor: Cursor, kind: Any, stops: tuple[str, ...]) -> Sql:
     if not isinstance(tree, exp.Expression) or isinstance(tree, exp.Command):
         raise syntax_error(cursor.text, start, "this can not be read as a query or expression")
     return Sql(text, tree)
+
+
+_WINDOW = re.compile(r"\bWINDOW\s*\(", re.IGNORECASE)
+
+
+def _mark_window_functions(tokens: list[Token]) -> None:
+    """`window(ts, '1 hour')` is a function, also right behind GROUP BY; the clause is `WINDOW w AS (...)`."""
+    for token, following in pairwise(tokens):
+        if token.token_type == TokenType.WINDOW and following.token_type == TokenType.L_PAREN:
+            token.token_type = TokenType.VAR
 
 
 def _explained(error: SqlglotError, text: str, whole: str, offset: int) -> InvalidArgument:

@@ -4,6 +4,7 @@
     MAP['k', 1]                  map('k', 1)
     ROW(1, 'a')                  struct(1, 'a')
     CAST(x AS ROW<a BYTES>)      CAST(x AS STRUCT<a BINARY>)
+    CAST(x AS VARCHAR)           CAST(x AS STRING)
     CROSS JOIN UNNEST(a) AS u(x) CROSS JOIN LATERAL explode(a) AS u(x)
 
 What Spark understands stays as it is, letter by letter.
@@ -91,6 +92,8 @@ def _type_words(tokens: list[Token]) -> _Edits:
         end = tokens[_closing_index(tokens, index + 1)].end + 1 if has_length else token.end + 1
         if word in _TYPES:
             edits.append((token.start, token.end + 1 if word == "ROW" else end, _TYPES[word]))
+        elif word == "VARCHAR" and not has_length:
+            edits.append((token.start, end, "STRING"))  # of any length; Spark wants one
         elif word in _TIMES and has_length:
             edits.append((token.start, end, _TIMES[word]))
         elif word == "MULTISET" and index + 1 < len(tokens):

@@ -1,0 +1,425 @@
+"""Statements that people bring along from Delta, Flink and databases.
+
+Where one means something that exists here, it is read as that. Where it does not, the error says what to type instead;
+Spark, which knows most of them no better, is not started to say so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from sqlglot.tokens import Token, TokenType
+
+from lakebed.errors import InvalidArgument, Unsupported
+from lakebed.sql.parse.alter import read_literal
+from lakebed.sql.statements import Call, DescribeHistory, Restore, Vacuum
+from lakebed.sql.words.cursor import Cursor
+from lakebed.sql.words.names import read_table
+
+Habit = Call | DescribeHistory | Restore | Vacuum
+
+
+def read_habit(cursor: Cursor) -> Habit | None:
+    """The statement, if it is one of these; None if it is read elsewhere."""
+    word = cursor.current.text.upper()
+    if word in _READERS and not cursor.sees(word, "."):
+        return _READERS[word](cursor)
+    if cursor.sees_any("DESCRIBE", "DESC") and len(cursor.tokens) > 2:
+        probe = Cursor(cursor.text, cursor.tokens)
+        probe.take()
+        if probe.accept("HISTORY"):
+            return _read_history(probe)
+        if probe.accept("DETAIL"):
+            raise Unsupported("DESCRIBE DETAIL is of Delta", hint=f"type DESCRIBE EXTENDED {probe.rest()}")
+    _refuse_beginning(cursor)
+    _refuse_pattern(cursor.source())
+    _refuse_inside(cursor)
+    return None
+
+
+# --- Delta's upkeep --------------------------------------------------------------------------------------------------
+
+
+def _read_optimize(cursor: Cursor) -> Call:
+    """OPTIMIZE t [FULL] [WHERE partitions] [ZORDER BY (a, b)]."""
+    cursor.expect("OPTIMIZE")
+    name = read_table(cursor)
+    arguments: list[tuple[str | None, Any]] = [("table", name)]
+    cursor.accept("FULL")
+    if cursor.accept("WHERE"):
+        start, end = cursor.text_until("ZORDER")
+        arguments.append(("where", cursor.text[start:end]))
+    if cursor.accept("ZORDER", "BY"):
+        if cursor.sees("("):
+            columns = cursor.listed(lambda: cursor.name("a column's name"))
+        else:
+            columns = [cursor.name("a column's name")]
+            while cursor.accept(","):
+                columns.append(cursor.name("a column's name"))
+        arguments += [("order_strategy", "zorder"), ("order_by", ",".join(columns))]
+    cursor.end()
+    return Call("compact", tuple(arguments))
+
+
+def _read_vacuum(cursor: Cursor) -> Vacuum:
+    """VACUUM t [RETAIN n HOURS]."""
+    cursor.expect("VACUUM")
+    cursor.accept("TABLE")
+    name = read_table(cursor)
+    cursor.accept("FULL")
+    hours = None
+    if cursor.accept("RETAIN"):
+        hours = _hours(cursor)
+    if cursor.accept("DRY", "RUN"):
+        raise Unsupported(
+            "VACUUM can not tell beforehand which snapshots will be due",
+            hint=f"CALL sys.remove_orphan_files(table => '{name}', dry_run => true) counts files that nothing needs; "
+            f"SELECT * FROM {name}$snapshots lists the snapshots",
+        )
+    cursor.end()
+    return Vacuum(name, hours)
+
+
+def _hours(cursor: Cursor) -> float:
+    value = read_literal(cursor)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        cursor.index -= 1
+        cursor.fail("expected a number of hours")
+    if not cursor.accept("HOURS"):
+        cursor.expect("HOUR")
+    return float(value)
+
+
+def _read_restore(cursor: Cursor) -> Restore:
+    """RESTORE [TABLE] t TO VERSION AS OF 3 | 'tag', or TO TIMESTAMP AS OF '...'."""
+    cursor.expect("RESTORE")
+    if cursor.sees("TABLE") and not cursor.sees("TABLE", "TO"):
+        cursor.take()
+    name = read_table(cursor)
+    cursor.expect("TO")
+    if cursor.accept("VERSION", "AS", "OF"):
+        value = read_literal(cursor)
+        cursor.end()
+        return Restore(name, snapshot=value) if isinstance(value, int) else Restore(name, tag=str(value))
+    if cursor.accept("TIMESTAMP", "AS", "OF"):
+        value = read_literal(cursor)
+        cursor.end()
+        return Restore(name, timestamp=value if isinstance(value, int | str) else str(value))
+    return cursor.fail("expected VERSION or TIMESTAMP AS OF")
+
+
+def _read_history(cursor: Cursor) -> DescribeHistory:
+    name = read_table(cursor)
+    limit = cursor.integer("how many") if cursor.accept("LIMIT") else None
+    cursor.end()
+    return DescribeHistory(name, limit)
+
+
+_READERS: dict[str, Callable[[Cursor], Habit]] = {
+    "OPTIMIZE": _read_optimize,
+    "VACUUM": _read_vacuum,
+    "RESTORE": _read_restore,
+}
+
+# --- Flink's statement sets ------------------------------------------------------------------------------------------
+
+_SETS = (("BEGIN", "STATEMENT", "SET"), ("EXECUTE", "STATEMENT", "SET", "BEGIN"), ("STATEMENT", "SET", "BEGIN"))
+
+
+def without_statement_sets(text: str, statements: list[list[Token]]) -> list[list[Token]]:
+    """The statements without the words around a set: its INSERTs run in order, each with its own commit, as Flink's.
+
+    Flink writes them as one job, which saves reading a source twice and promises nothing else.
+    """
+    found: list[list[Token]] = []
+    is_open = False
+    for tokens in statements:
+        rest = tokens
+        begins = next((words for words in _SETS if Cursor(text, tokens).sees(*words)), None)
+        if begins is not None:
+            if is_open:
+                raise _set_error("a STATEMENT SET begins inside another")
+            is_open = True
+            rest = tokens[len(begins) :]
+        elif len(tokens) == 1 and Cursor(text, tokens).sees("END"):
+            if not is_open:
+                raise _set_error("END stands behind no BEGIN STATEMENT SET")
+            is_open = False
+            rest = []
+        if is_open and rest and not Cursor(text, rest).sees_any("INSERT", "WITH"):
+            raise _set_error(f"a STATEMENT SET holds `{rest[0].text}`, not an INSERT")
+        if rest:
+            found.append(rest)
+    if is_open:
+        raise _set_error("the STATEMENT SET does not end")
+    return found
+
+
+def _set_error(message: str) -> InvalidArgument:
+    return InvalidArgument(
+        message, hint="give the whole set as one text: BEGIN STATEMENT SET; INSERT ...; INSERT ...; END;"
+    )
+
+
+def without_plan_for(cursor: Cursor) -> Cursor:
+    """Flink's EXPLAIN PLAN FOR is EXPLAIN."""
+    if not cursor.sees("EXPLAIN", "PLAN", "FOR"):
+        return cursor
+    if len(cursor.tokens) == 3:
+        cursor.index = 3
+        cursor.fail("something is missing here")
+    return Cursor(f"EXPLAIN {cursor.text[cursor.tokens[3].start : cursor.tokens[-1].end + 1]}")
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+_ONE_BY_ONE = "leave it out: each statement is committed by itself, so put what belongs together into one statement"
+_MODULES = "leave it out: Spark's functions are all there"
+_RIGHTS = "give people rights to the directory or the bucket of the lake"
+_UPSERT = "INSERT INTO a table with a primary key replaces the rows of the same keys; MERGE INTO takes conditions"
+_REGISTER = "register it in Python: lake.spark.udf.register('f', function), or define it in SQL: CREATE TEMPORARY " + (
+    "FUNCTION f(x INT) RETURNS INT RETURN x + 1"
+)
+_STREAMS = "streams that Python has started are in lake.spark.streams.active; stop() ends one"
+
+_BEGINNINGS: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    (("SHOW", "JOBS"), "a statement runs to its end: there are no jobs to show", _STREAMS),
+    (("STOP", "JOB"), "a statement runs to its end: there are no jobs to stop", _STREAMS),
+    (("SHOW", "MODULES"), "there are no modules as in Flink", _MODULES),
+    (("SHOW", "FULL", "MODULES"), "there are no modules as in Flink", _MODULES),
+    (("LOAD", "MODULE"), "there are no modules as in Flink", _MODULES),
+    (("UNLOAD", "MODULE"), "there are no modules as in Flink", _MODULES),
+    (("USE", "MODULES"), "there are no modules as in Flink", _MODULES),
+    (("SHOW", "JARS"), "jars are listed in Spark's words", "type LIST JARS"),
+    (("REMOVE", "JAR"), "Spark keeps a jar once it has it", "start again without it"),
+    (("COMPILE", "PLAN"), "plans are not kept", "type EXPLAIN and the query to see one"),
+    (("EXECUTE", "PLAN"), "plans are not kept", "type the statement itself"),
+    (("CREATE", "TEMPORARY", "SYSTEM", "FUNCTION"), "functions of classes are Flink's", _REGISTER),
+    (("UPSERT", "INTO"), "there is no UPSERT", _UPSERT),
+    (("REPLACE", "INTO"), "there is no REPLACE INTO", _UPSERT),
+    (("GRANT",), "the lake keeps no rights", _RIGHTS),
+    (("REVOKE",), "the lake keeps no rights", _RIGHTS),
+    (("BEGIN", "TRANSACTION"), "there are no transactions over several statements", _ONE_BY_ONE),
+    (("BEGIN", "WORK"), "there are no transactions over several statements", _ONE_BY_ONE),
+    (("START", "TRANSACTION"), "there are no transactions over several statements", _ONE_BY_ONE),
+    (("COMMIT",), "what was done is committed already", _ONE_BY_ONE),
+    (
+        ("ROLLBACK",),
+        "what was done is committed already",
+        "RESTORE TABLE t TO VERSION AS OF 3 brings an earlier snapshot back; DESCRIBE HISTORY t lists them",
+    ),
+)
+"""How statements begin that nobody here carries out, what to say of each, and what to do instead."""
+
+
+def _refuse_beginning(cursor: Cursor) -> None:
+    for words, message, instead in _BEGINNINGS:
+        if cursor.sees(*words):
+            raise Unsupported(message, hint=instead)
+    if cursor.sees("BEGIN") and len(cursor.tokens) == 1:
+        raise Unsupported("there are no transactions over several statements", hint=_ONE_BY_ONE)
+
+
+_NAME = r"((?:`[^`]+`|[\w$]+)(?:\s*\.\s*(?:`[^`]+`|[\w$]+))*)"
+_PATTERNS: tuple[tuple[str, str, str], ...] = (
+    (
+        rf"CONVERT TO DELTA {_NAME}",
+        "tables of the lake are Paimon tables; files are not converted where they lie",
+        "copy the rows: CREATE TABLE t AS SELECT * FROM {0}",
+    ),
+    (
+        rf"COPY INTO {_NAME} FROM '([^']*)'(?:.*FILEFORMAT\s*=\s*(\w+))?",
+        "COPY INTO is not a statement here",
+        "type INSERT INTO {0} SELECT * FROM {2}.`{1}`",
+    ),
+    (rf"REORG TABLE {_NAME}", "REORG is of Delta", "type OPTIMIZE {0}"),
+    (
+        rf"FSCK REPAIR TABLE {_NAME}",
+        "FSCK is of Delta",
+        "CALL sys.remove_unexisting_files(table => '{0}') takes files out of the table that are gone",
+    ),
+    (
+        rf"CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?{_NAME} (?:SHALLOW |DEEP )?CLONE {_NAME}",
+        "tables are not cloned",
+        "copy the rows: CREATE TABLE {0} AS SELECT * FROM {1}; or keep a state of the table: "
+        "CALL sys.create_branch('{1}', 'b')",
+    ),
+    (
+        rf"CREATE (?:OR REPLACE )?MATERIALIZED (?:TABLE|VIEW) (?:IF NOT EXISTS )?{_NAME}",
+        "nothing keeps a materialized view up to date here",
+        "keep the rows as they are now: CREATE TABLE {0} AS SELECT ...; a stream of Python keeps a table up to date: "
+        "t.read_stream() and t.write_stream(...)",
+    ),
+    (
+        rf"CREATE (?:TEMPORARY |TEMP )?FUNCTION (?:IF NOT EXISTS )?{_NAME} AS .* LANGUAGE \w+",
+        "functions in other languages are Flink's",
+        _REGISTER,
+    ),
+    (
+        r"EXPLAIN (?:CHANGELOG_MODE|ESTIMATED_COST|JSON_EXECUTION_PLAN|PLAN_ADVICE)\b.*?\b(SELECT|INSERT|WITH)\b",
+        "details of Flink's plans do not exist here",
+        "type EXPLAIN {0} ..., or EXPLAIN EXTENDED {0} ...",
+    ),
+    (
+        rf"ALTER TABLE {_NAME}(?: PARTITION \(.*\))? COMPACT\b",
+        "compaction is no change of the table",
+        "type OPTIMIZE {0}",
+    ),
+    (rf"ALTER TABLE {_NAME} EXECUTE OPTIMIZE\b", "EXECUTE is of Trino", "type OPTIMIZE {0}"),
+    (
+        rf"CREATE (?:UNIQUE )?INDEX .* ON (?:TABLE )?{_NAME} \( ?(`[^`]+`|\w+)",
+        "indexes are options of a table",
+        "type ALTER TABLE {0} SET ('file-index.bloom-filter.columns' = '{1}'): see option "
+        "`file-index.bloom-filter.columns`",
+    ),
+    (rf"SHOW SNAPSHOTS (?:FROM |IN )?{_NAME}", "snapshots are rows of a table", "type SELECT * FROM {0}$snapshots"),
+    (rf"SHOW BRANCHES (?:FROM |IN )?{_NAME}", "branches are rows of a table", "type SELECT * FROM {0}$branches"),
+    (r"CALL (?:\w+\.)?system\.rewrite_data_files\b", "this procedure is of Iceberg", "CALL sys.compact(table => 't')"),
+    (
+        r"CALL (?:\w+\.)?system\.(?:rollback_to_snapshot|set_current_snapshot)\b",
+        "this procedure is of Iceberg",
+        "CALL sys.rollback_to(table => 't', snapshot => 3)",
+    ),
+    (
+        r"CALL (?:\w+\.)?system\.rewrite_manifests\b",
+        "this procedure is of Iceberg",
+        "CALL sys.compact_manifest(table => 't')",
+    ),
+)
+"""Other statements, with one blank between words; the parts found are named by number in what to do instead."""
+_COMPILED = [(re.compile(pattern, re.IGNORECASE | re.DOTALL), says, instead) for pattern, says, instead in _PATTERNS]
+
+
+_ENOUGH = 2000
+"""Characters that tell what a statement is: the rest may be rows, and many."""
+
+
+def _refuse_pattern(text: str) -> None:
+    plain = " ".join(text[:_ENOUGH].split())
+    for pattern, message, instead in _COMPILED:
+        found = pattern.match(plain)
+        if found is not None:
+            parts = [part or "parquet" for part in found.groups()]
+            raise Unsupported(message, hint=instead.format(*parts) if parts else instead)
+
+
+# --- inside queries --------------------------------------------------------------------------------------------------
+
+_TVF = re.compile(
+    r"(TUMBLE|HOP|CUMULATE|SESSION) ?\( ?(?:DATA ?=> ?)?TABLE (\S+?)(?: PARTITION BY .+?)? ?, ?(?:TIMECOL ?=> ?)?"
+    r"DESCRIPTOR ?\( ?([^)]+?) ?\) ?,(.*)",
+    re.IGNORECASE,
+)
+_GROUP_WINDOW = re.compile(r"(TUMBLE|HOP|SESSION)(?:_\w+)? ?\( ?([\w.`]+) ?,( ?INTERVAL .*)", re.IGNORECASE)
+_INTERVAL = re.compile(r"INTERVAL ?'([^']*)' ?(\w+)", re.IGNORECASE)
+_CHANGES = re.compile(r"table_changes ?\( ?'([^']*)' ?, ?(\d+) ?(?:, ?(\d+))?", re.IGNORECASE)
+_WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
+_SUSPECTS = re.compile(rf"\b(?:{'|'.join(_WINDOWS)}|SYSTEM_TIME|CONFLICT|DUPLICATE|TABLE_CHANGES)", re.IGNORECASE)
+
+
+def _refuse_inside(cursor: Cursor) -> None:
+    """Windows, lookup joins and the like, wherever a query stands."""
+    if _SUSPECTS.search(cursor.source()) is None:
+        return
+    is_insert = cursor.sees("INSERT")
+    probe = Cursor(cursor.text, cursor.tokens)
+    while not probe.is_done:
+        word = probe.current.text.upper()
+        if word.startswith(_WINDOWS) and probe.sees(word, "("):
+            _refuse_window(_rest(probe))
+        elif probe.sees("TABLE_CHANGES", "("):
+            _refuse_table_changes(_rest(probe))
+        elif probe.sees("FOR", "SYSTEM_TIME", "AS", "OF"):
+            _refuse_lookup_join(probe)
+        elif is_insert and (probe.sees("ON", "CONFLICT") or probe.sees("ON", "DUPLICATE", "KEY")):
+            raise Unsupported("INSERT has no ON CONFLICT and no ON DUPLICATE KEY", hint=_UPSERT)
+        probe.take()
+
+
+def _rest(cursor: Cursor) -> str:
+    """What follows, with one blank between words."""
+    start = cursor.current.start
+    return " ".join(cursor.text[start : start + _ENOUGH].split())
+
+
+def _refuse_table_changes(call: str) -> None:
+    found = _CHANGES.match(call)
+    table, after, until = (found[1], found[2], found[3] or "the latest") if found else ("t", "1", "3")
+    raise Unsupported(
+        "`table_changes` is of Delta",
+        hint=f"type SELECT * FROM paimon_incremental_query('{table}', {after}, {until}): rows that came after snapshot "
+        f"{after}; `{table}$audit_log` has all rows with their kinds",
+    )
+
+
+def _refuse_window(call: str) -> None:
+    found = _TVF.match(call)
+    table, column, rest = (found[2], found[3], found[4]) if found else ("t", "", "")
+    if found is None:
+        found = _GROUP_WINDOW.match(call)
+        if found is None:
+            return  # a table or a function that somebody has called so
+        column, rest = found[2], found[3]
+    kind = found[1].upper()
+    sizes = [f"'{number} {unit}'" for number, unit in _INTERVAL.findall(rest)][
+        : 1 if kind in ("TUMBLE", "SESSION") else 2
+    ]
+    columns = "SELECT window.start, window.end, ..."
+    if kind == "SESSION":
+        grouped = f"SELECT session_window.start, ... FROM {table} GROUP BY session_window({column}, {', '.join(sizes)})"
+    elif kind == "CUMULATE":
+        grouped = f"{columns} FROM {table} GROUP BY window({column}, {', '.join(sizes[:1])}), then add up: SUM(n) OVER "
+        grouped += "(PARTITION BY CAST(start AS DATE) ORDER BY start)"
+    else:
+        # Flink names the slide first, Spark the size.
+        grouped = f"{columns} FROM {table} GROUP BY window({column}, {', '.join(reversed(sizes))})"
+    raise Unsupported(f"windows are written in Spark's words: {kind} is Flink's", hint=f"type {grouped}")
+
+
+def _refuse_lookup_join(cursor: Cursor) -> None:
+    """FOR SYSTEM_TIME AS OF a column: a constant is time travel, which works."""
+    after = cursor.tokens[cursor.index + 4 : cursor.index + 7]
+    if len(after) < 3 or after[1].text != "." or after[0].token_type in (TokenType.STRING, TokenType.NUMBER):
+        return
+    text = cursor.text[cursor.current.start : after[2].end + 1]
+    raise Unsupported(
+        "a lookup join asks a table again for each row of a stream",
+        hint=f"leave `{text}` out: a plain JOIN reads the table as it is now",
+    )
+
+
+# --- tables of other systems -----------------------------------------------------------------------------------------
+
+_CDC = (
+    "follow it into the lake from the command line: `lakebed cdc {0} {1}`, "
+    "or in Python: lakebed.cdc.sync(lake, '{0}', ...)"
+)
+_CONNECTORS: dict[str, str] = {
+    **dict.fromkeys(("mysql-cdc", "mariadb-cdc"), _CDC.format("mysql", "mysql://user@host/db")),
+    "postgres-cdc": _CDC.format("postgres", "postgresql://user@host/db"),
+    **dict.fromkeys(("kafka", "upsert-kafka"), _CDC.format("kafka", "host:9092")),
+    "jdbc": "read it with Spark: CREATE TEMPORARY VIEW {table} USING jdbc OPTIONS (url 'jdbc:...', dbtable '...')",
+    "filesystem": "read files where they lie: SELECT * FROM parquet.`/path`, or csv, json, orc",
+    **dict.fromkeys(("datagen", "faker"), "make rows with Spark: INSERT INTO {table} SELECT id FROM range(1000)"),
+    **dict.fromkeys(("print", "blackhole"), "leave the table out, and type the SELECT alone: its rows are shown"),
+}
+
+
+def connector_hint(connector: str, table: str) -> str:
+    """What to do instead of a table of such a connector of Flink."""
+    known = _CONNECTORS.get(connector.lower())
+    if known is None:
+        return "read that source with Spark, and insert what it gives into a table"
+    return known.replace("{table}", table)
+
+
+def refuse_connector(cursor: Cursor) -> None:
+    """CREATE TEMPORARY TABLE ... WITH ('connector' = '...')."""
+    found = re.search(r"'connector'\s*=\s*'([^']*)'", cursor.source(), re.IGNORECASE)
+    if cursor.sees("CREATE", "TEMPORARY", "TABLE") and found is not None:
+        raise Unsupported(
+            f"tables of the lake are Paimon tables, not of connector `{found[1]}`",
+            hint=connector_hint(found[1], cursor.tokens[3].text if len(cursor.tokens) > 3 else "t"),
+        )

@@ -1,0 +1,88 @@
+"""Habits of Flink's and Spark's users that a Spark session answers: casts, plans, views, values for a text."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+import lakebed
+
+
+@pytest.fixture
+def tables(lake: lakebed.Lake) -> lakebed.Lake:
+    """A lake with a small table."""
+    lake.sql("CREATE TABLE t (k INT, v STRING, ts TIMESTAMP(3)) WITH ('bucket' = '-1')")
+    lake.sql(
+        "INSERT INTO t VALUES (1, 'a', TIMESTAMP '2024-01-01 00:01:00'), (2, 'b', TIMESTAMP '2024-01-01 00:11:00')"
+    )
+    return lake
+
+
+def test_a_varchar_of_any_length(tables: lakebed.Lake) -> None:
+    """Flink's VARCHAR without a length is a text."""
+    row = tables.sql("SELECT CAST(k AS VARCHAR) AS a, TRY_CAST('x' AS VARCHAR) AS b FROM t WHERE k = 1").collect()[0]
+    assert tuple(row) == ("1", "x")
+
+
+def test_explain_plan_for(tables: lakebed.Lake) -> None:
+    """Flink's words for EXPLAIN."""
+    assert "lan" in tables.sql("EXPLAIN PLAN FOR SELECT k FROM t").collect()[0][0]
+
+
+def test_views_shown_are_those_of_users(tables: lakebed.Lake) -> None:
+    """SHOW VIEWS has the temporary views that were made, and none that stand for tables inside statements."""
+    tables.sql("CREATE OR REPLACE TEMPORARY VIEW mine AS SELECT k FROM t")
+    tables.sql("EXPLAIN SELECT * FROM t").collect()
+    tables.sql("CACHE TABLE kept AS SELECT k FROM t")
+    shown = tables.sql("SHOW VIEWS")
+    names = {row["viewName"] for row in shown.collect()}
+    assert {"mine", "kept"} <= names
+    assert not [name for name in names if name.startswith("lakebed_view_")]
+    assert [row["viewName"] for row in tables.sql("SHOW VIEWS LIKE 'min*'").collect()] == ["mine"]
+    tables.sql("UNCACHE TABLE kept; DROP VIEW kept; DROP VIEW mine")
+
+
+def test_what_is_said_of_windows_works(tables: lakebed.Lake) -> None:
+    """What the hint for TUMBLE has people type gives its rows."""
+    found = tables.sql(
+        "SELECT window.start, count(*) AS n FROM t GROUP BY window(ts, '10 MINUTES') ORDER BY 1"
+    ).collect()
+    assert [row["n"] for row in found] == [1, 1]
+
+
+VALUES: list[Any] = [
+    *(7, -1, -(1 << 31), 1 << 31, -(1 << 63), True, None, 1.5, 1e300, -0.1, math.inf, -math.inf),
+    *(Decimal("12.50"), Decimal(100), Decimal("-0.001"), "it's \\ \"quoted\" `so` \\' :v ? -- \n é", ""),
+    *(dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 1, 2, 3, 45), dt.timedelta(days=1, seconds=2.5)),
+    *(dt.timedelta(days=-1), b"\x00'\xff"),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_values_are_those_of_spark(tables: lakebed.Lake, value: Any) -> None:
+    """Value and type of a parameter are what Spark's own `sql(args=...)` makes of it."""
+    text = "SELECT {} AS v, typeof({}) AS t"
+    expected = tables.spark.sql(text.format(":v", ":v"), args={"v": value}).collect()
+    assert tables.sql(text.format(":v", ":v"), args={"v": value}).collect() == expected
+    assert tables.sql(text.format("?", "?"), args=[value, value]).collect() == expected
+
+
+def test_values_in_queries(tables: lakebed.Lake) -> None:
+    """Conditions, limits, time travel, UPDATE and DELETE take values; an attack is a text that nothing equals."""
+    lake = tables
+    assert [r.k for r in lake.sql("SELECT k FROM t WHERE v = :v", {"v": "b"}).collect()] == [2]
+    assert lake.sql("SELECT k FROM t WHERE v = :v", {"v": "x' OR '1' = '1"}).count() == 0
+    assert lake.sql("SELECT k FROM t WHERE v = ?", ["x\\' OR 1 = 1 -- "]).count() == 0
+    assert lake.sql("SELECT k FROM t VERSION AS OF :n LIMIT :m", {"n": 1, "m": 1}).count() == 1
+    lake.sql("UPDATE t SET v = :new WHERE k = :k", {"new": "it's", "k": 1})
+    assert [r.v for r in lake.sql("SELECT v FROM t WHERE v = ?", ["it's"]).collect()] == ["it's"]
+    lake.sql("DELETE FROM t WHERE v IN (:a, :b)", {"a": "it's", "b": "'); DROP TABLE t; --"})
+    assert [r.k for r in lake.sql("SELECT k FROM t").collect()] == [2]
+    assert lake.sql("SELECT array_contains(:l, 2) AS x, :m['a'] AS y", {"l": [1, 2], "m": {"a": 5}}).collect()[0] == (
+        True,
+        5,
+    )

@@ -1,0 +1,254 @@
+"""Statements that people bring from Delta, Flink and databases: they work, or the error says what to type instead."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.warehouse_under_test import Warehouse
+
+from lakebed.errors import InvalidArgument, NotFound, Unsupported
+
+
+@pytest.fixture
+def shop(warehouse: Warehouse) -> Warehouse:
+    """A keyed table with three snapshots, two of which overlap."""
+    warehouse.lake.sql(
+        "CREATE TABLE t (id INT, v STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('bucket' = '1');"
+        "INSERT INTO t VALUES (1, 'a'), (2, 'b'); INSERT INTO t VALUES (1, 'c'); INSERT INTO t VALUES (3, 'd')"
+    )
+    return warehouse
+
+
+def shown(warehouse: Warehouse) -> dict[int, str]:
+    """The rows of the table."""
+    found = warehouse.reopened().table("t").to_arrow()
+    return dict(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True))
+
+
+# --- Delta -----------------------------------------------------------------------------------------------------------
+
+
+def test_optimize_compacts(shop: Warehouse) -> None:
+    """OPTIMIZE merges the files; the rows are those of before."""
+    before = shown(shop)
+    assert shop.lake.sql("OPTIMIZE t").columns == ["result"]
+    table = shop.reopened().table("t")
+    assert str(table.snapshots()[-1].commit_kind) == "COMPACT"
+    assert shop.lake.table("t$files").to_arrow().num_rows == 1
+    assert shown(shop) == before
+    with shop.refuses(NotFound, "`default.nope`"):
+        shop.lake.sql("OPTIMIZE nope")
+
+
+def test_optimize_some_partitions_and_in_an_order(warehouse: Warehouse) -> None:
+    """WHERE chooses partitions, ZORDER BY sorts the rows."""
+    lake = warehouse.lake
+    lake.sql("CREATE TABLE p (a INT, b INT, d STRING) PARTITIONED BY (d)")
+    for _ in range(3):
+        lake.sql("INSERT INTO p VALUES (1, 2, 'x'), (3, 4, 'y')")
+    lake.sql("OPTIMIZE p WHERE d = 'x' ZORDER BY (a, b)")
+    counts = [str(row) for row in lake.table("p$files").to_arrow(["partition"])["partition"].to_pylist()]
+    assert sum("x" in row for row in counts) == 1
+    assert sum("y" in row for row in counts) == 3
+    assert not lake.is_spark_started
+
+
+def test_restore_commits_an_earlier_state(shop: Warehouse) -> None:
+    """RESTORE gives the rows of a version, a tag or a time back as a new snapshot; the later ones can still be read."""
+    lake = shop.lake
+    moment = lake.table("t").snapshots()[1].time_millis
+    lake.table("t").create_tag("begin", 1)
+    assert [tuple(row) for row in lake.sql("RESTORE TABLE t TO VERSION AS OF 1").collect()] == [(3, 1, 4)]
+    assert shown(shop) == {1: "a", 2: "b"}
+    lake.sql(f"RESTORE t TO TIMESTAMP AS OF {moment}")
+    assert shown(shop) == {1: "c", 2: "b"}
+    lake.sql("RESTORE TABLE default.t TO VERSION AS OF 'begin'")
+    assert shown(shop) == {1: "a", 2: "b"}
+    assert len(lake.table("t").snapshots()) == 6
+    with shop.refuses(NotFound, "99"):
+        lake.sql("RESTORE TABLE t TO VERSION AS OF 99")
+    with shop.refuses(InvalidArgument, "expected VERSION or TIMESTAMP"):
+        lake.sql("RESTORE TABLE t TO 1")
+
+
+def test_describe_history_lists_snapshots(shop: Warehouse) -> None:
+    """The newest first, with the columns of `t$snapshots`; LIMIT gives fewer. A table of that name can be described."""
+    lake = shop.lake
+    history = lake.sql("DESCRIBE HISTORY t")
+    assert history.columns == lake.table("t$snapshots").arrow_schema.names
+    assert history.toArrow()["snapshot_id"].to_pylist() == [3, 2, 1]
+    assert lake.sql("DESC HISTORY default.t LIMIT 2").toArrow()["snapshot_id"].to_pylist() == [3, 2]
+    lake.sql("CREATE TABLE history (id INT)")
+    assert lake.sql("DESCRIBE history").toArrow()["col_name"].to_pylist() == ["id"]
+    assert not lake.is_spark_started
+
+
+def test_vacuum_removes_what_nothing_needs(shop: Warehouse) -> None:
+    """Snapshots that are due and files of nobody go; young ones stay, and so do rows."""
+    lake = shop.lake
+    before = shown(shop)
+    result = lake.sql("VACUUM t")
+    assert result.columns == ["deleted_snapshots_count", "deletedFileCount", "deletedFileTotalLenInBytes"]
+    assert [tuple(row) for row in result.collect()] == [(0, 0, 0)]
+    lake.sql("ALTER TABLE t SET ('snapshot.num-retained.min' = '1', 'snapshot.num-retained.max' = '5')")
+    assert lake.sql("VACUUM t RETAIN 0 HOURS").collect()[0][0] == 2
+    assert shown(shop) == before
+    with shop.refuses(Unsupported, "sys.remove_orphan_files(table => 't', dry_run => true)"):
+        lake.sql("VACUUM t DRY RUN")
+
+
+# --- Flink -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "BEGIN STATEMENT SET; INSERT INTO t VALUES (7, 'x'); INSERT INTO t VALUES (8, 'y'); END",
+        "EXECUTE STATEMENT SET BEGIN INSERT INTO t VALUES (7, 'x'); INSERT INTO t VALUES (8, 'y'); END;",
+        "STATEMENT SET BEGIN INSERT INTO t VALUES (7, 'x'); INSERT INTO t VALUES (8, 'y'); END;",
+    ],
+)
+def test_a_statement_set_is_its_statements(shop: Warehouse, text: str) -> None:
+    """One after another, each with a commit of its own, as Flink's are."""
+    shop.lake.sql(text)
+    assert shown(shop) == {1: "c", 2: "b", 3: "d", 7: "x", 8: "y"}
+    kinds = [str(snapshot.commit_kind) for snapshot in shop.lake.table("t").snapshots()]
+    assert kinds.count("APPEND") == 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "BEGIN STATEMENT SET",
+        "BEGIN STATEMENT SET; INSERT INTO t VALUES (7, 'x')",
+        "EXECUTE STATEMENT SET BEGIN INSERT INTO t VALUES (7, 'x')",
+        "INSERT INTO t VALUES (7, 'x'); END",
+        "BEGIN STATEMENT SET; DROP TABLE t; END",
+        "BEGIN STATEMENT SET; BEGIN STATEMENT SET; INSERT INTO t VALUES (7, 'x'); END; END",
+    ],
+)
+def test_half_a_statement_set_runs_nothing(shop: Warehouse, text: str) -> None:
+    """It is given as one text, holds INSERTs only, and nothing of a wrong one is carried out."""
+    with shop.refuses(InvalidArgument, "STATEMENT SET"):
+        shop.lake.sql(text)
+
+
+def test_sets_that_are_none(shop: Warehouse) -> None:
+    """CASE ... END, and names like `end`, are what they were."""
+    shop.lake.sql(
+        "CREATE TABLE `end` (`begin` INT, `set` STRING); INSERT INTO `end` VALUES (1, 'END; BEGIN STATEMENT SET')"
+    )
+    assert shop.lake.table("end").to_arrow().to_pylist() == [{"begin": 1, "set": "END; BEGIN STATEMENT SET"}]
+
+
+# --- what is refused by name -----------------------------------------------------------------------------------------
+
+WINDOWS = "FROM TABLE({}) GROUP BY window_start, window_end"
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("CONVERT TO DELTA parquet.`/data/x`", "CREATE TABLE t AS SELECT * FROM parquet.`/data/x`"),
+        ("DESCRIBE DETAIL t", "DESCRIBE EXTENDED t"),
+        ("COPY INTO t FROM '/data/x' FILEFORMAT = parquet", "INSERT INTO t SELECT * FROM parquet.`/data/x`"),
+        ("REORG TABLE t APPLY (PURGE)", "OPTIMIZE t"),
+        ("FSCK REPAIR TABLE t", "CALL sys.remove_unexisting_files(table => 't')"),
+        ("CREATE TABLE u SHALLOW CLONE t", "CREATE TABLE u AS SELECT * FROM t"),
+        ("CREATE TABLE u CLONE t", "CREATE TABLE u AS SELECT * FROM t"),
+        ("CREATE TABLE u (id INT) USING delta", "leave USING out"),
+        ("SELECT * FROM table_changes('t', 1, 3)", "paimon_incremental_query('t', 1, 3)"),
+        ("CREATE VIEW v AS SELECT * FROM t", "CREATE TEMPORARY VIEW v AS"),
+        ("CREATE OR REPLACE VIEW v AS SELECT * FROM t", "CREATE OR REPLACE TEMPORARY VIEW v AS"),
+        ("CREATE VIEW v COMMENT 'x' AS SELECT id FROM default.t", "CREATE TEMPORARY VIEW v AS"),
+        ("CREATE MATERIALIZED VIEW v AS SELECT * FROM t", "CREATE TABLE v AS SELECT"),
+        ("CREATE MATERIALIZED TABLE v FRESHNESS = INTERVAL '1' MINUTE AS SELECT * FROM t", "CREATE TABLE v AS SELECT"),
+        (
+            "SELECT window_start, COUNT(*) " + WINDOWS.format("TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' MINUTES)"),
+            "FROM t GROUP BY window(ts, '10 MINUTES')",
+        ),
+        (
+            "SELECT window_start, COUNT(*) "
+            + WINDOWS.format("HOP(TABLE db.t, DESCRIPTOR(`ts`), INTERVAL '5' MINUTES, INTERVAL '1' HOUR)"),
+            "FROM db.t GROUP BY window(`ts`, '1 HOUR', '5 MINUTES')",
+        ),
+        (
+            "SELECT COUNT(*) "
+            + WINDOWS.format("CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '2' MINUTES, INTERVAL '1' DAY)"),
+            "GROUP BY window(ts, '2 MINUTES')",
+        ),
+        (
+            "SELECT COUNT(*) "
+            + WINDOWS.format("SESSION(TABLE t PARTITION BY id, DESCRIPTOR(ts), INTERVAL '5' MINUTES)"),
+            "session_window(ts, '5 MINUTES')",
+        ),
+        (
+            "SELECT TUMBLE_START(ts, INTERVAL '1' HOUR), SUM(x) FROM t GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)",
+            "GROUP BY window(ts, '1 HOUR')",
+        ),
+        (
+            "INSERT INTO t SELECT o.id, c.name FROM orders AS o JOIN c FOR SYSTEM_TIME AS OF o.proctime ON o.id = c.id",
+            "leave `FOR SYSTEM_TIME AS OF o.proctime` out",
+        ),
+        ("CREATE TABLE c (id INT) WITH ('connector' = 'mysql-cdc', 'hostname' = 'x')", "`lakebed cdc mysql"),
+        ("CREATE TABLE c (id INT) WITH ('connector' = 'postgres-cdc')", "`lakebed cdc postgres"),
+        ("CREATE TEMPORARY TABLE c (id INT) WITH ('connector' = 'kafka')", "`lakebed cdc kafka"),
+        ("CREATE TABLE c (id INT) WITH ('connector' = 'jdbc')", "CREATE TEMPORARY VIEW c USING jdbc OPTIONS"),
+        ("CREATE TABLE c (id INT) WITH ('connector' = 'filesystem')", "parquet.`/path`"),
+        ("CREATE TABLE c (id INT) WITH ('connector' = 'datagen')", "range("),
+        ("CREATE TABLE c (id INT) WITH ('connector' = 'print')", "SELECT"),
+        ("CREATE TABLE c (id INT) WITH ('connector' = 'hbase-2.2')", "Spark"),
+        ("CREATE TEMPORARY SYSTEM FUNCTION f AS 'com.acme.F'", "lake.spark.udf.register"),
+        ("CREATE TEMPORARY FUNCTION f AS 'm.f' LANGUAGE PYTHON", "lake.spark.udf.register"),
+        ("CREATE FUNCTION f AS 'm.f' LANGUAGE PYTHON", "lake.spark.udf.register"),
+        ("SHOW JOBS", "lake.spark.streams.active"),
+        ("STOP JOB 'x'", "stop()"),
+        ("SHOW MODULES", "leave it out"),
+        ("LOAD MODULE hive", "leave it out"),
+        ("SHOW JARS", "LIST JARS"),
+        ("COMPILE PLAN 'x' FOR INSERT INTO t VALUES (1, 'a')", "EXPLAIN"),
+        ("EXPLAIN CHANGELOG_MODE SELECT * FROM t", "EXPLAIN SELECT"),
+        ("ALTER TABLE t COMPACT", "OPTIMIZE t"),
+        ("ALTER TABLE default.t PARTITION (d = 'x') COMPACT", "OPTIMIZE default.t"),
+        ("ALTER TABLE t EXECUTE optimize", "OPTIMIZE t"),
+        ("UPSERT INTO t VALUES (1, 'a')", "INSERT INTO"),
+        ("REPLACE INTO t VALUES (1, 'a')", "INSERT INTO"),
+        ("INSERT INTO t VALUES (1, 'a') ON CONFLICT (id) DO UPDATE SET v = 'a'", "primary key"),
+        ("INSERT INTO t VALUES (1, 'a') ON DUPLICATE KEY UPDATE v = 'a'", "primary key"),
+        ("CREATE INDEX i ON t (v)", "`file-index.bloom-filter.columns`"),
+        ("GRANT SELECT ON t TO somebody", "directory"),
+        ("REVOKE SELECT ON t FROM somebody", "directory"),
+        ("BEGIN TRANSACTION", "one statement"),
+        ("BEGIN", "one statement"),
+        ("START TRANSACTION", "one statement"),
+        ("COMMIT", "one statement"),
+        ("ROLLBACK", "RESTORE TABLE t TO VERSION AS OF"),
+        ("SHOW SNAPSHOTS FROM t", "SELECT * FROM t$snapshots"),
+        ("SHOW BRANCHES t", "SELECT * FROM t$branches"),
+        ("CALL system.rewrite_data_files(table => 't')", "CALL sys.compact("),
+        ("CALL lakebed.system.rollback_to_snapshot('t', 1)", "CALL sys.rollback_to("),
+        ("SET 'execution.runtime-mode' = 'streaming'", "read_stream"),
+    ],
+)
+def test_what_is_to_be_typed_instead(shop: Warehouse, text: str, instead: str) -> None:
+    """The error names it, nothing changes, and no Spark is started to say so."""
+    with shop.refuses(Unsupported, instead):
+        shop.lake.sql(text)
+    assert not shop.lake.is_spark_started
+
+
+def test_names_that_are_also_habits(shop: Warehouse) -> None:
+    """Tables and columns may be called as these words."""
+    lake = shop.lake
+    for name in ("hop", "optimize", "vacuum", "restore", "detail", "jobs", "compact"):
+        lake.sql(f"CREATE TABLE {name} (jobs INT, session INT); INSERT INTO {name} (jobs, session) VALUES (1, 2)")
+        assert lake.table(name).to_arrow().to_pylist() == [{"jobs": 1, "session": 2}]
+        assert lake.sql(f"DESCRIBE {name}").count() == 2
+    lake.sql("ALTER TABLE hop RENAME TO tumble; TRUNCATE TABLE tumble; DROP TABLE tumble")
+    assert not lake.is_spark_started
+
+
+def test_views_are_known_without_spark(shop: Warehouse) -> None:
+    """Where no Spark runs, there are no views."""
+    shown_views = shop.lake.sql("SHOW VIEWS")
+    assert (shown_views.columns, shown_views.count()) == (["namespace", "viewName", "isTemporary"], 0)
+    assert not shop.lake.is_spark_started
