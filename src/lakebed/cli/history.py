@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from lakebed.cli.command import OK, Command, Parser, whole_number
 from lakebed.cli.lakes import open_lake, open_table
@@ -31,19 +32,29 @@ _SHOWN_TAGS = {
 }
 
 
+_TABLE_SNAPSHOTS = 50
+"""As many as one looks through in a table."""
+
+
 def _snapshots_arguments(parser: Parser) -> None:
     parser.add_argument("table", help="a name such as db.t")
-    parser.add_argument("--limit", type=whole_number, metavar="N", help="the newest N only")
+    newest = f"the newest N only; default: {_TABLE_SNAPSHOTS} in a table, else all"
+    parser.add_argument("--limit", type=whole_number, metavar="N", help=newest)
     add_columns(parser)
 
 
 def _snapshots(given: argparse.Namespace, out: Output) -> int:
     view = open_lake(given).table(f"{given.table}$snapshots")
     found = view.to_arrow(given.columns)
-    if given.limit is not None:
-        found = found.slice(max(0, found.num_rows - given.limit))
+    most = _TABLE_SNAPSHOTS if given.limit is None and out.form == "table" else given.limit
+    all_of_them = found.num_rows
+    if most is not None:
+        found = found.slice(max(0, all_of_them - most))
     shown = None if given.columns or given.wide else _SHOWN_SNAPSHOTS
     print_arrow(out, found, shown, {"commit_time": seconds_text})
+    if given.limit is None and found.num_rows < all_of_them:
+        told = f"the newest {found.num_rows} of {all_of_them} snapshots; --limit N prints more"
+        print(told, file=sys.stderr)  # noqa: T201
     return OK
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -134,9 +136,42 @@ def draw(names: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))  # not as markup: a key is written `[1]`
     console = Console()
-    console.print(table)
-    if not rows:
-        console.print("no rows", style="dim")
+    if rows and _least_width(names, rows) > console.width:
+        show(standing(names, rows))
+        return
+    with console.capture() as drawn:
+        console.print(table)
+        if not rows:
+            console.print("no rows", style="dim")
+    show(drawn.get())
+
+
+def _least_width(names: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """How wide a table must be to be read: long texts can be folded, short ones can not."""
+    return sum(min(_SHORT, max(map(len, column))) + 3 for column in zip(names, *rows, strict=True))
+
+
+def standing(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows of more columns than a line has room for: each column on a line of its own."""
+    width = max(map(len, names))
+    lines = [
+        "\n".join([f"--- row {n}", *(f"{name:<{width}}  {cell}" for name, cell in zip(names, row, strict=True))])
+        for n, row in enumerate(rows, 1)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def show(drawn: str) -> None:
+    """Prints what was drawn; page by page if it is taller than the terminal, with $PAGER or whatever there is."""
+    is_taller = drawn.count("\n") >= shutil.get_terminal_size().lines
+    if not (is_taller and sys.stdin.isatty() and sys.stdout.isatty()):
+        print(drawn, end="", flush=True)  # noqa: T201
+        return
+    import pydoc  # only for a person with much to read
+
+    # Colours as they are, and the page stays on the screen when the pager is left.
+    os.environ.setdefault("LESS", "-RFX")
+    pydoc.pager(drawn)
 
 
 def _are_numbers(values: Sequence[object]) -> bool:
@@ -151,4 +186,4 @@ def _csv_text(value: object) -> str:
     return text(plain(value))
 
 
-__all__ = ["FORMATS", "Output", "Show", "aligned", "draw"]
+__all__ = ["FORMATS", "Output", "Show", "aligned", "draw", "show", "standing"]

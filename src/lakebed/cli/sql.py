@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +14,11 @@ import lakebed
 from lakebed.cli.command import OK, Command, Parser, sentence_of, whole_number
 from lakebed.cli.output import Output
 from lakebed.cli.prompt import typed_statements
-from lakebed.cli.statements import all_statements
+from lakebed.cli.statements import all_statements, without_comments
 from lakebed.cli.system_rows import print_limited
+from lakebed.commit.committer import Committed, heard_commits
 from lakebed.errors import InvalidArgument, LakebedError, NotFound
+from lakebed.metadata.snapshot import CommitKind
 
 if TYPE_CHECKING:
     from lakebed.lake import Lake
@@ -52,7 +56,7 @@ def _given_text(given: argparse.Namespace) -> str:
 
 
 def _converse(lake: Lake, limit: int | None, out: Output) -> None:
-    for statement in typed_statements(lambda: lake.current_database):
+    for statement in typed_statements(lake):
         try:
             _run(lake, statement, limit, out)
         except LakebedError as error:
@@ -66,14 +70,41 @@ def _converse(lake: Lake, limit: int | None, out: Output) -> None:
 
 
 def _run(lake: Lake, statement: str, limit: int | None, out: Output) -> None:
-    result: Any = lake.sql(statement)
+    with heard_commits() as heard:
+        result: Any = lake.sql(statement)
     if result is None or not result.columns:
         if out.is_terminal:
-            print("ok", file=sys.stderr)  # noqa: T201
+            print(told(statement, heard), file=sys.stderr)  # noqa: T201
         return
-    print_limited(out, result.toArrow(), limit)
+    found = result.toArrow()
+    if out.form == "table" and found.column_names in _TEXTS and found.num_rows == 1:
+        out.line(str(found.column(0)[0]).rstrip())  # to be read, or to be run again: with its lines
+        return
+    print_limited(out, found, limit)
+
+
+_TEXTS = (["createtab_stmt"], ["plan"], ["function_desc"])
+"""Results that are one text of several lines."""
+_WRITES = re.compile(r"(INSERT|WITH|BEGIN|EXECUTE|STATEMENT)\b|(UPDATE|DELETE|MERGE|TRUNCATE)\b", re.IGNORECASE)
+
+
+def told(statement: str, heard: Sequence[Committed]) -> str:
+    """What a statement without rows has done."""
+    word = _WRITES.match(without_comments(statement))
+    done = [commit for commit in heard if commit.snapshot.commit_kind != CommitKind.COMPACT]
+    if not done:
+        return "ok" if word is None else "ok: there was nothing to change"
+    if word is not None and word[1]:
+        parts = [f"{_rows(commit.added_rows)} into {commit.table}, snapshot {commit.snapshot.id}" for commit in done]
+    else:
+        parts = [f"{commit.table} is at snapshot {commit.snapshot.id}" for commit in done]
+    return f"ok: {'; '.join(parts)}"
+
+
+def _rows(number: int) -> str:
+    return "1 row" if number == 1 else f"{number} rows"
 
 
 SQL = Command(_arguments, _sql)
 
-__all__ = ["SQL"]
+__all__ = ["SQL", "told"]

@@ -17,6 +17,7 @@ from lakebed.fileio import open_fileio
 
 if TYPE_CHECKING:
     from lakebed.lake import Lake
+    from lakebed.metadata.snapshot import Snapshot
     from lakebed.table.table import Table
 
 # --- tables ----------------------------------------------------------------------------------------------------------
@@ -119,6 +120,7 @@ def _description(table: Table, columns: list[dict[str, Any]]) -> dict[str, Any]:
             "commit_time": dt.datetime.fromtimestamp(latest.time_millis / 1000),
             "record_count": latest.total_record_count,
         },
+        "row_count": _row_count(table, latest),
     }
 
 
@@ -152,7 +154,23 @@ def _facts(table: Table) -> Iterator[tuple[str, str]]:
         yield "snapshot", "none yet"
     else:
         when = seconds_text(dt.datetime.fromtimestamp(latest.time_millis / 1000))
-        yield "snapshot", f"{latest.id} of {when}, {latest.total_record_count} records"
+        yield "snapshot", f"{latest.id} of {when}"
+        rows = _row_count(table, latest)
+        yield "rows", str(rows) if rows is not None else f"at most {latest.total_record_count}, not all merged yet"
+
+
+_COUNTED = 5_000_000
+"""Records that are read, keys alone, to say how many rows they are; more would take longer than a look should."""
+
+
+def _row_count(table: Table, latest: Snapshot | None) -> int | None:
+    """How many rows the table shows. Records are more: each update of a row is one until they are merged."""
+    if latest is None:
+        return 0
+    if latest.total_record_count > _COUNTED:
+        return None
+    column = (table.primary_key or table.arrow_schema.names)[0]
+    return sum(int(batch.num_rows) for batch in table.to_batches([column]))
 
 
 DESCRIBE = Command(_describe_arguments, _describe)

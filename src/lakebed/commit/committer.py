@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
 from lakebed.clock import Clock, some_of
@@ -29,7 +31,7 @@ from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.metadata.stores import MetadataStores
 from lakebed.types.logical import DataType
 
-__all__ = ["Changes", "CommitIdentity", "CommitRules", "Committer", "Prepare"]
+__all__ = ["Changes", "CommitIdentity", "CommitRules", "Committed", "Committer", "Prepare", "heard_commits"]
 
 _log = logging.getLogger(__name__)
 
@@ -127,6 +129,7 @@ class Committer:
                     snapshot = None  # expired under our hands: others were faster
             if snapshot is not None:
                 self._update_hint(snapshot)
+                _tell(self.table, snapshot, changes.entries if changes else ())
                 return snapshot
             if self.rules.timeout_ms is not None and self.clock.now_ms() - started_ms > self.rules.timeout_ms:
                 break
@@ -324,6 +327,39 @@ def _is_in_line(
     successor = stores.snapshots.get(later[0])
     before = {entry.identity for entry in live_entries(read_manifests(stores, base_metas(stores, successor)))}
     return all((entry.identity in before) == (entry.kind == EntryKind.ADD) for entry in entries)
+
+
+# --- Who wants to say what was done ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """One commit: the table, its snapshot, and how many rows lie in the files that it added."""
+
+    table: str
+    snapshot: Snapshot
+    added_rows: int
+
+
+_HEARD: ContextVar[list[Committed] | None] = ContextVar("commits that somebody listens to", default=None)
+
+
+@contextmanager
+def heard_commits() -> Iterator[list[Committed]]:
+    """The commits of this thread until the end of the block, for a program that tells people what it did."""
+    heard: list[Committed] = []
+    token = _HEARD.set(heard)
+    try:
+        yield heard
+    finally:
+        _HEARD.reset(token)
+
+
+def _tell(table: str, snapshot: Snapshot, entries: Sequence[ManifestEntry]) -> None:
+    heard = _HEARD.get()
+    if heard is not None:
+        added = sum(entry.file.row_count for entry in entries if entry.kind == EntryKind.ADD)
+        heard.append(Committed(table, snapshot, added))
 
 
 def _statistics(latest: Snapshot | None, stamp: _Stamp) -> str | None:

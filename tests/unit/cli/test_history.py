@@ -26,6 +26,16 @@ def test_snapshots(run: Run) -> None:
     assert "base_manifest_list" in run("snapshots", "shop.orders", "--wide").lines[0]
 
 
+def test_many_snapshots(run: Run, lake: lakebed.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table shows the newest and says how many there are; --limit decides, and JSON has all."""
+    monkeypatch.setattr("lakebed.cli.history._TABLE_SNAPSHOTS", 2)
+    ran = run("snapshots", "shop.orders")
+    assert [line.split()[0] for line in ran.lines] == ["snapshot", "2", "3"]
+    assert ran.err == "the newest 2 of 3 snapshots; --limit N prints more\n"
+    assert len(run("snapshots", "shop.orders", "--limit", "3").lines) == 4
+    assert len(run("snapshots", "shop.orders", "--format", "json").json) == 3
+
+
 def test_columns_that_are_not_there(run: Run) -> None:
     """A wrong column is named with the nearest."""
     ran = run("snapshots", "shop.orders", "--columns", "snapshotid")

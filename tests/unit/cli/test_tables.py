@@ -62,7 +62,7 @@ def test_describe(run: Run) -> None:
         "default": None,
     }
     assert found["options"] == {"bucket": "1", "write-only": "true"}
-    assert (found["snapshot"]["id"], found["snapshot"]["record_count"]) == (3, 6)
+    assert (found["snapshot"]["id"], found["snapshot"]["record_count"], found["row_count"]) == (3, 6, 5)
     assert run("describe", "shop.orders", "--format", "csv").lines[2] == "1,dt,DATE NOT NULL,false,,"
 
 
@@ -88,3 +88,13 @@ def test_on_a_terminal(run: Run) -> None:
     assert any(set(line.strip()) == {"─"} for line in ran.lines)
     assert any(line.split() == ["shop", "orders"] for line in ran.lines)
     assert any(set(line.strip()) == {"─"} for line in run("describe", "shop.orders").lines)
+
+
+def test_rows_not_records(run: Run, lake: lakebed.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is counted is what a SELECT would show; where that would take long, the most it can be is said."""
+    assert "rows          5" in run("describe", "shop.orders").lines
+    monkeypatch.setattr("lakebed.cli.tables._COUNTED", 5)
+    assert "rows          at most 6, not all merged yet" in run("describe", "shop.orders").lines
+    assert run("describe", "shop.orders", "--format", "json").json["row_count"] is None
+    lake.create_table("empty", {"a": "INT"})
+    assert run("describe", "empty", "--format", "json").json["row_count"] == 0

@@ -55,7 +55,7 @@ def test_names(lake: lakebed.Lake) -> None:
 
 
 def test_describe(lake: lakebed.Lake) -> None:
-    """Columns with Spark's names of types; partition columns again below."""
+    """Columns with Spark's names of types; partition columns again below, then keys and what may not be null."""
     columns = [
         ("id", "bigint", "key"),
         ("v", "struct<a:int,b:array<string>>", None),
@@ -64,7 +64,9 @@ def test_describe(lake: lakebed.Lake) -> None:
         ("# col_name", "data_type", "comment"),
         ("dt", "string", None),
     ]
-    assert rows(lake, "DESCRIBE t") == columns
+    constraints = [("# Constraints", "", ""), ("PRIMARY KEY", "id, dt", ""), ("NOT NULL", "id, dt", "")]
+    assert rows(lake, "DESCRIBE t") == [*columns, *constraints]
+    assert rows(lake, "DESCRIBE sales.orders") == [("id", "int", None)]
     extended = rows(lake, "DESC EXTENDED t")
     assert extended[: len(columns)] == columns
     assert ("Comment", "about", "") in extended

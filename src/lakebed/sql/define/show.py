@@ -111,6 +111,8 @@ def describe(lake: SqlLake, statement: Describe) -> SmallResult:
     if table.partition_by and not is_view:
         rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
         rows += [_described(field) for name in table.partition_by for field in fields if field.name == name]
+    if "$" not in statement.name:
+        rows += _constraints(table)
     if statement.extended:
         rows += _details(table)
     return result(lake, _DESCRIBED, rows)
@@ -130,6 +132,14 @@ def _describe_column(lake: SqlLake, table: Table, path: tuple[str, ...]) -> Smal
 
 def _described(field: DataField) -> tuple[str, str, str | None]:
     return field.name, _spark_name(field.type), field.description
+
+
+def _constraints(table: Table) -> list[tuple[str, str, str | None]]:
+    """The keys and what may not be null, below the columns: those have no room for it in Spark's shape."""
+    required = [field.name for field in table.schema.fields if not field.type.nullable]
+    rows = [("PRIMARY KEY", ", ".join(table.primary_key), ""), ("NOT NULL", ", ".join(required), "")]
+    told: list[tuple[str, str, str | None]] = [row for row in rows if row[1]]
+    return [("# Constraints", "", ""), *told] if told else []
 
 
 def _details(table: Table) -> list[tuple[str, str, str | None]]:
