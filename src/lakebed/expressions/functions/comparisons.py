@@ -17,6 +17,9 @@ def _comparison(
 ) -> Callable[[Expression, Expression], Expression]:
     def build(left: Expression, right: Expression) -> Expression:
         kind = kinds.common_type(left.type, right.type)
+        if kind is not None and kinds.is_nested(kind) and kinds.NULL not in (left.type, right.type):
+            # Spark does not read text as numbers inside of arrays to compare them.
+            kind = kind if kinds.spark_name(left.type) == kinds.spark_name(right.type) else None
         if kind is None:
             raise NotProven(f"`{sign}` of {kinds.spark_name(left.type)} and {kinds.spark_name(right.type)}")
         _check(sign, kind, is_ordered=sign in ("<", "<=", ">", ">="))
