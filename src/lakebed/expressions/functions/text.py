@@ -310,7 +310,8 @@ def locate(part: Expression, value: Expression, start: Expression | None = None)
         "ELSE CAST(CASE instr(substring({1}, {2}), {0}) WHEN 0 THEN 0 "
         "ELSE instr(substring({1}, {2}), {0}) + {2} - 1 END AS INTEGER) END)"
     )
-    return call(template, _text(part), _text(value), _number(start, "a position"), type=kinds.INT)
+    given = _text(part), _text(value), _number(start, "a position")
+    return call(template, *given, type=kinds.INT, nullable=part.nullable or value.nullable)
 
 
 def _test(function: str) -> Function:
