@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lakebed.expressions import kinds
 from lakebed.expressions.casts import coerced, null_of
-from lakebed.expressions.functions import arrow_text
+from lakebed.expressions.functions import arrow_text, conditions
 from lakebed.expressions.functions.function import MANY, Function
 from lakebed.expressions.functions.patterns import Pattern, constant_text, like_pattern, pattern_of
 from lakebed.expressions.nodes import ArrowFunction, Constant, Expression, NotProven, call
@@ -518,13 +518,6 @@ def unbase64(value: Expression) -> Expression:
     return call(template, _text(value), type=kinds.BINARY, can_fail=True)
 
 
-def hexadecimal(value: Expression) -> Expression:
-    """Hexadecimal digits of a whole number, or of bytes."""
-    if kinds.is_integral(value.type):
-        return call("hex({0})", coerced(value, kinds.BIGINT), type=kinds.STRING)
-    return call("hex({0})", _bytes(value), type=kinds.STRING)
-
-
 def unhex(value: Expression) -> Expression:
     """Bytes of hexadecimal digits; null of anything else."""
     template = (
@@ -540,8 +533,10 @@ def encode(value: Expression, charset: Expression) -> Expression:
     return call("encode({0})", _text(value), type=kinds.BINARY)
 
 
-def decode(value: Expression, charset: Expression) -> Expression:
-    """The text of bytes."""
+def decode(value: Expression, charset: Expression, *choices: Expression) -> Expression:
+    """The text of bytes; with more arguments the choice among values that has the same name."""
+    if choices:
+        return conditions.decode(value, charset, *choices)
     _only_utf8(charset)
     return call("decode({0})", _bytes(value), type=kinds.STRING, can_fail=True)
 
@@ -617,8 +612,7 @@ FUNCTIONS = {
     "sha1": _digest("sha1"),
     "sha2": Function(sha2, 2, 2),
     "base64": Function(base64, 1, 1),
-    "hex": Function(hexadecimal, 1, 1),
     "unhex": Function(unhex, 1, 1),
     "encode": Function(encode, 2, 2),
-    "decode": Function(decode, 2, 2),
+    "decode": Function(decode, 2, MANY),
 }
