@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from lakebed.cli.main import main
+from lakebed.cli import program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program())

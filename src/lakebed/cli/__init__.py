@@ -1,1 +1,29 @@
 """The program `lakebed`: a lake from the command line. One file for each group of commands; `main` starts them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import suppress
+
+_INTERRUPTED = 130
+
+
+def program() -> int:
+    """Where the program begins. Little is imported before: from here on Ctrl-C ends it with one line."""
+    try:
+        from lakebed.cli.main import main  # its imports take as long as a short command
+
+        return main()
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)  # noqa: T201
+        return _INTERRUPTED
+    finally:
+        with suppress(OSError):
+            sys.stdout.flush()
+        # What is left is the end of threads and of Spark: another Ctrl-C ends that at once, without a word.
+        signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
+
+
+__all__ = ["program"]

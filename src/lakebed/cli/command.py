@@ -55,6 +55,14 @@ def sentence_of(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".partition("\n")[0].rstrip()
 
 
+def is_interruption(error: BaseException) -> bool:
+    """Whether Ctrl-C is behind it: whoever tidies up after one may fail, and Spark does."""
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, KeyboardInterrupt):
+        seen = seen.__cause__ or seen.__context__
+    return seen is not None
+
+
 __all__ = [
     "FAILED",
     "FOUND_SOMETHING",
@@ -62,6 +70,7 @@ __all__ = [
     "OK",
     "Command",
     "Parser",
+    "is_interruption",
     "names",
     "sentence_of",
     "whole_number",

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
-from lakebed.cli.command import FAILED, INTERRUPTED, OK, Command, Parser, sentence_of
+from lakebed.cli.command import FAILED, INTERRUPTED, OK, Command, Parser, is_interruption, sentence_of
 from lakebed.cli.output import FORMATS, Output
 from lakebed.errors import InvalidArgument, LakebedError, did_you_mean
 from lakebed.version import VERSION
@@ -42,15 +42,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; the number is the exit status: 0 if all is well, 1 for findings, 2 if it could not run."""
     try:
         return _run(sys.argv[1:] if arguments is None else list(arguments))
-    except LakebedError as error:
-        return _failed(error.message, error.hint)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return _stopped()
+    except LakebedError as error:
+        return _stopped() if is_interruption(error) else _failed(error.message, error.hint)
     except BrokenPipeError:
         # Whoever read our output has seen enough. Nothing more may be written, not even at the end of the program.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except Exception as error:  # noqa: BLE001 - a program for people ends with a sentence, not with a traceback
+        if is_interruption(error):
+            return _stopped()
         if _DEBUG in os.environ:
             traceback.print_exc()
         return _failed(sentence_of(error), f"set {_DEBUG}=1 to see where this comes from")
@@ -98,11 +100,12 @@ def _listing() -> str:
     return "commands:\n" + "\n".join(f"  {name:<{width}}  {purpose}" for name, (_, purpose) in COMMANDS.items())
 
 
+def _stopped() -> int:
+    print("stopped", file=sys.stderr)  # noqa: T201
+    return INTERRUPTED
+
+
 def _failed(message: str, hint: str) -> int:
     sys.stdout.flush()
     print(f"error: {message}\n  -> {hint}", file=sys.stderr)  # noqa: T201
     return FAILED
-
-
-if __name__ == "__main__":
-    sys.exit(main())

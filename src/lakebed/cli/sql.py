@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lakebed
-from lakebed.cli.command import OK, Command, Parser, sentence_of, whole_number
+from lakebed.cli.command import OK, Command, Parser, is_interruption, sentence_of, whole_number
 from lakebed.cli.output import Output
 from lakebed.cli.prompt import typed_statements
 from lakebed.cli.statements import all_statements, without_comments
@@ -59,14 +59,16 @@ def _converse(lake: Lake, limit: int | None, out: Output) -> None:
     for statement in typed_statements(lake):
         try:
             _run(lake, statement, limit, out)
-        except LakebedError as error:
-            print(f"error: {error}", file=sys.stderr)  # noqa: T201
         except KeyboardInterrupt:
             print("stopped", file=sys.stderr)  # noqa: T201
         except Exception as error:  # whatever fails, the conversation goes on
-            if "LAKEBED_DEBUG" in os.environ:
+            if "LAKEBED_DEBUG" in os.environ and not isinstance(error, LakebedError):
                 raise
-            print(f"error: {sentence_of(error)}", file=sys.stderr)  # noqa: T201
+            print("stopped" if is_interruption(error) else f"error: {_told_error(error)}", file=sys.stderr)  # noqa: T201
+
+
+def _told_error(error: Exception) -> str:
+    return str(error) if isinstance(error, LakebedError) else sentence_of(error)
 
 
 def _run(lake: Lake, statement: str, limit: int | None, out: Output) -> None:

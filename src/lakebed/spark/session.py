@@ -7,7 +7,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,9 +77,35 @@ def start_local(*, plans_only: bool = False) -> SparkSession:
     builder = builder_of().master(f"local[{os.cpu_count() or 1}]").appName("lakebed")
     for key, value in _settings(plans_only).items():
         builder = builder.config(key, value)
-    with named_in_environment():  # workers would take whatever `python3` is on the path
+    # Workers would take whatever `python3` is on the path.
+    with named_in_environment(), _no_jvm_left_behind():
         session: SparkSession = builder.getOrCreate()
     return session
+
+
+@contextmanager
+def _no_jvm_left_behind() -> Iterator[None]:
+    """Ends the JVM if somebody presses Ctrl-C while it starts: it would not find whom to answer, and stay for good."""
+    from pyspark import SparkContext, java_gateway
+
+    popen = java_gateway.Popen
+    started: list[Any] = []
+
+    def noted(*arguments: Any, **options: Any) -> Any:
+        started.append(popen(*arguments, **options))
+        return started[-1]
+
+    java_gateway.Popen = noted
+    try:
+        yield
+    except KeyboardInterrupt:
+        if SparkContext._gateway is None:  # once it is there, it ends with this process
+            for process in started:
+                process.kill()
+                process.wait()
+        raise
+    finally:
+        java_gateway.Popen = popen
 
 
 def _settings(plans_only: bool) -> dict[str, str]:

@@ -105,14 +105,14 @@ def test_errors_of_ours(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_interrupting(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C ends a command without a word, with the status that shells expect."""
+    """Ctrl-C ends a command with one line, and with the status that shells expect."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(lakebed, "connect", interrupt)
     ran = run("describe", "events")
-    assert (ran.status, ran.out, ran.err) == (130, "", "")
+    assert (ran.status, ran.out, ran.err) == (130, "", "stopped\n")
 
 
 def test_common_options_stand_anywhere(run: Run, lake: lakebed.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
