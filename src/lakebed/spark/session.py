@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lakebed.errors import InvalidArgument, MissingDependency
 from lakebed.spark.launchers import launcher
-from lakebed.spark.worker_python import named_in_environment
+from lakebed.spark.worker_python import named_in_environment, use_this_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,10 +51,11 @@ class Session:
             )
         self._spark: SparkSession | None = given
         self._plans_only = plans_only
+        self._is_fitted = False
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the session: whoever gets a copy of this is in another process, and has one of its own."""
-        return {"_spark": None, "_plans_only": self._plans_only}
+        return {"_spark": None, "_plans_only": self._plans_only, "_is_fitted": False}
 
     @property
     def is_started(self) -> bool:
@@ -65,6 +66,10 @@ class Session:
         """The session."""
         if self._spark is None or _is_stopped(self._spark):
             self._spark = _active_session() or start_local(plans_only=self._plans_only)
+            self._is_fitted = False
+        if not self._is_fitted:
+            use_this_python(self._spark)
+            self._is_fitted = True
         return self._spark
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 import threading
 from collections.abc import Iterator
@@ -54,6 +55,24 @@ def early_workers(spark: Any) -> Iterator[None]:
             context.pythonExec = before
 
 
+def use_this_python(spark: Any) -> None:
+    """Lets the workers of a user's local session run on the Python of the driver, unless the user chose one.
+
+    Without a choice Spark takes the `python3` of the PATH, which in a virtual environment that is not activated is
+    another one, without our modules and perhaps of another version.
+    """
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        return
+    context = spark.sparkContext
+    is_chosen = "PYSPARK_PYTHON" in os.environ or context.getConf().contains("spark.pyspark.python")
+    if is_chosen or not str(context.master).startswith("local"):
+        return
+    found = shutil.which(context.pythonExec)
+    # Not where links lead: an environment's Python is a link to one that knows nothing of the environment.
+    if found is None or Path(found).parent != Path(sys.executable).parent:
+        context.pythonExec = sys.executable
+
+
 @contextmanager
 def named_in_environment() -> Iterator[None]:
     """A JVM that starts in the meantime takes the program for all its workers."""
@@ -81,4 +100,4 @@ def _is_ours(python: str) -> bool:
 if __name__ == "__main__":
     sys.stdout.write(worker_python() + "\n")
 
-__all__ = ["early_workers", "named_in_environment", "worker_python"]
+__all__ = ["early_workers", "named_in_environment", "use_this_python", "worker_python"]
