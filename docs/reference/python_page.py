@@ -33,6 +33,8 @@ HANDED_OUT = {
     "read.lookup": ["KeyLookup"],
     "changes.follow": ["ChangeStream"],
     "read.plan": ["ScanPlan"],
+    "sql.query.answer": ["QueryResult"],
+    "table.parts": ["ReadPlan"],
 }
 """What methods give back and users then call, by its module."""
 
@@ -43,7 +45,7 @@ CDC = {
 }
 """What a sync of a database takes and gives."""
 
-_INHERITED = {"Table": ("table.upkeep", "TableUpkeep")}
+_INHERITED = {"Table": (("table.reading", "TableReading"), ("table.upkeep", "TableUpkeep"))}
 """Classes whose other half is written down elsewhere."""
 
 _SECTION = re.compile(r"^ +# --- (.+?) -+$")
@@ -120,8 +122,8 @@ def _described(entry: Entry, level: int = 2) -> Iterator[str]:
     if fields:
         yield "\n".join(fields) + "\n"
     yield from _methods(entry, level + 1)
-    if node.name in _INHERITED:
-        yield from _methods(_entry(*_INHERITED[node.name]), level + 1)
+    for module, name in _INHERITED.get(node.name, ()):
+        yield from _methods(_entry(module, name), level + 1)
 
 
 def _methods(entry: Entry, level: int) -> Iterator[str]:
@@ -131,7 +133,7 @@ def _methods(entry: Entry, level: int) -> Iterator[str]:
     """
     assert isinstance(entry.node, ast.ClassDef)
     lines = _file(entry.module).read_text(encoding="utf-8").splitlines()
-    shown = "Table" if entry.node.name == "TableUpkeep" else entry.node.name
+    shown = "Table" if entry.node.name in ("TableReading", "TableUpkeep") else entry.node.name
     headings = {number: match.group(1) for number, line in enumerate(lines, 1) if (match := _SECTION.match(line))}
     has_sections = any(entry.node.lineno < number < (entry.node.end_lineno or 0) for number in headings)
     yield from _attributes(entry.node, shown, level)

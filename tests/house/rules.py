@@ -153,6 +153,8 @@ SHORT = {
     "cleanup.py": "the one place that catches every exception",
     "cli/lakes.py": "what the commands share",
     "cli/options.py": "an entry of the registry of commands",
+    "expressions/aggregates/aggregate.py": "what the entries of the registry of aggregates are",
+    "expressions/functions/function.py": "what the entries of the registry of functions are",
     "formats/pushed_nulls.py": "a fault of one library, apart until that mends it",
     "maintenance/checks.py": "what two kinds of upkeep remember of one handle",
     "maintenance/manifests.py": "one kind of upkeep, as its neighbours are",
@@ -160,6 +162,7 @@ SHORT = {
     "metadata/branches.py": "one kind of directory, as its neighbours are one kind of file each",
     "metadata/corruption.py": "words that all kinds of files share",
     "spark/launchers.py": "what starting Java and starting Python share",
+    "sql/bind/syntax.py": "a dialect of the parser, which all that binds rests on",
     "version.py": "the version, alone so that packaging reads it",
 }
 """Other modules that are short, and why each is a module."""

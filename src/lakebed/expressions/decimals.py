@@ -25,7 +25,7 @@ _WORDS = {"+": "plus", "-": "minus", "*": "times", "/": "divided", "%": "modulo"
 def arithmetic(sign: str, left: Expression, right: Expression) -> Expression:
     """`left sign right` of two decimals; `div` gives BIGINT."""
     a, b = left.type, right.type
-    kind = result_type(sign, a, b)
+    kind = _result_type(sign, a, b)
     native, guard = _native(sign, a, b, kind)
     last_first = sign in ("/", "%", "div")
     if guard is None:
@@ -37,7 +37,7 @@ def arithmetic(sign: str, left: Expression, right: Expression) -> Expression:
     return call(template, left, right, type=kind, can_fail=True, uses=(exact,), last_first=last_first)
 
 
-def result_type(sign: str, a: pa.DataType, b: pa.DataType) -> pa.DataType:
+def _result_type(sign: str, a: pa.DataType, b: pa.DataType) -> pa.DataType:
     """The type of a result by Spark's rules."""
     scale = max(a.scale, b.scale)
     whole_a, whole_b = a.precision - a.scale, b.precision - b.scale

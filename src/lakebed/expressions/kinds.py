@@ -111,7 +111,7 @@ def bounded_decimal(precision: int, scale: int) -> pa.DataType:
     return decimal(_MOST_DIGITS, max(_MOST_DIGITS - whole, min(scale, _LEAST_SCALE)))
 
 
-def wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+def _wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     """The decimal type that holds values of both; past 38 digits those of the fraction go first, as Spark has it."""
     left, right = as_decimal(left), as_decimal(right)
     scale = max(left.scale, right.scale)
@@ -148,7 +148,7 @@ def _common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
         return INTEGRALS[max(INTEGRALS.index(left), INTEGRALS.index(right))]
     if is_fraction(left) or is_fraction(right):
         return FLOAT if left == right == FLOAT else DOUBLE
-    return wider_decimal(left, right)
+    return _wider_decimal(left, right)
 
 
 def _with_text(other: pa.DataType) -> pa.DataType | None:

@@ -9,6 +9,7 @@ are taken with a warning that they have no effect, but for those that change wha
 
 from __future__ import annotations
 
+import os
 import warnings
 from fnmatch import fnmatchcase
 from typing import Any, Final
@@ -128,10 +129,18 @@ def session_changes_meaning(lake: SqlLake) -> str | None:
 
 
 def session_zone(lake: SqlLake) -> str | None:
-    """The time zone that SET has given to the session; None for that of the machine."""
+    """The time zone of the session, or else of the machine; None if that has no name that can be found."""
     if lake.is_spark_started:
         return str(lake.spark.conf.get(_SPARK_ZONE))
-    return lake.settings.get(_SPARK_ZONE)
+    return os.environ.get("TZ") or _zone_of_machine()
+
+
+def _zone_of_machine() -> str | None:
+    """The name of the zone that the machine is set to."""
+    try:
+        return os.path.realpath("/etc/localtime").partition("zoneinfo/")[2] or None
+    except OSError:
+        return None
 
 
 def dynamic_options(lake: SqlLake, table: str) -> dict[str, str]:

@@ -75,7 +75,7 @@ def moved(moment: str, reading: str) -> str:
     return let(same, moment=moment, old=f"CAST({moment} AS TIMESTAMP)", new=reading)
 
 
-UNLIKE_ZONES = {
+_UNLIKE_ZONES = {
     "Africa/Casablanca",
     "Africa/El_Aaiun",
     "America/Edmonton",
@@ -99,7 +99,7 @@ UNLIKE_ZONES = {
 def proven_zone(name: str) -> str:
     """A zone in which clocks show the same in both engines; for a session, too."""
     is_name = name == "UTC" or (re.fullmatch(r"[A-Z]\w+(/[A-Z]\w+)+", name) and name in available_timezones())
-    if not is_name or name in UNLIKE_ZONES:
+    if not is_name or name in _UNLIKE_ZONES:
         raise NotProven(f"zone '{name}'")
     return name
 

@@ -45,7 +45,7 @@ def element_type(what: str, array: Expression) -> pa.DataType:
     return array.type.value_type
 
 
-def comparable_elements(what: str, array: Expression) -> pa.DataType:
+def _comparable_elements(what: str, array: Expression) -> pa.DataType:
     """The type of elements that are asked whether they are equal."""
     kind = element_type(what, array)
     if pa.types.is_map(kind) or kind == kinds.YEAR_MONTH:
@@ -123,7 +123,7 @@ def _with_element(
     what: str, array: Expression, value: Expression, *, takes_decimals: bool = False
 ) -> tuple[Expression, Expression]:
     """An array and a value to compare with its elements, brought to one type."""
-    kind = comparable_elements(what, array)
+    kind = _comparable_elements(what, array)
     return _with_new_element(what, array, value, kind, takes_decimals=takes_decimals)
 
 
@@ -165,7 +165,7 @@ def array_min(array: Expression) -> Expression:
 
 
 def _extreme(what: str, function: str, array: Expression) -> Expression:
-    kind = comparable_elements(what, array)
+    kind = _comparable_elements(what, array)
     if kinds.is_nested(kind):
         way = "'DESC', 'NULLS LAST'" if function == "list_max" else "'ASC', 'NULLS LAST'"
         ahead = "e_ IS NOT NULL" if function == "list_max" else "e_ IS NULL"
@@ -177,8 +177,8 @@ def _extreme(what: str, function: str, array: Expression) -> Expression:
 
 def array_join(array: Expression, between: Expression, instead: Expression | None = None) -> Expression:
     """ARRAY_JOIN: texts in a row; nulls are left out, or replaced."""
-    comparable_elements("array_join", array)
-    array = same_elements(array, kinds.array_of(kinds.STRING))
+    _comparable_elements("array_join", array)
+    array = _same_elements(array, kinds.array_of(kinds.STRING))
     if not isinstance(between, Constant) or between.type != kinds.STRING:
         raise NotProven("`array_join`", "the text between is not a constant")  # DuckDB takes no other
     joined = "(CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN coalesce(array_to_string({0}, {1}), '') END)"
@@ -199,7 +199,7 @@ _IS_FIRST = "list_position(a_, e_) = n_"
 
 
 def _set_elements(what: str, array: Expression) -> None:
-    if _has_fraction(comparable_elements(what, array)):
+    if _has_fraction(_comparable_elements(what, array)):
         raise NotProven(f"`{what}` of {kinds.spark_name(array.type)}")  # Spark turns -0.0 into 0.0 in these
 
 
@@ -216,15 +216,15 @@ def array_distinct(array: Expression) -> Expression:
 
 
 def _pair(what: str, left: Expression, right: Expression) -> tuple[Expression, Expression]:
-    comparable_elements(what, left)
-    comparable_elements(what, right)
+    _comparable_elements(what, left)
+    _comparable_elements(what, right)
     kind = kinds.common_type(left.type, right.type)
     if kind is None or (kinds.STRING in (left.type.value_type, right.type.value_type) and left.type != right.type):
         raise NotProven(f"`{what}` of {kinds.spark_name(left.type)} and {kinds.spark_name(right.type)}")
-    return same_elements(left, kind), same_elements(right, kind)
+    return _same_elements(left, kind), _same_elements(right, kind)
 
 
-def same_elements(array: Expression, kind: pa.DataType) -> Expression:
+def _same_elements(array: Expression, kind: pa.DataType) -> Expression:
     """An array as one of another type; whether elements may be null is no difference."""
     return array if array.type.value_type == kind.value_type else coerced(array, kind)
 
@@ -343,7 +343,7 @@ def sort_array(array: Expression, upwards: Expression | None = None) -> Expressi
 def _sorted(what: str, array: Expression, way: str, ahead: str) -> Expression:
     kind = element_type(what, array)
     if not kinds.is_nested(kind):
-        comparable_elements(what, array)
+        _comparable_elements(what, array)
         return call(f"list_sort({{0}}, {way})", array, type=array.type)
     keyed = f"list_transform({{0}}, lambda e_ : struct_pack(n := {ahead}, k := {key_text(kind, 'e_')}, v := e_))"
     return call(f"list_transform(list_sort({keyed}, {way}), lambda e_ : e_.v)", array, type=array.type)

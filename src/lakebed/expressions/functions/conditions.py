@@ -8,7 +8,7 @@ from lakebed.expressions.functions.comparisons import FUNCTIONS as COMPARISONS
 from lakebed.expressions.functions.function import MANY, Function
 from lakebed.expressions.nodes import Constant, Expression, NotProven, call
 
-ZERO = Constant(type=kinds.INT, nullable=False, value=0, text="CAST(0 AS INTEGER)")
+_ZERO = Constant(type=kinds.INT, nullable=False, value=0, text="CAST(0 AS INTEGER)")
 NOTHING = Constant(type=kinds.NULL, nullable=True, value=None, text="NULL")
 
 
@@ -82,12 +82,12 @@ def null_if(value: Expression, other: Expression) -> Expression:
 
 def null_if_zero(value: Expression) -> Expression:
     """Null for 0."""
-    return null_if(value, ZERO)
+    return null_if(value, _ZERO)
 
 
 def zero_if_null(value: Expression) -> Expression:
     """0 for null."""
-    return coalesce(value, ZERO)
+    return coalesce(value, _ZERO)
 
 
 def by_null(value: Expression, there: Expression, missing: Expression) -> Expression:

@@ -20,7 +20,7 @@ def text_constant(value: str) -> Constant:
     return Constant(type=kinds.STRING, nullable=False, value=value, text="'" + value.replace("'", "''") + "'")
 
 
-def number_constant(text: str, *, is_negative: bool = False) -> Constant:
+def _number_constant(text: str, *, is_negative: bool = False) -> Constant:
     """A number: INT or BIGINT if whole and small enough, else DECIMAL; with an exponent DOUBLE."""
     sign = "-" if is_negative else ""
     if re.fullmatch(r"\d+", text):
@@ -29,15 +29,15 @@ def number_constant(text: str, *, is_negative: bool = False) -> Constant:
             return Constant(type=kinds.INT, nullable=False, value=value, text=f"CAST({value} AS INTEGER)")
         if -_BIGINT <= value < _BIGINT:
             return Constant(type=kinds.BIGINT, nullable=False, value=value, text=f"CAST({value} AS BIGINT)")
-        return decimal_constant(Decimal(value))
+        return _decimal_constant(Decimal(value))
     if "e" in text.lower():
         return Constant(
             type=kinds.DOUBLE, nullable=False, value=float(sign + text), text=f"CAST({sign}{text} AS DOUBLE)"
         )
-    return decimal_constant(Decimal(sign + text))
+    return _decimal_constant(Decimal(sign + text))
 
 
-def decimal_constant(value: Decimal) -> Constant:
+def _decimal_constant(value: Decimal) -> Constant:
     """A decimal with as many digits as are written."""
     _, digits, exponent = value.as_tuple()
     scale = max(0, -int(exponent))
@@ -48,12 +48,12 @@ def decimal_constant(value: Decimal) -> Constant:
     return Constant(type=kind, nullable=False, value=value, text=f"CAST('{value:f}' AS {kinds.duckdb_name(kind)})")
 
 
-def boolean_constant(value: bool) -> Constant:
+def _boolean_constant(value: bool) -> Constant:
     """TRUE or FALSE."""
     return Constant(type=kinds.BOOLEAN, nullable=False, value=value, text="TRUE" if value else "FALSE")
 
 
-def untyped_null() -> Constant:
+def _untyped_null() -> Constant:
     """NULL, of no type yet."""
     return Constant(type=kinds.NULL, nullable=True, value=None, text="NULL")
 
@@ -62,15 +62,15 @@ def constant_of(node: exp.Expression) -> Constant | None:
     """The constant that a node is; None if it is none."""
     match node:
         case exp.Null():
-            return untyped_null()
+            return _untyped_null()
         case exp.Boolean():
-            return boolean_constant(bool(node.this))
+            return _boolean_constant(bool(node.this))
         case exp.Literal() if node.is_string:
             return text_constant(str(node.this))
         case exp.Literal():
-            return number_constant(str(node.this))
+            return _number_constant(str(node.this))
         case exp.Neg() if isinstance(node.this, exp.Literal) and not node.this.is_string:
-            return number_constant(str(node.this.this), is_negative=True)
+            return _number_constant(str(node.this.this), is_negative=True)
         case exp.HexString():
             digits = str(node.this)
             raw = bytes.fromhex(digits if len(digits) % 2 == 0 else f"0{digits}")

@@ -74,7 +74,7 @@ class Names:
                     hint="put the name of its table in front",
                 )
             if found:
-                return member_of(found[0], members)
+                return _member_of(found[0], members)
         return None
 
     def _columns(self, qualifier: Sequence[str], name: str) -> list[Expression]:
@@ -93,7 +93,7 @@ class Names:
         return [each.name for source in self.sources for each in source.columns]
 
 
-def member_of(value: Expression, members: Sequence[str]) -> Expression:
+def _member_of(value: Expression, members: Sequence[str]) -> Expression:
     """A member of a struct, of a member, ..."""
     for member in members:
         access = FUNCTIONS.get(".")
@@ -108,11 +108,6 @@ def missing_column(path: Sequence[str], names: Names) -> InvalidArgument:
     known = names.all_names()
     hint = did_you_mean(path[-1], known) if known else "the query reads no table"
     return InvalidArgument(f"there is no column `{'.'.join(path)}` in what the query reads", hint=hint)
-
-
-def output_names(columns: Sequence[Named], path: Sequence[str]) -> list[Expression]:
-    """Columns of a result that a plain name means."""
-    return [each.value for each in columns if len(path) == 1 and each.name.lower() == path[0].lower()]
 
 
 OuterColumn = Callable[[Sequence[str]], Expression | None]

@@ -110,7 +110,7 @@ class _Stage:
         )
 
     def window(self, node: exp.Window) -> Expression:
-        found = bind_window(node, StageBinder(self), self.named_windows)
+        found = bind_window(node, _StageBinder(self), self.named_windows)
         text = found.spelled()
         for known, column in self.windows:
             if known.spelled() == text:
@@ -120,10 +120,10 @@ class _Stage:
         return column
 
     def subquery(self, node: exp.Expression) -> Expression:
-        return self.queries.subquery(node, StageBinder(self), self.outer_of_subquery)
+        return self.queries.subquery(node, _StageBinder(self), self.outer_of_subquery)
 
 
-class StageBinder(ExpressionBinder):
+class _StageBinder(ExpressionBinder):
     """Binds over rows, or over groups: an expression that is a key of the grouping is that key's column."""
 
     def __init__(self, stage: _Stage) -> None:
@@ -152,10 +152,10 @@ class StageBinder(ExpressionBinder):
 
 def bind_query(node: exp.Expression, tables: Tables) -> Bound:
     """A query as a relation, with the names of its columns."""
-    return QueryBinder(tables, lambda queries, select: SelectBinder(queries, select).bind()).bind(node)
+    return QueryBinder(tables, lambda queries, select: _SelectBinder(queries, select).bind()).bind(node)
 
 
-class SelectBinder:
+class _SelectBinder:
     """Binds one SELECT."""
 
     def __init__(self, queries: QueryBinder, node: exp.Select) -> None:
@@ -233,7 +233,7 @@ class SelectBinder:
 
     def _outputs(self, stage: _Stage, items: Sequence[exp.Expression], origin: From) -> list[Named]:
         outputs: list[Named] = []
-        binder = StageBinder(stage)
+        binder = _StageBinder(stage)
         for item in items:
             if isinstance(item, _Given):
                 outputs.append(Named(item.name, item.value))
@@ -343,7 +343,7 @@ class SelectBinder:
         return binder.bind(node)
 
     def _having(self, stage: _Stage, having: exp.Having, outputs: Sequence[Named]) -> list[Expression]:
-        binder = StageBinder(stage)
+        binder = _StageBinder(stage)
         stage.earlier = list(outputs)
         return [coerced(binder.bind(each), kinds.BOOLEAN) for each in conjuncts(having.this)]
 
@@ -413,7 +413,7 @@ class SelectBinder:
         return order, extra
 
 
-class _OrderBinder(StageBinder):
+class _OrderBinder(_StageBinder):
     """Names of the result's columns go before those of the tables."""
 
     def __init__(self, stage: _Stage, outputs: Sequence[Named], is_distinct: bool) -> None:

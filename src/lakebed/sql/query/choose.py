@@ -40,7 +40,7 @@ class Choice:
 
 def choose(lake: SqlLake, sql: Sql, engine: str = "auto") -> Choice:
     """The engine that is asked for, or the one that fits; raises if the query can not be answered there."""
-    wanted = engine_named(engine)
+    wanted = _engine_named(engine)
     if wanted is Engine.SPARK:
         return Choice("it is asked for")
     pins = Pins()
@@ -72,7 +72,7 @@ def choose(lake: SqlLake, sql: Sql, engine: str = "auto") -> Choice:
     return Choice(reason)
 
 
-def engine_named(name: str) -> Engine:
+def _engine_named(name: str) -> Engine:
     """The engine of that name."""
     try:
         return Engine(name)

@@ -13,6 +13,8 @@ from lakebed.algebra.relations import Relation, Scan, used_ids
 from lakebed.changes.read import ChangeRead
 from lakebed.embedded.engine import Embedded
 from lakebed.embedded.tables import parts_of, threads_here
+from lakebed.expressions import kinds
+from lakebed.expressions.functions.clocks import proven_zone
 from lakebed.expressions.nodes import NotProven
 from lakebed.read.plan import ScanPlan
 from lakebed.sql.bind.queries import TableColumns
@@ -40,7 +42,16 @@ def prepared(lake: SqlLake, sql: Sql, pins: Pins) -> Embedded:
     used = used_ids(bound.relation)
     for scan in _scans(bound.relation):
         scan.source.plan(scan.narrowed(used).names)
-    return Embedded(bound.relation, bound.names, session_zone(lake))
+    zone = session_zone(lake)
+    if zone is not None and _has_moments(bound.relation):
+        proven_zone(zone)
+    return Embedded(bound.relation, bound.names, zone)
+
+
+def _has_moments(relation: Relation) -> bool:
+    """Whether a value of the query is a moment: only those depend on a zone."""
+    values = (value for part in relation.walk() for value in (*part.columns, *part.expressions))
+    return any(each.type == kinds.TIMESTAMP for value in values for each in value.walk())
 
 
 def _scans(relation: Relation) -> list[Scan]:
