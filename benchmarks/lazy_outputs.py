@@ -25,18 +25,18 @@ GOAL_MIB = 500
 BEGIN = """
 import json, sys, time
 import lakebed
-table = lakebed.connect(sys.argv[1]).table("t")
+t = lakebed.connect(sys.argv[1]).table("t")
 def peak_mib():  # of this program alone: what `getrusage` says includes the process that started it
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
 began = time.perf_counter()
 """
 CONSUMERS = {
-    "pyarrow": "import pyarrow as pa\nrows = sum(b.num_rows for b in pa.RecordBatchReader.from_stream(table))",
-    "duckdb": "import duckdb\nrows = duckdb.sql('SELECT count(*), sum(v), max(s) FROM table').fetchall()[0][0]",
-    "duckdb, to_duckdb": "rows = table.to_duckdb().aggregate('count(*), sum(v), max(s)').fetchall()[0][0]",
+    "pyarrow": "import pyarrow as pa\nrows = sum(b.num_rows for b in pa.RecordBatchReader.from_stream(t))",
+    "duckdb": "import duckdb\nrows = duckdb.sql('SELECT count(*), sum(v), max(s) FROM t').fetchall()[0][0]",
+    "duckdb, to_duckdb": "rows = t.to_duckdb().aggregate('count(*), sum(v), max(s)').fetchall()[0][0]",
     "polars": "import polars as pl\n"
-    "rows = table.scan_polars().select(pl.len(), pl.col('v').sum(), pl.col('s').max())"
+    "rows = t.scan_polars().select(pl.len(), pl.col('v').sum(), pl.col('s').max())"
     ".collect(engine='streaming').item(0, 0)",
 }
 END = "\nprint(json.dumps([peak_mib(), time.perf_counter() - began, rows]))"

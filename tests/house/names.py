@@ -17,6 +17,8 @@ OUTSIDE = {
     "cdc/formats/__init__.py": {"MESSAGE_FORMATS"},  # a registry: others add to it
     "cdc/rows/metadata.py": {"METADATA_COLUMNS"},  # a registry
     "clock.py": {"CountingIds", "FixedClock"},  # for users who want the same input to give the same table twice
+    "integrations/ray.py": {"read_table"},  # called by users of Ray
+    "integrations/torch.py": {"TableBatches"},  # given to a DataLoader
     "spark/data_source.py": {"LakebedDataSource"},  # registered by users: spark.dataSource.register
 }
 """Names that are used from outside of the source only."""

@@ -40,6 +40,7 @@ LAYERS = {
     "maintenance": 11,
     "table": 12,
     "catalog": 13,
+    "integrations": 13,
     "spark": 14,
     "embedded": 14,
     "sql": 15,
