@@ -21,6 +21,7 @@ from tests.house.source import SOURCE, Module, modules
 
 import lakebed
 from lakebed.cdc.rules import type_modes
+from lakebed.cli.hints import for_command_line
 from lakebed.cli.main import COMMANDS
 from lakebed.datafiles.index.build import KINDS
 from lakebed.errors import InvalidArgument
@@ -174,6 +175,32 @@ def _is_attribute(names: list[str]) -> bool:
 def _extras() -> frozenset[str]:
     project = tomllib.loads((SOURCE.parents[1] / "pyproject.toml").read_text())["project"]
     return frozenset(project["optional-dependencies"])
+
+
+PYTHON_ONLY = (
+    *("definition/arguments.py", "definition/incoming.py", "definition/elsewhere.py"),
+    *("table/writer.py", "table/upkeep.py", "write/conform.py", "rewrite/rows_by_place.py"),
+    *("types/binary_row.py", "types/predicate_parse.py", "read/reader.py", "sql/words/parameters.py"),
+    *("spark/data_source.py", "spark/write.py", "spark/stream/sink.py", "spark/stream/source.py"),
+    *("spark/stream/writer_format.py", "cdc/arguments.py", "cdc/start.py"),
+    *("cdc/sources/kafka/spark_source.py", "cdc/sources/postgres/spark_source.py"),
+)
+"""Modules whose hints are about arguments that only a call in Python has."""
+
+_PYTHON = re.compile(
+    r"\b(?:t|table|lake|df|pa)\.[a-z_]+\b|\b[a-z_]+=(?:True|False|\[|\{|\"|'|\.\.\.)|\bcreate_table\b|\blakebed\.(?:connect|cdc\.sync)"
+)
+
+
+def python_on_the_command_line(root: Path) -> list[str]:
+    """Hints that name a call or an argument of Python where somebody at a terminal reads them."""
+    return [
+        f"{hint.place}:{hint.line} says {found[0]} in: {hint.text}"
+        for hint in hints(root)
+        if hint.place not in PYTHON_ONLY and not hint.place.startswith("testing/")
+        for found in [_PYTHON.search(for_command_line(hint.text))]
+        if found is not None
+    ]
 
 
 def named_options(text: str) -> set[str]:

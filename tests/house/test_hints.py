@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.house.hints import hints, missing, named_options, stale_hints
+from tests.house.hints import hints, missing, named_options, python_on_the_command_line, stale_hints
 from tests.house.planted import planted
 from tests.house.source import SOURCE
 
@@ -14,6 +14,17 @@ def test_hints_name_what_exists() -> None:
     """Options, methods and their arguments, procedures, commands and extras of all hints are there."""
     assert len(hints(SOURCE)) > 800
     assert stale_hints(SOURCE) == []
+
+
+def test_hints_speak_the_language_of_the_command_line(tmp_path: Path) -> None:
+    """Printed there, no hint names a call or an argument of Python; one that does is found."""
+    assert python_on_the_command_line(SOURCE) == []
+    code = "raise E(hint='pass strict=True')\nraise E(hint='use t.compact()')\nraise E(hint='see t.nothing()')\n"
+    found = python_on_the_command_line(planted(tmp_path, "table/x.py", code))
+    assert [line.partition(" in: ")[0] for line in found] == [
+        "table/x.py:1 says strict=True",
+        "table/x.py:3 says t.nothing",
+    ]
 
 
 def test_what_stands_in_for_a_refused_option_is_honoured() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from lakebed.cli.command import FAILED, INTERRUPTED, OK, Command, Parser, is_interruption, sentence_of
+from lakebed.cli.hints import for_command_line
 from lakebed.cli.output import FORMATS, Output
 from lakebed.errors import InvalidArgument, LakebedError, did_you_mean
 from lakebed.version import VERSION
@@ -107,5 +108,5 @@ def _stopped() -> int:
 
 def _failed(message: str, hint: str) -> int:
     sys.stdout.flush()
-    print(f"error: {message}\n  -> {hint}", file=sys.stderr)  # noqa: T201
+    print(f"error: {message}\n  -> {for_command_line(hint)}", file=sys.stderr)  # noqa: T201
     return FAILED

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import lakebed
 from lakebed.cli.command import OK, Command, Parser, is_interruption, sentence_of, whole_number
+from lakebed.cli.hints import for_command_line
 from lakebed.cli.output import Output
 from lakebed.cli.prompt import typed_statements
 from lakebed.cli.statements import all_statements, without_comments
@@ -68,7 +69,9 @@ def _converse(lake: Lake, limit: int | None, out: Output) -> None:
 
 
 def _told_error(error: Exception) -> str:
-    return str(error) if isinstance(error, LakebedError) else sentence_of(error)
+    if isinstance(error, LakebedError):
+        return f"{error.message}\n  -> {for_command_line(error.hint)}"
+    return sentence_of(error)
 
 
 def _run(lake: Lake, statement: str, limit: int | None, out: Output) -> None:

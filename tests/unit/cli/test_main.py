@@ -87,6 +87,12 @@ def test_errors_of_the_lake(run: Run) -> None:
     assert "did you mean `orders`?" in ran.err
 
 
+def test_hints_are_for_a_terminal(run: Run) -> None:
+    """The words of Python for what to do next become those of SQL and of options."""
+    assert "-> create it with CREATE TABLE" in run("describe", "nosuch").err
+    assert "`lakebed tail` follows a table" in run("sql", "SET 'execution.runtime-mode' = 'streaming'").err
+
+
 def test_errors_of_ours(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """What nobody foresaw is still a sentence; the traceback is there for those who ask for it."""
 

@@ -78,7 +78,9 @@ def translated(settings: PostgresSettings, error: psycopg.Error) -> LakebedError
     text = first_line(error)
     place = settings.place
     if state == "42501":
-        return InvalidArgument(f"{place}: {text}", hint=f'GRANT what is missing to "{settings.user}"')
+        return InvalidArgument(
+            f"{place}: {text}", hint=f'let its owner or a superuser give "{settings.user}" that right'
+        )
     if state == "42704" or state.startswith("42P"):
         return NotFound(f"{place}: {text}", hint="check the names, and whether somebody dropped it")
     return StorageError(

@@ -1,0 +1,53 @@
+"""Hints in the words of the command line: the same error tells a program in Python to pass an argument.
+
+Errors are raised far below, where nobody knows which door the call came through. Whoever prints them here turns calls
+and arguments of Python into options and statements. `tests/house` looks that nothing of Python is left.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SOURCE_SETTINGS = "tables_without_key|cascades|dropped_partitions|unsupported_types|values_that_do_not_fit"
+_SYNC_OPTIONS = "including|excluding|prefix|suffix|table_conf|computed|metadata"
+
+_WORDS: tuple[tuple[str, str], ...] = (
+    (r"pass if_not_exists=True", "write IF NOT EXISTS"),
+    (r"pass cascade=True", "write CASCADE"),
+    (r"`?\bcreate_table\b`?", "CREATE TABLE"),
+    (rf"\b({_SOURCE_SETTINGS})=(['\"])(\w+)\2", r"--option \1=\3"),
+    (r"\badopt_slot=True\b", "--option adopt_slot=true"),
+    (r"`slot`", "--option slot=NAME"),
+    (rf"`({_SYNC_OPTIONS})`", r"--\1"),
+    (r"; `t\.with_options\(\{'[a-z.-]+': ''\}\)` leaves them out", ""),
+    (r"(?:give the option for one read or write: )?`?t\.with_options\([^)]*\)`?", "write OPTIONS(...) in a hint"),
+    (r"`?t\.compact\(order_by=\.\.\.\)`?", "CALL sys.compact with order_strategy and order_by"),
+    (r"`?t\.compact\(\)`?(?: or CALL sys\.compact)?", "OPTIMIZE t"),
+    (r"`?t\.at\([^)]*\)`?", "VERSION AS OF"),
+    (r"`?\b(?:t\.)?changes\([^)]*\)`?", "paimon_incremental_query('t', a, b)"),
+    (r"`?t\.partitions\(\)`?", "SHOW PARTITIONS t"),
+    (r"`?t\.mark_partition_done\([^)]*\)`?", "CALL sys.mark_partition_done"),
+    (r"`?t\.to_arrow\(filter=\.\.\.\)`?", "SELECT ... WHERE ..."),
+    (r"pass overwrite=True", "use INSERT OVERWRITE"),
+    (r"with overwrite=(?:True|\{\})", "with INSERT OVERWRITE"),
+    (r"lakebed\.connect\(path\)", "--warehouse PATH"),
+    (r", or in Python: lakebed\.cdc\.sync\(.*?\.\.\.\)", ""),
+    (r"; a stream of Python keeps a table up to date: .*", ""),
+    (r"register it in Python: lake\.spark\.udf\.register\(.*?\), or define it", "define it"),
+    (
+        r"streams that Python has started are in lake\.spark\.streams\.active; stop\(\) ends one",
+        "Ctrl-C ends a command",
+    ),
+    (r"`lake\.table\(\.\.\.\)` has `read_stream` and `write_stream` for streams", "`lakebed tail` follows a table"),
+)
+_COMPILED = [(re.compile(pattern), words) for pattern, words in _WORDS]
+
+
+def for_command_line(hint: str) -> str:
+    """The hint as somebody at a terminal can follow it."""
+    for pattern, words in _COMPILED:
+        hint = pattern.sub(words, hint)
+    return hint
+
+
+__all__ = ["for_command_line"]
