@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -42,7 +43,9 @@ _DEBUG = "LAKEBED_DEBUG"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; the number is the exit status: 0 if all is well, 1 for findings, 2 if it could not run."""
     try:
-        return _run(sys.argv[1:] if arguments is None else list(arguments))
+        with warnings.catch_warnings():
+            warnings.showwarning = _warned
+            return _run(sys.argv[1:] if arguments is None else list(arguments))
     except KeyboardInterrupt:
         return _stopped()
     except LakebedError as error:
@@ -99,6 +102,11 @@ def _add_common(parser: Parser, warehouse: str, form: str) -> None:
 def _listing() -> str:
     width = max(map(len, COMMANDS))
     return "commands:\n" + "\n".join(f"  {name:<{width}}  {purpose}" for name, (_, purpose) in COMMANDS.items())
+
+
+def _warned(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning is a sentence, too, without the place in the source that made it."""
+    print(f"warning: {message}", file=sys.stderr)  # noqa: T201
 
 
 def _stopped() -> int:

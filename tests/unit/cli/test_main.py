@@ -93,6 +93,12 @@ def test_hints_are_for_a_terminal(run: Run) -> None:
     assert "`lakebed tail` follows a table" in run("sql", "SET 'execution.runtime-mode' = 'streaming'").err
 
 
+def test_a_warning_is_a_sentence(run: Run) -> None:
+    """It is one line, without a place in the source."""
+    ran = run("sql", "SET 'sql-client.execution.result-mode' = 'tableau'")
+    assert ran.err == "warning: `sql-client.execution.result-mode` is a setting of Flink and has no effect here\n"
+
+
 def test_errors_of_ours(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """What nobody foresaw is still a sentence; the traceback is there for those who ask for it."""
 

@@ -274,6 +274,7 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
         "type ALTER TABLE {0} SET ('file-index.bloom-filter.columns' = '{1}'): see option "
         "`file-index.bloom-filter.columns`",
     ),
+    (r"SHOW FULL TABLES\b", "there is one kind of tables", "type SHOW TABLES, or SHOW VIEWS"),
     (rf"SHOW SNAPSHOTS (?:FROM |IN )?{_NAME}", "snapshots are rows of a table", "type SELECT * FROM {0}$snapshots"),
     (rf"SHOW BRANCHES (?:FROM |IN )?{_NAME}", "branches are rows of a table", "type SELECT * FROM {0}$branches"),
     (r"CALL (?:\w+\.)?system\.rewrite_data_files\b", "this procedure is of Iceberg", "CALL sys.compact(table => 't')"),
@@ -315,8 +316,11 @@ _TVF = re.compile(
 _GROUP_WINDOW = re.compile(r"(TUMBLE|HOP|SESSION)(?:_\w+)? ?\( ?([\w.`]+) ?,( ?INTERVAL .*)", re.IGNORECASE)
 _INTERVAL = re.compile(r"INTERVAL ?'([^']*)' ?(\w+)", re.IGNORECASE)
 _CHANGES = re.compile(r"table_changes ?\( ?'([^']*)' ?, ?(\d+) ?(?:, ?(\d+))?", re.IGNORECASE)
+_VERSION = re.compile(r"@v\d", re.IGNORECASE)
 _WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
-_SUSPECTS = re.compile(rf"\b(?:{'|'.join(_WINDOWS)}|SYSTEM_TIME|CONFLICT|DUPLICATE|TABLE_CHANGES)", re.IGNORECASE)
+_SUSPECTS = re.compile(
+    rf"\b(?:{'|'.join(_WINDOWS)}|SYSTEM_TIME|CONFLICT|DUPLICATE|TABLE_CHANGES|DELTA)|@v\d", re.IGNORECASE
+)
 
 
 def _refuse_inside(cursor: Cursor) -> None:
@@ -329,6 +333,13 @@ def _refuse_inside(cursor: Cursor) -> None:
         word = probe.current.text.upper()
         if word.startswith(_WINDOWS) and probe.sees(word, "("):
             _refuse_window(_rest(probe))
+        elif probe.sees("DELTA", ".") and probe.tokens[probe.index + 2 :][:1]:
+            path = probe.tokens[probe.index + 2].text
+            if "/" in path:
+                raise Unsupported("tables of Delta are not read here", hint=f"read its files: parquet.`{path}`")
+        elif word == "@" and _VERSION.match(_rest(probe)):
+            number = _rest(probe)[2:].split()[0].rstrip(";,)")
+            raise Unsupported("a version is not written with @", hint=f"type VERSION AS OF {number} behind the table")
         elif probe.sees("TABLE_CHANGES", "("):
             _refuse_table_changes(_rest(probe))
         elif probe.sees("FOR", "SYSTEM_TIME", "AS", "OF"):
@@ -402,7 +413,9 @@ _CONNECTORS: dict[str, str] = {
     **dict.fromkeys(("kafka", "upsert-kafka"), _CDC.format("kafka", "host:9092")),
     "jdbc": "read it with Spark: CREATE TEMPORARY VIEW {table} USING jdbc OPTIONS (url 'jdbc:...', dbtable '...')",
     "filesystem": "read files where they lie: SELECT * FROM parquet.`/path`, or csv, json, orc",
-    **dict.fromkeys(("datagen", "faker"), "make rows with Spark: INSERT INTO {table} SELECT id FROM range(1000)"),
+    **dict.fromkeys(
+        ("datagen", "faker"), "type rows where they are needed: SELECT id FROM range(1000) stands for such a table"
+    ),
     **dict.fromkeys(("print", "blackhole"), "leave the table out, and type the SELECT alone: its rows are shown"),
 }
 
