@@ -93,6 +93,7 @@ def test_hints_are_for_a_terminal(run: Run) -> None:
     assert "`lakebed tail` follows a table" in run("sql", "SET 'execution.runtime-mode' = 'streaming'").err
 
 
+@pytest.mark.filterwarnings("always")
 def test_a_warning_is_a_sentence(run: Run) -> None:
     """It is one line, without a place in the source."""
     ran = run("sql", "SET 'sql-client.execution.result-mode' = 'tableau'")
