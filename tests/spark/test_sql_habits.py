@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -13,13 +14,16 @@ import lakebed
 
 
 @pytest.fixture
-def tables(lake: lakebed.Lake) -> lakebed.Lake:
-    """A lake with a small table."""
+def tables(lake: lakebed.Lake) -> Iterator[lakebed.Lake]:
+    """A lake with a small table. Views that Spark remembers as text go afterwards: other tests look for them."""
     lake.sql("CREATE TABLE t (k INT, v STRING, ts TIMESTAMP(3)) WITH ('bucket' = '-1')")
     lake.sql(
         "INSERT INTO t VALUES (1, 'a', TIMESTAMP '2024-01-01 00:01:00'), (2, 'b', TIMESTAMP '2024-01-01 00:11:00')"
     )
-    return lake
+    yield lake
+    for view in lake.spark.catalog.listTables():
+        if view.name.startswith("lakebed_view_"):
+            lake.spark.catalog.dropTempView(view.name)
 
 
 def test_a_varchar_of_any_length(tables: lakebed.Lake) -> None:
