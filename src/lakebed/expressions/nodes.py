@@ -184,6 +184,9 @@ def call(
     fail there is not computed.
     """
     if nullable is None:
+        is_null = any(isinstance(argument, Constant) and argument.value is None for argument in arguments)
+        if is_null and any(argument.can_fail for argument in arguments):
+            raise NotProven("NULL beside what may fail", "DuckDB leaves it out, and Spark computes some of it")
         in_turn = [*enumerate(arguments)][:: -1 if last_first else 1]
         known = [
             f"{{{n}}} IS NOT NULL"

@@ -57,9 +57,6 @@ id >= 0 OR 1 div (id - id) > 0
 id < 0 AND 1 div (id - id) > 0
 id < 0 AND CAST(s AS INT) > 0
 nullif(i, 1 div 1)
-CAST(NULL AS INT) + 1 div (id - id)
-(1 div (id - id)) / CAST(NULL AS DOUBLE)
-CAST(NULL AS DOUBLE) / (1 div (id - id))
 CAST(NULL AS INT) % 0
 0 % CAST(NULL AS INT)
 coalesce(i / nullif(i2, 0), 0)
@@ -83,3 +80,17 @@ if(b, 1, 2L)
 if(b, ai, ai2)
 if(b, NULL, i)
 nvl(s, 'none')
+-- behind a null nothing is computed; of quotients the right side comes first
+-- (no line mirrors another: of a = b and b = a in one query Spark computes one)
+(CASE WHEN id < 0 THEN d END) / (1 div (id - id))
+(1 div (id - id)) / (CASE WHEN id < 0 THEN d END)
+(CASE WHEN id < 0 THEN i END) + 1 div (id - id)
+1 div (id - id) + (CASE WHEN id < 0 THEN l END)
+(CASE WHEN id < 0 THEN i END) % (1 div (id - id))
+(1 div (id - id)) % (CASE WHEN id < 0 THEN i END)
+(CASE WHEN id < 0 THEN i END) div (1 div (id - id))
+(1 div (id - id)) div (CASE WHEN id < 0 THEN i END)
+(CASE WHEN id < 0 THEN i END) * (1 div (id - id))
+(CASE WHEN id < 0 THEN i END) = 1 div (id - id)
+1 div (id - id) = (CASE WHEN id < 0 THEN l END)
+(CASE WHEN id < 0 THEN d END) < (1 div (id - id))
