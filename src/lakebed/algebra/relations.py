@@ -192,13 +192,15 @@ class Group(Relation):
     def spelled(self) -> str:
         # Keys become columns first, so that grouping sets and GROUPING can name them.
         keys = self.columns[: len(self.keys)]
-        named = "".join(f", {value.spelled()} AS {each.id}" for value, each in zip(self.keys, keys, strict=True))
+        given = zip(self.keys, keys, strict=True)
+        named = "".join(f", {_told_apart(value.spelled(), value.type)} AS {each.id}" for value, each in given)
         inner = f"SELECT *{named} FROM ({self.input.spelled()})"
         values = zip(self.aggregates, self.columns[len(keys) :], strict=True)
         chosen = [each.id for each in keys] + [f"{value.spelled()} AS {each.id}" for value, each in values]
         if self.sets is not None:
             sets = ", ".join(f"({', '.join(keys[place].id for place in each)})" for each in self.sets)
-            tail = f" GROUP BY GROUPING SETS ({sets})"
+            # Without rows Spark has no total either.
+            tail = f" GROUP BY GROUPING SETS ({sets}) HAVING count(*) > 0"
         else:
             tail = f" GROUP BY {', '.join(each.id for each in keys)}" if keys else ""
         return f"SELECT {', '.join(chosen) or '1 AS nothing'} FROM ({inner}){tail}"
@@ -281,7 +283,8 @@ class Distinct(Relation):
         return (self.input,)
 
     def spelled(self) -> str:
-        return f"SELECT DISTINCT {_list(self.columns)} FROM ({self.input.spelled()})"
+        chosen = ", ".join(f"{_told_apart(each.id, each.type)} AS {each.id}" for each in self.columns)
+        return f"SELECT DISTINCT {chosen or '1 AS nothing'} FROM ({self.input.spelled()})"
 
 
 class SetKind(Enum):
@@ -313,7 +316,10 @@ class SetOperation(Relation):
         return f"({left}) {self.kind.value} ({right})"
 
     def _renamed(self, side: Relation) -> str:
-        return ", ".join(f"{a.id} AS {b.id}" for a, b in zip(side.columns, self.columns, strict=True))
+        pairs = zip(side.columns, self.columns, strict=True)
+        if self.kind is SetKind.UNION_ALL:
+            return ", ".join(f"{a.id} AS {b.id}" for a, b in pairs)
+        return ", ".join(f"{_told_apart(a.id, a.type)} AS {b.id}" for a, b in pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,8 +387,9 @@ class Subquery(Expression):
         return self.template.format(self.relation.spelled(), *given)
 
 
-def _list(columns: tuple[Column, ...]) -> str:
-    return ", ".join(each.id for each in columns) or "1 AS nothing"
+def _told_apart(text: str, kind: pa.DataType) -> str:
+    """A value by which rows are told apart: -0.0 is 0.0 then, and comes out as that."""
+    return f"({text} + CAST(0 AS {kinds.duckdb_name(kind)}))" if kinds.is_fraction(kind) else text
 
 
 def narrowed(relation: Relation, used: set[str]) -> Relation:

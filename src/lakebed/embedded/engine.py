@@ -27,6 +27,8 @@ _BATCH_ROWS = 1 << 17
 
 _lock = threading.Lock()
 _database: Any = None
+_defined: set[str] = set()
+"""Functions that the database has got from us."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +91,7 @@ class Embedded:
                 for scan in _scans(self.relation):
                     scan.source.define(connection, scan.view)
                 for function in _functions(self.relation):
-                    *given, result = function.types
-                    connection.create_function(
-                        function.name, function.compute, given, result, type="arrow", null_handling="special"
-                    )
+                    _define(connection, function)
                 yield connection
         finally:
             connection.close()
@@ -111,6 +110,17 @@ def _functions(relation: Relation) -> list[ArrowFunction]:
                 if isinstance(each, Call):
                     found |= {function.name: function for function in each.uses}
     return list(found.values())
+
+
+def _define(connection: Any, function: ArrowFunction) -> None:
+    """Makes a function known; all connections share it, so it may be there already."""
+    with _lock:
+        if function.name not in _defined:
+            *given, result = function.types
+            connection.create_function(
+                function.name, function.compute, given, result, type="arrow", null_handling="special"
+            )
+            _defined.add(function.name)
 
 
 def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -164,6 +174,7 @@ def _close(directory: str) -> None:
         if _database is not None:
             _database.close()
             _database = None
+            _defined.clear()
     shutil.rmtree(directory, ignore_errors=True)
 
 

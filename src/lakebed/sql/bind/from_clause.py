@@ -11,11 +11,11 @@ from sqlglot import exp
 from lakebed.algebra.relations import Join, JoinKind, Relation, Rows, Unnest
 from lakebed.errors import InvalidArgument
 from lakebed.expressions import kinds
-from lakebed.expressions.casts import coerced
 from lakebed.expressions.functions import FUNCTIONS
 from lakebed.expressions.nodes import Expression, NotProven, call
 from lakebed.sql.bind.expressions import ExpressionBinder
-from lakebed.sql.bind.queries import QueryBinder
+from lakebed.sql.bind.literals import constant_of
+from lakebed.sql.bind.queries import QueryBinder, truth
 from lakebed.sql.bind.scope import Bound, Named, Names, Source, missing_column
 
 _GENERATORS = {"explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "unnest"}
@@ -34,7 +34,6 @@ class From:
         names = Names(
             (*self.names.sources, *other.names.sources),
             (*self.names.merged, *other.names.merged),
-            (*self.names.hidden, *other.names.hidden),
         )
         return From(join, names)
 
@@ -91,6 +90,8 @@ class FromBinder:
         if extra:
             raise NotProven(f"`{extra[0].upper()}` of a table")
         alias = node.args.get("alias")
+        if isinstance(node.this, exp.Anonymous) and str(node.this.this).lower() in {*_GENERATORS, "range"}:
+            return self._function(node.this, alias)
         common = self._queries.common.get(node.name.lower()) if not node.args.get("db") else None
         if common is not None and not isinstance(node.this, exp.Func):
             return self._named(common(), alias or exp.TableAlias(this=exp.to_identifier(node.name)))
@@ -100,7 +101,22 @@ class FromBinder:
         columns = [each.name for each in (alias.args.get("columns") or [])] if alias is not None else []
         if columns:
             shown = _renamed(shown, columns, path[-1])
-        return From(scan, Names((Source(path, shown),), hidden=hidden))
+        return From(scan, Names((Source(path, shown, hidden),)))
+
+    def _function(self, node: exp.Anonymous, alias: exp.TableAlias | None) -> From:
+        """`FROM explode(array(1, 2))` and `FROM range(10)`."""
+        nothing = From(Rows(columns=(), rows=((),)), Names())
+        if str(node.this).lower() != "range":
+            return self._exploded(nothing, node, alias)
+        given = [_whole(each) for each in node.expressions]
+        if not 1 <= len(given) <= 3 or (len(given) == 3 and given[2] == 0):
+            raise NotProven(f"`{node.sql('spark')}`")
+        start, end, step = [0, given[0], 1] if len(given) == 1 else [*given, 1][:3]
+        numbers = call(f"range({start}, {end}, {step})", type=kinds.array_of(kinds.BIGINT, False), nullable=False)
+        relation, (column,) = self.unnest(nothing.relation, numbers, "explode", False)
+        columns = [each.name for each in (alias.args.get("columns") or [])] if alias is not None else []
+        shown = _renamed((Named("id", column.value),), columns, "range") if columns else (Named("id", column.value),)
+        return From(relation, Names((Source((alias.name,) if alias is not None and alias.name else (), shown),)))
 
     def _named(self, found: Bound, alias: exp.TableAlias | None) -> From:
         shown = found.columns()
@@ -129,7 +145,7 @@ class FromBinder:
         on = join.args.get("on")
         condition = None
         if on is not None:
-            condition = coerced(self._binder(both.names).bind(on), kinds.BOOLEAN)
+            condition = truth(self._binder(both.names).bind(on), "ON")
             kind = JoinKind.INNER if kind is JoinKind.CROSS else kind
         elif kind is JoinKind.INNER:
             kind = JoinKind.CROSS
@@ -169,7 +185,9 @@ class FromBinder:
             else:
                 value = ours
             merged.append(Named(name, value))
-        return replace(found, names=replace(found.names, merged=(*merged, *found.names.merged)))
+        known = {name.lower() for name in using}
+        rest = [each for each in found.names.merged if each.name.lower() not in known]
+        return replace(found, names=replace(found.names, merged=(*merged, *rest)))
 
     def _binder(self, names: Names) -> ExpressionBinder:
         return ExpressionBinder(NamesScope(self._queries, names))
@@ -186,35 +204,44 @@ class FromBinder:
                 raise NotProven("such a lateral join")
             inside = self._queries.inside(lambda path: NamesScope(self._queries, left.names).find(path))
             right = self._named(inside.bind(lateral.this), alias)
-            found = self._side_by_side(left, right, kind, None)
+            on, condition = join.args.get("on"), None
+            if on is not None:
+                kind = JoinKind.INNER if kind is JoinKind.CROSS else kind
+                condition = truth(self._binder(left.beside(right, left.relation).names).bind(on), "ON")
+            found = self._side_by_side(left, right, kind, condition)
             assert isinstance(found.relation, Join)
             return replace(found, relation=replace(found.relation, is_lateral=True))
         on = join.args.get("on")
         is_plain = on is None or (isinstance(on, exp.Boolean) and bool(on.this))
-        if kind not in (JoinKind.CROSS, JoinKind.INNER, JoinKind.LEFT) or not is_plain:
-            raise NotProven("such a join with an array")
-        columns = [each.name for each in (alias.args.get("columns") or [])] if alias is not None else []
-        name = alias.name if alias is not None else ""
-        return self._exploded(left, lateral.this, name, columns, is_outer=kind is JoinKind.LEFT)
+        if kind not in (JoinKind.CROSS, JoinKind.INNER) or not is_plain:
+            # Spark leaves out rows without elements even in a LEFT JOIN.
+            raise NotProven("such a join with an array", "write LATERAL VIEW OUTER explode(...)")
+        return self._exploded(left, lateral.this, alias, is_join=True)
 
     def _lateral_view(self, left: From, lateral: exp.Lateral) -> From:
-        alias = lateral.args.get("alias")
+        return self._exploded(left, lateral.this, lateral.args.get("alias"), is_outer=bool(lateral.args.get("outer")))
+
+    def _exploded(
+        self,
+        left: From,
+        node: exp.Expression,
+        alias: exp.TableAlias | None,
+        *,
+        is_outer: bool = False,
+        is_join: bool = False,
+    ) -> From:
         columns = [each.name for each in (alias.args.get("columns") or [])] if alias is not None else []
         name = alias.name if alias is not None else ""
-        return self._exploded(left, lateral.this, name, columns, is_outer=bool(lateral.args.get("outer")))
-
-    def _exploded(self, left: From, node: exp.Expression, name: str, columns: Sequence[str], *, is_outer: bool) -> From:
         called = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
         if called not in _GENERATORS or len(node.expressions) != 1:
             raise NotProven(f"`{node.sql('spark')}` as rows")
-        unnested, found = self.unnest(
-            left.relation, self._binder(left.names).bind(node.expressions[0]), called, is_outer
-        )
+        array = self._binder(left.names).bind(node.expressions[0])
+        if is_join and called == "inline" and pa.types.is_map(array.type):
+            called = "explode"  # `UNNEST(map) AS u(k, v)`
+        unnested, found = self.unnest(left.relation, array, called, is_outer)
         if columns:
             found = _renamed(found, columns, name)
-        names = Names(
-            (*left.names.sources, Source((name,) if name else (), found)), left.names.merged, left.names.hidden
-        )
+        names = Names((*left.names.sources, Source((name,) if name else (), found)), left.names.merged)
         return From(unnested, names)
 
     def unnest(
@@ -293,6 +320,13 @@ class NamesScope:
         return self.queries.subquery(node, ExpressionBinder(self), self.find)
 
 
+def _whole(node: exp.Expression) -> int:
+    found = constant_of(node)
+    if found is None or not isinstance(found.value, int) or isinstance(found.value, bool):
+        raise NotProven(f"`range` of `{node.sql('spark')}`")
+    return found.value
+
+
 def _kind(join: exp.Join) -> JoinKind:
     side, kind = str(join.side or "").upper(), str(join.kind or "").upper()
     if kind in ("SEMI", "ANTI"):
@@ -322,5 +356,5 @@ def _nullable(side: From, join: Relation) -> From:
         return tuple(Named(each.name, replace(each.value, nullable=True)) for each in columns)
 
     names = side.names
-    sources = tuple(Source(source.path, relaxed(source.columns)) for source in names.sources)
-    return From(join, Names(sources, relaxed(names.merged), relaxed(names.hidden)))
+    sources = tuple(Source(each.path, relaxed(each.columns), relaxed(each.hidden)) for each in names.sources)
+    return From(join, Names(sources, relaxed(names.merged)))

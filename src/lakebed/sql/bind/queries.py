@@ -23,7 +23,8 @@ from lakebed.algebra.relations import (
 from lakebed.errors import InvalidArgument
 from lakebed.expressions import kinds
 from lakebed.expressions.casts import coerced
-from lakebed.expressions.nodes import Expression, NotProven, Ordering
+from lakebed.expressions.functions import FUNCTIONS
+from lakebed.expressions.nodes import Expression, NotProven, Ordering, call
 from lakebed.sql.bind.aggregates import ordering
 from lakebed.sql.bind.expressions import ExpressionBinder
 from lakebed.sql.bind.scope import Bound, Ids, Named, Names, OuterColumn, missing_column
@@ -38,7 +39,8 @@ _SETS = {
 }
 _CLAUSES = {
     *("with_", "expressions", "from_", "joins", "laterals", "where", "group", "having", "windows", "order", "limit"),
-    *("offset", "distinct", "this", "expression", "by_name", "kind", "hint", "operation_modifiers"),
+    *("offset", "distinct", "this", "expression", "by_name", "kind", "hint", "operation_modifiers", "qualify"),
+    *("sort", "cluster", "distribute"),
 }
 """What a query may have; anything else is not understood."""
 
@@ -135,8 +137,9 @@ class QueryBinder:
             _united(a.type, b.type, name)
             for a, b, name in zip(left.relation.columns, right.relation.columns, left.names, strict=True)
         ]
-        if kind is not SetKind.UNION_ALL and any(pa.types.is_map(each) for each in types):
-            raise NotProven("a set operation on maps")
+        if kind is not SetKind.UNION_ALL:
+            for each in types:
+                check_told_apart(each, "a set operation")
         sides = [self.as_types(side.relation, types) for side in (left, right)]
         columns = tuple(
             self.ids.new(kind, nullable=a.nullable or b.nullable)
@@ -176,7 +179,8 @@ class QueryBinder:
         limit, offset = node.args.get("limit"), node.args.get("offset")
         if limit is None and offset is None:
             return relation
-        count = None if limit is None else _whole(limit.expression, "LIMIT")
+        is_all = limit is not None and limit.expression.name.upper() == "ALL"
+        count = None if limit is None or is_all else _whole(limit.expression, "LIMIT")
         skipped = 0 if offset is None else _whole(offset.expression, "OFFSET")
         return Limit(columns=relation.columns, input=relation, count=count, offset=skipped)
 
@@ -216,7 +220,16 @@ class QueryBinder:
 
     def subquery(self, node: exp.Expression, binder: ExpressionBinder, around: OuterColumn) -> Expression:
         """A query as a value, EXISTS, or IN."""
-        inside = self.inside(around)
+        outer: list[str] = []
+
+        def asked(path: Sequence[str]) -> Expression | None:
+            found = around(path)
+            if found is not None and path[-1] not in outer:
+                outer.append(path[-1])
+            return found
+
+        node.meta["outer"] = outer  # part of what Spark calls such a column
+        inside = self.inside(asked)
         if isinstance(node, exp.Exists):
             found = inside.bind(node.this)
             return Subquery(type=kinds.BOOLEAN, nullable=False, relation=found.relation, template="EXISTS ({0})")
@@ -230,20 +243,31 @@ class QueryBinder:
         return Subquery(type=found.relation.columns[0].type, relation=found.relation, can_fail=True)
 
     def _among(self, node: exp.In, binder: ExpressionBinder, inside: QueryBinder) -> Expression:
-        if isinstance(node.this, exp.Tuple):
-            raise NotProven("several columns IN a query")
+        is_negated, is_condition = _place_of_in(node)
         query = node.args["query"]
         found = inside.bind(query.this if isinstance(query, exp.Subquery) else query)
-        if len(found.names) != 1:
-            raise InvalidArgument(f"the query of IN gives {len(found.names)} columns", hint="select one column in it")
-        value, column = binder.bind(node.this), found.relation.columns[0]
-        kind = kinds.common_type_of([value.type, column.type], "IN")
-        return Subquery(
-            type=kinds.BOOLEAN,
-            relation=self.as_types(found.relation, [kind]),
-            template="({1} IN ({0}))",
-            value=coerced(value, kind),
+        given = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this.unnest()]
+        if len(found.names) != len(given):
+            raise InvalidArgument(
+                f"the query of IN gives {len(found.names)} columns, {len(given)} are compared",
+                hint="select as many columns in it",
+            )
+        values = [binder.bind(each) for each in given]
+        types = [
+            kinds.common_type_of([value.type, column.type], "IN")
+            for value, column in zip(values, found.relation.columns, strict=True)
+        ]
+        relation = self.as_types(found.relation, types)
+        values = [coerced(value, kind) for value, kind in zip(values, types, strict=True)]
+        if len(values) == 1 and is_condition:
+            return Subquery(type=kinds.BOOLEAN, relation=relation, template="({1} IN ({0}))", value=values[0])
+        # As a value it is never null in Spark: what is not known counts as not fulfilled, for IN and for NOT IN.
+        equals = [FUNCTIONS["="]("=", pair) for pair in zip(values, relation.columns, strict=True)]
+        conditions = tuple(
+            call("({0} IS NOT FALSE)", each, type=kinds.BOOLEAN) if is_negated else each for each in equals
         )
+        matching = Filter(columns=relation.columns, input=relation, conditions=conditions)
+        return Subquery(type=kinds.BOOLEAN, nullable=False, relation=matching, template="EXISTS ({0})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,11 +317,57 @@ def conjuncts(condition: exp.Expression) -> list[exp.Expression]:
 
 def filtered(relation: Relation, conditions: Sequence[Expression]) -> Relation:
     """The rows that meet all conditions."""
-    given = tuple(coerced(each, kinds.BOOLEAN) for each in conditions)
+    given = tuple(truth(each, "WHERE") for each in conditions)
     return Filter(columns=relation.columns, input=relation, conditions=given) if given else relation
 
 
+def truth(value: Expression, clause: str) -> Expression:
+    """A condition, which nothing but a BOOLEAN is."""
+    if value.type not in (kinds.BOOLEAN, kinds.NULL):
+        raise InvalidArgument(
+            f"the condition of {clause} is of type {kinds.spark_name(value.type)}", hint="compare it with something"
+        )
+    return coerced(value, kinds.BOOLEAN)
+
+
+def check_told_apart(kind: pa.DataType, what: str) -> None:
+    """Raises if rows can not be told apart by values of a type as Spark does it."""
+    if pa.types.is_map(kind) or (kinds.is_nested(kind) and _holds(kind, pa.types.is_map)):
+        raise NotProven(f"{what} by maps")
+    if kinds.is_nested(kind) and _holds(kind, kinds.is_fraction):
+        raise NotProven(f"{what} by fractions inside of {kinds.spark_name(kind)}")
+
+
+def _holds(kind: pa.DataType, is_such: Callable[[pa.DataType], bool]) -> bool:
+    if is_such(kind):
+        return True
+    return any(_holds(kind.field(n).type, is_such) for n in range(kind.num_fields))
+
+
+def _place_of_in(node: exp.In) -> tuple[bool, bool]:
+    """Whether NOT stands before an IN, and whether it is a condition for rows, where null is as good as false.
+
+    Spark moves a NOT around AND and OR inside, so that it would mean something else there.
+    """
+    around, is_negated = node.parent, False
+    while isinstance(around, exp.Paren):
+        around = around.parent
+    if isinstance(around, exp.Not):
+        is_negated, around = True, around.parent
+    is_condition = True
+    while isinstance(around, exp.Paren | exp.And | exp.Or):
+        is_condition = is_condition and not isinstance(around, exp.Or)
+        around = around.parent
+    if isinstance(around, exp.Where | exp.Having | exp.Join):
+        return is_negated, is_condition
+    if isinstance(around, exp.Alias | exp.Select | exp.If):
+        return is_negated, False
+    raise NotProven("IN with a query inside of other conditions")
+
+
 def _whole(node: exp.Expression, clause: str) -> int:
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
+        raise InvalidArgument(f"{clause} {node.sql('spark')} is less than 0", hint="write a number of rows")
     if isinstance(node, exp.Literal) and not node.is_string and node.is_int:
         return int(node.this)
     raise NotProven(f"{clause} `{node.sql('spark')}`")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count
 
 import pyarrow as pa
@@ -30,6 +30,8 @@ class Source:
 
     path: tuple[str, ...]
     columns: tuple[Named, ...]
+    hidden: tuple[Named, ...] = ()
+    """Columns that it shows only if they are asked for."""
 
     def answers_to(self, qualifier: Sequence[str]) -> bool:
         """Whether `t` or `db.t` in front of a column means it."""
@@ -60,8 +62,6 @@ class Names:
     sources: tuple[Source, ...] = ()
     merged: tuple[Named, ...] = ()
     """Columns of USING: named without a qualifier they mean these."""
-    hidden: tuple[Named, ...] = field(default=())
-    """Columns that a table shows only if they are asked for."""
 
     def find(self, path: Sequence[str]) -> Expression | None:
         """The value that a path of names means: [db.][table.]column[.member ...]; None if nothing is meant."""
@@ -74,8 +74,13 @@ class Names:
                     hint="put the name of its table in front",
                 )
             if found:
-                return _member_of(found[0], members)
+                return member_of(found[0], members)
         return None
+
+    def qualifiers(self, path: Sequence[str]) -> int:
+        """How many of the names of a path are those of the table and its database."""
+        lengths = range(min(3, len(path) - 1), -1, -1)
+        return next((length for length in lengths if self._columns(path[:length], path[length])), 0)
 
     def _columns(self, qualifier: Sequence[str], name: str) -> list[Expression]:
         if not qualifier:
@@ -84,8 +89,8 @@ class Names:
                 return merged
         sources = [source for source in self.sources if not qualifier or source.answers_to(qualifier)]
         found = [each.value for source in sources for each in source.columns if each.name.lower() == name.lower()]
-        if not found and not qualifier:
-            found = [each.value for each in self.hidden if each.name.lower() == name.lower()]
+        if not found:
+            found = [each.value for source in sources for each in source.hidden if each.name.lower() == name.lower()]
         return found
 
     def all_names(self) -> list[str]:
@@ -93,7 +98,7 @@ class Names:
         return [each.name for source in self.sources for each in source.columns]
 
 
-def _member_of(value: Expression, members: Sequence[str]) -> Expression:
+def member_of(value: Expression, members: Sequence[str]) -> Expression:
     """A member of a struct, of a member, ..."""
     for member in members:
         access = FUNCTIONS.get(".")

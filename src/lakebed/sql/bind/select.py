@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations
 
+import pyarrow as pa
 from sqlglot import exp
 
 from lakebed.algebra.relations import Distinct, Group, Project, Relation, Sort, Window
 from lakebed.errors import InvalidArgument, LakebedError
 from lakebed.expressions import kinds
-from lakebed.expressions.casts import coerced
 from lakebed.expressions.nodes import Aggregation, Column, Expression, NotProven, Ordering, call
 from lakebed.sql.bind.aggregates import bind_aggregate, bind_window
 from lakebed.sql.bind.expressions import ExpressionBinder
 from lakebed.sql.bind.from_clause import From, FromBinder, NamesScope
 from lakebed.sql.bind.names import shown_name
-from lakebed.sql.bind.queries import QueryBinder, Tables, conjuncts, filtered, place_of
-from lakebed.sql.bind.scope import Bound, Named, is_aggregate, missing_column
+from lakebed.sql.bind.queries import QueryBinder, Tables, check_told_apart, conjuncts, filtered, place_of, truth
+from lakebed.sql.bind.scope import Bound, Named, is_aggregate, member_of, missing_column
 
 _GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer")
 
@@ -46,8 +46,13 @@ class _Stage:
         found = self.rows.names.find(path)
         if found is None:
             aliases = [each.value for each in self.earlier if len(path) == 1 and each.name.lower() == path[0].lower()]
+            if len(aliases) > 1:
+                raise InvalidArgument(
+                    f"`{path[0]}` is ambiguous: {len(aliases)} columns of SELECT have that name",
+                    hint="give them other names",
+                )
             if aliases:
-                return aliases[-1]
+                return aliases[0]
             outer = self.queries.outer(path) if self.queries.outer is not None else None
             if outer is None:
                 raise missing_column(path, self.rows.names)
@@ -120,7 +125,21 @@ class _Stage:
         return column
 
     def subquery(self, node: exp.Expression) -> Expression:
-        return self.queries.subquery(node, _StageBinder(self), self.outer_of_subquery)
+        found = self.queries.subquery(node, _StageBinder(self), self.outer_of_subquery)
+        if self.is_grouped and node.meta["outer"]:
+            raise NotProven("a query within a grouped one that names its columns")
+        return found
+
+    def _has_earlier(self, name: str) -> bool:
+        return any(each.name.lower() == name.lower() for each in self.earlier)
+
+    def shown_path(self, path: Sequence[str]) -> str:
+        """A column within the name of another: without its table; an alias of this SELECT is said to be one."""
+        if self.rows.names.find(path) is None:
+            return (
+                f"lateralAliasReference({path[0]})" if len(path) == 1 and self._has_earlier(path[0]) else ".".join(path)
+            )
+        return ".".join(path[self.rows.names.qualifiers(path) :])
 
 
 class _StageBinder(ExpressionBinder):
@@ -177,7 +196,8 @@ class _SelectBinder:
         stage = _Stage(queries, rows, named_windows=self._named_windows())
         group = node.args.get("group")
         having = node.args.get("having")
-        order = node.args.get("order")
+        # SORT BY and CLUSTER BY ask for less than an order of all rows, which they are given.
+        order = node.args.get("order") or node.args.get("sort") or node.args.get("cluster")
         outputs_of_order = order.expressions if order is not None else []
         stage.is_grouped = (
             group is not None or having is not None or any(map(is_aggregate, [*items, *outputs_of_order]))
@@ -185,6 +205,8 @@ class _SelectBinder:
         sets = self._keys(stage, group, items) if group is not None else None
         outputs = self._outputs(stage, items, origin)
         conditions = [] if having is None else self._having(stage, having, outputs)
+        qualify = node.args.get("qualify")
+        kept = [] if qualify is None else self._having(stage, qualify, outputs)
         orders = self._order(stage, outputs, outputs_of_order)
         if stage.is_grouped:
             relation = self._group(relation, stage, sets)
@@ -195,7 +217,7 @@ class _SelectBinder:
                 input=relation,
                 values=tuple(value for value, _ in stage.windows),
             )
-        return self._finished(relation, outputs, orders)
+        return self._finished(filtered(relation, kept), outputs, orders)
 
     # --- columns -------------------------------------------------------------------------------------------------
 
@@ -240,7 +262,8 @@ class _SelectBinder:
             elif isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
                 outputs += self._starred(item, stage, origin)
             else:
-                outputs.append(Named(shown_name(item), binder.bind(item)))
+                value = binder.bind(item)
+                outputs.append(Named(shown_name(item, stage.shown_path, stage.named_windows), value))
             stage.earlier = list(outputs)
         return outputs
 
@@ -254,9 +277,9 @@ class _SelectBinder:
         if isinstance(item, exp.Column):
             qualifier = [part.name for part in item.parts[:-1]]
             sources = [source for source in names.sources if source.answers_to(qualifier)]
-            if not sources:
-                raise NotProven(f"`{item.sql('spark')}`", "no table of the query has that name")
             found = [each for source in sources for each in source.columns]
+            if not sources:
+                found = _members(names.find(qualifier), qualifier)
         else:
             if not names.sources:
                 raise InvalidArgument("`*` has nothing to stand for: the query reads no table", hint="add FROM")
@@ -276,8 +299,11 @@ class _SelectBinder:
     def _keys(self, stage: _Stage, group: exp.Group, items: Sequence[exp.Expression]) -> list[tuple[int, ...]] | None:
         if group.args.get("totals"):
             raise NotProven("GROUP BY WITH TOTALS")
-        if group.args.get("all"):
-            raise NotProven("GROUP BY ALL")
+        if group.args.get("all") or [each.name.upper() for each in group.expressions] == ["ALL"]:
+            if any(isinstance(each, exp.Star) for each in items):
+                raise NotProven("GROUP BY ALL of `*`")
+            self._add_keys(stage, [each.unalias() for each in items if not is_aggregate(each)], items)
+            return None
         spreading = [each for each in group.expressions if isinstance(each, exp.Rollup | exp.Cube | exp.GroupingSets)]
         plain = self._add_keys(stage, [each for each in group.expressions if each not in spreading], items)
         factors: list[list[tuple[int, ...]]] = []
@@ -315,8 +341,7 @@ class _SelectBinder:
         places = []
         for node in nodes:
             value = self._key(stage, node, items)
-            if kinds.is_nested(value.type) and kinds.spark_name(value.type).startswith("MAP"):
-                raise NotProven("a grouping by maps")
+            check_told_apart(value.type, "a grouping")
             text = value.spelled()
             known = [n for n, (key, _) in enumerate(stage.keys) if key.spelled() == text]
             if not known:
@@ -342,10 +367,10 @@ class _SelectBinder:
                 return binder.bind(aliased[0].this)
         return binder.bind(node)
 
-    def _having(self, stage: _Stage, having: exp.Having, outputs: Sequence[Named]) -> list[Expression]:
+    def _having(self, stage: _Stage, having: exp.Expression, outputs: Sequence[Named]) -> list[Expression]:
         binder = _StageBinder(stage)
         stage.earlier = list(outputs)
-        return [coerced(binder.bind(each), kinds.BOOLEAN) for each in conjuncts(having.this)]
+        return [truth(binder.bind(each), "HAVING") for each in conjuncts(having.this)]
 
     def _group(self, relation: Relation, stage: _Stage, sets: list[tuple[int, ...]] | None) -> Relation:
         keys = [column for _, column in stage.keys]
@@ -366,6 +391,8 @@ class _SelectBinder:
     def _order(self, stage: _Stage, outputs: Sequence[Named], nodes: Sequence[exp.Ordered]) -> list[Ordering]:
         """ORDER BY: a name is that of a result's column, or else what it means in the query."""
         is_distinct = self._node.args.get("distinct") is not None
+        if any(node.find(exp.Window) for node in nodes):
+            raise NotProven("a window in ORDER BY")
         binder = _OrderBinder(stage, outputs, is_distinct)
         return [self._queries.ordered(node, outputs, binder) for node in nodes]
 
@@ -378,8 +405,8 @@ class _SelectBinder:
         if is_distinct:
             if node.args["distinct"].args.get("on"):
                 raise NotProven("DISTINCT ON")
-            if any(kinds.spark_name(value.type).startswith("MAP") for value in values):
-                raise NotProven("DISTINCT of maps")
+            for value in values:
+                check_told_apart(value.type, "DISTINCT")
         order, extra = self._order_columns(values, columns, orders)
         projected: Relation = Project(
             columns=(*columns, *(column for _, column in extra)),
@@ -449,6 +476,15 @@ class _Given(exp.Expression):  # type: ignore[misc]
     def name(self) -> str:
         """What it is called."""
         return self._name
+
+
+def _members(value: Expression | None, path: Sequence[str]) -> list[Named]:
+    """`s.*`: the members of a struct."""
+    if value is None or not pa.types.is_struct(value.type):
+        raise InvalidArgument(
+            f"`{'.'.join(path)}.*`: no table of the query has that name", hint="name a table of FROM, or a struct"
+        )
+    return [Named(member.name, member_of(value, [member.name])) for member in value.type]
 
 
 def _generator(item: exp.Expression) -> exp.Anonymous | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakebed.errors import InvalidArgument, MissingDependency
+from lakebed.spark.errors import spark_errors
 from lakebed.sql.query.choose import Choice
 from lakebed.sql.result import drawn
 
@@ -67,7 +68,8 @@ class QueryResult:
     def _table(self) -> pa.Table:
         if self._choice.embedded is not None:
             return self._choice.embedded.table()
-        return self._spark.toArrow()
+        with spark_errors():
+            return self._spark.toArrow()
 
     def arrow(self) -> pa.Table:
         """All rows as an Arrow table."""

@@ -1,0 +1,74 @@
+"""The same cases with queries answered in this process: what the embedded engine takes gives the rows of the case."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests.conformance.expected import assert_same
+from tests.conformance.test_cases import CASES, FAILING, run_step
+
+import lakebed
+from lakebed.errors import LakebedError, Unsupported
+
+_QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
+_NEEDS_SPARK = ("stream_write",)
+
+
+def test_queries_of_cases_give_the_same_embedded(tmp_path: Path) -> None:
+    """Rows of every SELECT that is not refused are those of the case; how many were, and why not, is printed."""
+    taken, refused, wrong = 0, Counter[str](), []
+    for number, (case_id, case) in enumerate(CASES.items()):
+        if case_id in FAILING or any(key in step for step in case["steps"] for key in _NEEDS_SPARK):
+            continue
+        lake = lakebed.connect(tmp_path / str(number))
+        for place, step in enumerate(case["steps"]):
+            if not _is_query(step):
+                if not _carried_out(lake, tmp_path / f"{number}-{place}", step):
+                    break  # a statement that needs Spark: what follows would see other rows
+                continue
+            try:
+                found = lake.query(step["sql"], engine="duckdb").fetchall()
+                found = [tuple(map(_local, row)) for row in found]
+            except Unsupported as error:
+                refused[error.message.partition("; ")[2] or error.message] += 1
+                continue
+            except LakebedError as error:
+                if "error" not in step:
+                    wrong.append(f"{case_id} {place}: {error}")
+                continue
+            if "error" in step:
+                wrong.append(f"{case_id} {place}: no error")
+                continue
+            taken += 1
+            try:
+                unordered = step.get("unordered_arrays", False)
+                assert_same(found, step["rows"], ordered=step.get("ordered", False), unordered_arrays=unordered)
+            except AssertionError as error:
+                wrong.append(f"{case_id} {place}: {step['sql']}: {error}")
+    print(f"{taken} taken, {refused.total()} refused: {refused.most_common()}")
+    assert not wrong, "\n".join(wrong)
+    assert taken > 10 * refused.total()
+
+
+def _local(value: Any) -> Any:
+    """A moment as the clock of this machine shows it, as cases write it."""
+    is_moment = isinstance(value, dt.datetime) and value.tzinfo is not None
+    return value.astimezone().replace(tzinfo=None) if is_moment else value
+
+
+def _is_query(step: dict[str, Any]) -> bool:
+    return "rows" in step and step.get("sql", "").lstrip("( \n").upper().startswith(_QUERIES)
+
+
+def _carried_out(lake: lakebed.Lake, home: Path, step: dict[str, Any]) -> bool:
+    """Whether a step ran, or failed as it should, without Spark."""
+    if "changes" in step:
+        return True
+    try:
+        run_step(lake, home, {key: value for key, value in step.items() if key != "rows" or "write" in step})
+    except LakebedError:
+        return "error" in step
+    return not lake.is_spark_started

@@ -1,0 +1,26 @@
+-- common table expressions and VALUES
+WITH q AS (SELECT * FROM a) SELECT * FROM q;
+WITH q AS (SELECT x FROM a), r AS (SELECT x + 1 AS x FROM q) SELECT * FROM q JOIN r USING (x);
+WITH q(k, t) AS (SELECT x, y FROM a) SELECT k, t FROM q WHERE k IS NOT NULL;
+WITH a AS (SELECT 42 AS x) SELECT * FROM a;
+WITH a AS (SELECT x FROM a) SELECT * FROM a;
+WITH q AS (SELECT 1 AS v) SELECT * FROM (WITH q AS (SELECT 2 AS v) SELECT * FROM q);
+WITH unused AS (SELECT * FROM b) SELECT count(*) FROM a;
+WITH q AS (WITH r AS (SELECT x FROM a) SELECT max(x) AS m FROM r) SELECT * FROM q, b WHERE b.x < q.m;
+WITH q AS (SELECT x, count(*) AS n FROM a GROUP BY x) SELECT l.x, r.n FROM q l JOIN q r ON l.n = r.n;
+WITH q AS (SELECT x FROM a) SELECT (SELECT max(x) FROM q) AS m, x FROM b WHERE x IN (SELECT x FROM q);
+WITH q AS (SELECT * FROM a) SELECT q.x FROM q UNION ALL SELECT x FROM b;
+WITH q AS (SELECT * FROM customers) SELECT Q.home.zip FROM Q WHERE Q.ID = 1;
+SELECT * FROM VALUES (1, 'a'), (2, NULL) AS t(n, s);
+SELECT * FROM (VALUES (1, 2.5), (3, 4)) AS t(n, s);
+VALUES (1, 'a'), (2, 'b');
+SELECT col1, col2 FROM VALUES (1, 'x'), (NULL, 'y');
+VALUES 1, 2, 3;
+SELECT n, y FROM VALUES (1), (2), (9) AS t(n) LEFT JOIN a ON a.x = n;
+SELECT * FROM VALUES (array(1, 2), map('a', 1), struct(1, 'x')) AS t(l, m, s);
+SELECT 1, 'a', 2.5, true, NULL;
+SELECT 1 AS `a b`, 2 AS `select`;
+SELECT 1 WHERE false;
+SELECT 1 AS x LIMIT 0;
+FROM a SELECT x WHERE y = 'q';
+TABLE a;
