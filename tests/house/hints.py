@@ -179,7 +179,14 @@ def _extras() -> frozenset[str]:
 
 PYTHON_ONLY = (
     *("definition/arguments.py", "definition/incoming.py", "definition/elsewhere.py"),
-    *("table/writer.py", "table/upkeep.py", "write/conform.py", "rewrite/rows_by_place.py"),
+    *(
+        "lake.py",
+        "table/dataset.py",
+        "table/writer.py",
+        "table/upkeep.py",
+        "write/conform.py",
+        "rewrite/rows_by_place.py",
+    ),
     *("types/binary_row.py", "types/predicate_parse.py", "read/reader.py", "sql/words/parameters.py"),
     *("spark/data_source.py", "spark/write.py", "spark/stream/sink.py", "spark/stream/source.py"),
     *("spark/stream/writer_format.py", "cdc/arguments.py", "cdc/start.py"),

@@ -164,8 +164,8 @@ def test_pictures_are_whole_and_shown() -> None:
 
 
 def test_readme_without_spark(tmp_path: Path) -> None:
-    """What the README shows before it asks for an extra prints what it says, to the letter."""
-    wanted = [step for step in steps(README) if not step.extra]
+    """What the README shows before it asks for Spark prints what it says, to the letter."""
+    wanted = [step for step in steps(README) if step.extra != "spark"]
     assert len(wanted) >= 2
     assert printed(sys.executable, wanted, tmp_path / "empty") == [step.output for step in wanted]
 
@@ -174,7 +174,7 @@ def test_readme_without_spark(tmp_path: Path) -> None:
 def test_readme_with_spark(tmp_path: Path) -> None:
     """All of the README's Python, typed into one process, prints what it says."""
     wanted = steps(README)
-    assert {step.extra for step in wanted} == {"", "spark"}
+    assert {step.extra for step in wanted} == {"duckdb", "spark"}
     assert printed(sys.executable, wanted, tmp_path / "empty") == [step.output for step in wanted]
 
 

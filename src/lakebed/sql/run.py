@@ -73,7 +73,7 @@ def query(lake: SqlLake, text: str, engine: str) -> QueryResult:
         raise InvalidArgument(f"the query is {type(text).__name__}, not text", hint="pass SQL as a string")
     statements = parse(text)
     if len(statements) != 1 or not isinstance(statements[0], st.Query):
-        raise InvalidArgument("the text is not one query", hint="pass one SELECT; lake.sql(...) takes any statements")
+        raise InvalidArgument("the text is not one query", hint="pass one SELECT, without others beside it")
     return answer(lake, statements[0].sql, engine)
 
 
