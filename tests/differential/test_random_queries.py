@@ -45,7 +45,8 @@ class Grammar:
         if kind < 0.12:
             word = self._draw.choice(["UNION", "UNION ALL", "INTERSECT", "EXCEPT", "EXCEPT ALL"])
             one, two = self._draw.sample(list(_COLUMNS), 2)
-            return f"SELECT k, {self._number(one)} AS n FROM {one} {word} SELECT k, {self._number(two)} FROM {two}"
+            # Without the second alias Spark fails in itself at EXCEPT ALL of a column that is selected twice.
+            return f"SELECT k, {self._number(one)} AS n FROM {one} {word} SELECT k, {self._number(two)} AS m FROM {two}"
         if kind < 0.22 and depth:
             return f"WITH q AS ({self._plain()}) SELECT * FROM q WHERE {self._draw.choice(['n > 0', 'k IS NOT NULL'])}"
         if kind < 0.5:
