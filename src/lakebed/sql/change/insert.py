@@ -21,6 +21,7 @@ from lakebed.errors import InvalidArgument, InvalidData, NotFound, Unsupported, 
 from lakebed.options import WRITE_HIVE_STYLE_DYNAMIC_PARTITION_ENABLED, Options
 from lakebed.spark.errors import spark_errors
 from lakebed.spark.late_workers import until_workers_come
+from lakebed.sql.change.embedded_rows import EmbeddedRows, may_run_embedded
 from lakebed.sql.change.new_columns import SchemaMerge
 from lakebed.sql.parse.query import read_query
 from lakebed.sql.query.plan import Planner
@@ -60,6 +61,10 @@ def insert(lake: SqlLake, statement: Insert) -> None:
         return
     source = statement.source if isinstance(statement.source, Sql) else read_query(Cursor(statement.source.text))
     source = _without_defaults(source) if isinstance(source.tree, exp.Values) else source
+    rows = _rows_here(lake, statement, target, source, fixed)
+    if rows is not None:
+        target.write(rows, overwrite=overwrite)
+        return
     planner = Planner.start(lake)
     frame = planner.frame(source)
     merge = SchemaMerge.of(lake, statement.target)
@@ -67,6 +72,21 @@ def insert(lake: SqlLake, statement: Insert) -> None:
         merge.apply(target, incoming_fields(frame))
     assigned = _assigned(lake, statement, target, frame, fixed, may_lack=merge.adds)
     write_frame(target, assigned, overwrite, is_small=planner.is_small and planner.product_rows <= _MOST_ROWS_HERE)
+
+
+def _rows_here(
+    lake: SqlLake, statement: Insert, table: Table, source: Sql, fixed: Mapping[str, Value]
+) -> pa.Table | None:
+    """The rows of a query as rows of the table, if that needs no Spark."""
+    if not may_run_embedded(lake) or SchemaMerge.of(lake, statement.target).adds:
+        return None
+    rows = EmbeddedRows.of(lake, source, _MOST_ROWS_HERE)
+    if rows is None:
+        return None
+    columns = columns_of(
+        statement, table.schema.fields, table.name, rows.names, _partitions_last(lake, statement, table)
+    )
+    return rows.fitted(columns.fields, columns.sources, fixed)
 
 
 def insert_query(lake: SqlLake, name: str, query: Sql, columns: Sequence[str] | None = None) -> None:

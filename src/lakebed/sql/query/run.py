@@ -94,6 +94,10 @@ def _create_view(lake: SqlLake, planner: Planner, view: re.Match[str], query: Sq
 
 def schema_of(lake: SqlLake, query: Sql) -> pa.Schema:
     """The columns that a query gives, as Arrow types."""
+    choice = None if lake.is_spark_started else choose(lake, query)
+    if choice is not None and choice.embedded is not None:
+        fields = from_arrow_schema(choice.embedded.schema)
+        return to_arrow_schema(replace(field, type=relaxed(field.type)) for field in fields)
     return to_arrow_schema(incoming_fields(Planner.start(lake).frame(query)))
 
 
