@@ -18,6 +18,7 @@ LAYERS = {
     "checksums": 0,
     "clock": 0,
     "cleanup": 0,
+    "left_out": 0,
     "notebook": 0,
     "options": 0,
     "types": 1,

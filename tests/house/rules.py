@@ -156,6 +156,7 @@ SHORT = {
     "expressions/aggregates/aggregate.py": "what the entries of the registry of aggregates are",
     "expressions/functions/function.py": "what the entries of the registry of functions are",
     "formats/pushed_nulls.py": "a fault of one library, apart until that mends it",
+    "left_out.py": "a habit of one library, apart from those that work around it",
     "maintenance/checks.py": "what two kinds of upkeep remember of one handle",
     "maintenance/manifests.py": "one kind of upkeep, as its neighbours are",
     "merge/deduplicate.py": "an entry of the registry of merge engines",

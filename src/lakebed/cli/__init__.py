@@ -7,11 +7,15 @@ import signal
 import sys
 from contextlib import suppress
 
+from lakebed.left_out import leave_pandas_out
+
 _INTERRUPTED = 130
 
 
 def program() -> int:
     """Where the program begins. Little is imported before: from here on Ctrl-C ends it with one line."""
+    if "cdc" not in sys.argv:
+        leave_pandas_out()
     try:
         from lakebed.cli.main import main  # its imports take as long as a short command
 

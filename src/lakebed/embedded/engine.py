@@ -7,6 +7,7 @@ directory of its own, which goes with the process.
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import tempfile
 import threading
@@ -27,6 +28,7 @@ _BATCH_ROWS = 1 << 17
 
 _lock = threading.Lock()
 _database: Any = None
+_owner: int | None = None
 _defined: set[str] = set()
 """Functions that the database has got from us."""
 
@@ -139,10 +141,10 @@ def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _new_connection() -> Any:
     """A connection to the database of this process, which is made when it is first needed."""
-    global _database  # noqa: PLW0603
+    global _database, _owner
     with _lock:
-        if _database is None:
-            _database = _opened()
+        if _database is None or _owner != os.getpid():  # a fork has a copy that is of no use
+            _database, _owner = _opened(), os.getpid()
         return _database.cursor()
 
 
@@ -171,7 +173,7 @@ def _opened() -> Any:
 def _close(directory: str) -> None:
     global _database  # noqa: PLW0603
     with _lock:
-        if _database is not None:
+        if _database is not None and _owner == os.getpid():
             _database.close()
             _database = None
             _defined.clear()

@@ -18,7 +18,6 @@ from lakebed.read.as_stored import is_as_stored, shows_what_is_stored
 from lakebed.read.plan import ScanPlan
 from lakebed.read.reader import SplitReader, projected_fields
 from lakebed.read.splits import Split
-from lakebed.table.dataset import TableDataset
 from lakebed.types import predicate as predicates
 from lakebed.types.logical import ArrayType, AtomicType, DataField, DataType, MapType, RowType, TypeRoot
 from lakebed.types.predicate import Predicate, conjunction
@@ -28,6 +27,11 @@ from lakebed.types.transfer import to_transfer, transfer_schema
 _SMALL_BYTES = 1 << 20
 _SMALL_ROWS = 50_000
 """What is read at once: up to so many bytes of files, and rows in them."""
+
+
+_STREAMED_BYTES = 64 << 20
+"""Rows of files up to so many bytes are handed over as they are planned: what DuckDB would push down saves less than it
+costs to load what takes it."""
 
 
 class Connection(Protocol):
@@ -70,7 +74,7 @@ class TableParts:
             selects.append(f"SELECT {chosen or '1 AS nothing'} FROM read_parquet([{listed}], {options})")
         for number, rows in enumerate(self.merged):
             part = f"{view}_{number}"
-            connection.register(part, TableDataset(rows))
+            connection.register(part, scanned(rows, rows.size_bytes))
             chosen = ", ".join(name for name, _ in columns)
             selects.append(f"SELECT {chosen or '1 AS nothing'} FROM {part}")
         if not selects:
@@ -176,10 +180,55 @@ class MergedRows:
 
         return pa.RecordBatchReader.from_batches(pa.schema([schema.field(name) for name in names]), batches())
 
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the files."""
+        return sum(split.size_bytes for split in self.splits)
+
     def _means_the_same(self, columns: frozenset[str]) -> bool:
         """Whether stored values of these columns have the types of the query."""
         given, stored = self.arrow_schema, self.reader.schema
         return all(name in stored.names and stored.field(name).type == given.field(name).type for name in columns)
+
+
+class Readable(Protocol):
+    """Rows that can be read again and again."""
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns there are."""
+        ...
+
+    @property
+    def hidden_schema(self) -> pa.Schema:
+        """Those that have to be asked for by name."""
+        ...
+
+    def to_reader(self, columns: Sequence[str] | None = None, filter: Any = None) -> pa.RecordBatchReader:  # noqa: A002
+        """Matching rows as a stream of batches."""
+        ...
+
+
+def scanned(rows: Readable, size_bytes: int) -> Any:
+    """Rows in the form in which DuckDB scans them best: as a stream if they are few, else so that it can push down."""
+    if size_bytes <= _STREAMED_BYTES:
+        return _Stream(rows)
+    from lakebed.table.dataset import TableDataset  # pyarrow's datasets are slow to load
+
+    return TableDataset(rows)
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """Rows as an Arrow stream, a new one for every scan."""
+
+    rows: Readable
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.rows.to_reader().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return self.rows.arrow_schema.__arrow_c_schema__()
 
 
 def _is_native_type(data_type: DataType) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakebed.errors import InvalidArgument, MissingDependency
+from lakebed.left_out import take_pandas_back
 from lakebed.spark.launchers import launcher
 from lakebed.spark.worker_python import named_in_environment, use_this_python
 
@@ -157,6 +158,7 @@ def _logging_file() -> str:
 
 def import_pyspark() -> Callable[[], Any]:
     """What builds a session, or an error that names the extra to install."""
+    take_pandas_back()
     try:
         from pyspark.sql import SparkSession  # optional: the extra `spark`
     except ImportError as error:

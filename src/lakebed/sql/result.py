@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakebed.errors import MissingDependency
+from lakebed.left_out import take_pandas_back
 
 if TYPE_CHECKING:
     import pandas
@@ -189,6 +190,7 @@ class LazyResult(SmallResult):
 
 def _imported(name: str) -> Any:
     """A module of pyspark: it is heavy, so only when it is used, and it may be missing."""
+    take_pandas_back()
     try:
         return import_module(name)
     except ImportError as error:

@@ -104,11 +104,13 @@ def _describe(lake: SqlLake, statement: st.Describe | st.ShowColumns) -> Any:
 
 
 def _run_on_spark(lake: SqlLake, statement: Statement) -> Any:
+    from lakebed.sql.query import run as queries  # what each needs is loaded only when it is used
+
+    if isinstance(statement, st.Query):
+        return queries.run_query(lake, statement)
     from lakebed.sql.change import delete, insert, merge, update
-    from lakebed.sql.query import run as queries  # pyspark is heavy: only when it is used
 
     deeds: dict[type[Any], Callable[[SqlLake, Any], Any]] = {
-        st.Query: queries.run_query,
         st.SparkStatement: queries.run_spark,
         st.Insert: insert.insert,
         st.Update: update.update,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,7 @@ from sqlglot import exp
 from lakebed.algebra.relations import Relation, Scan, used_ids
 from lakebed.changes.read import ChangeRead
 from lakebed.embedded.engine import Embedded
-from lakebed.embedded.tables import parts_of, threads_here
+from lakebed.embedded.tables import parts_of, scanned, threads_here
 from lakebed.expressions import kinds
 from lakebed.expressions.functions.clocks import proven_zone
 from lakebed.expressions.nodes import NotProven
@@ -26,7 +27,6 @@ from lakebed.sql.query.references import reference_of
 from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import session_zone
 from lakebed.sql.statements import Sql
-from lakebed.table.dataset import TableDataset
 from lakebed.table.plans import plan_read
 from lakebed.table.system.handle import DefinedTable
 from lakebed.table.table import Table
@@ -34,6 +34,9 @@ from lakebed.types.arrow import from_arrow_schema
 from lakebed.types.logical import TypeRoot, is_root
 from lakebed.types.predicate_evaluate import evaluate
 from lakebed.types.transfer import to_transfer, transfer_schema
+
+_NAME = re.compile(r"[A-Za-z_]+(/[A-Za-z0-9_+-]+)*")
+"""Names of zones; what else a session may be set to is of no concern to queries without moments."""
 
 
 def prepared(lake: SqlLake, sql: Sql, pins: Pins) -> Embedded:
@@ -45,7 +48,7 @@ def prepared(lake: SqlLake, sql: Sql, pins: Pins) -> Embedded:
     zone = session_zone(lake)
     if zone is not None and _has_moments(bound.relation):
         proven_zone(zone)
-    return Embedded(bound.relation, bound.names, zone)
+    return Embedded(bound.relation, bound.names, zone if zone is not None and _NAME.fullmatch(zone) else None)
 
 
 def _has_moments(relation: Relation) -> bool:
@@ -177,4 +180,5 @@ class _Changes:
 
     def define(self, connection: Any, view: str) -> None:
         """Shows the rows to DuckDB under a name."""
-        connection.register(view, TableDataset(self))
+        size_bytes = sum(file.size_bytes for file in self.changes.plan().files)
+        connection.register(view, scanned(self, size_bytes))

@@ -1,0 +1,141 @@
+"""`lake.query`: every kind of table gives what it holds, whichever way DuckDB gets the rows; forms, engines, errors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from tests.unit.table.test_lazy_outputs import KINDS
+from tests.unit.warehouse_under_test import Warehouse
+
+import lakebed
+from lakebed.embedded import tables as embedded_tables
+from lakebed.errors import InvalidArgument, InvalidData, Unsupported
+
+NAMES = {
+    "travelling": "{} VERSION AS OF 1",
+    "tagged": "{} VERSION AS OF 'then'",
+    "branched": "`{}$branch_side`",
+    "incremental": "{} /*+ OPTIONS('incremental-between' = '1,2') */",
+    "latest_delta": "{} /*+ OPTIONS('scan.mode' = 'latest-delta') */",
+    "audit_log": "{}$audit_log",
+    "binlog": "{}$binlog",
+    "read_optimized": "{}$ro",
+    "snapshots": "{}$snapshots",
+    "files": "{}$files",
+    "options": "{}$options",
+    "row_tracking": "{}$row_tracking",
+}
+"""What is written in FROM for kinds of tables that are not just a name."""
+WAYS = {"at once": {}, "streamed": {"_SMALL_ROWS": -1}, "pushed": {"_SMALL_ROWS": -1, "_STREAMED_BYTES": -1}}
+
+
+@pytest.fixture(scope="module")
+def made(lasting: Warehouse) -> dict[str, lakebed.Table]:
+    return {}
+
+
+def _bag(rows: pa.Table) -> Counter[str]:
+    return Counter(repr(list(row.values())) for row in rows.to_pylist())
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_table(
+    kind: str, way: str, lasting: Warehouse, made: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All rows, rows that match, two columns and counts are those of the table."""
+    for name, value in WAYS[way].items():
+        monkeypatch.setattr(embedded_tables, name, value)
+    if kind not in made:
+        made[kind] = KINDS[kind](lasting, f"q_{kind}")
+    table, lake = made[kind], lasting.lake
+    place = NAMES.get(kind, "{}").format(f"q_{kind}")
+    everything = table.to_arrow()
+    found = lake.query(f"SELECT * FROM {place}", engine="duckdb").arrow()
+    assert found.column_names == everything.column_names
+    assert _bag(found) == _bag(everything.cast(found.schema))
+    assert lake.query(f"SELECT count(*) FROM {place}", engine="duckdb").fetchall() == [(everything.num_rows,)]
+    if "id" in everything.column_names and "v" in everything.column_names and kind != "binlog":
+        chosen = lake.query(f"SELECT v, id FROM {place} WHERE id > 22 AND v IS NOT NULL", engine="duckdb").arrow()
+        wanted = everything.filter((pa.compute.field("id") > 22) & pa.compute.field("v").is_valid())
+        assert _bag(chosen) == _bag(wanted.select(["v", "id"]).cast(chosen.schema))
+    assert not lake.is_spark_started
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> lakebed.Lake:
+    """A lake with one table of three rows."""
+    found = lakebed.connect(tmp_path / "lake")
+    found.create_table("t", {"id": [1, 2, 3], "s": ["a", "b", None]}, primary_key=["id"])
+    return found
+
+
+def test_rows_in_every_form(lake: lakebed.Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    """Arrow, pandas, polars, tuples, batches, streams, text and HTML show the same rows."""
+    found = lake.query("SELECT id, s FROM t ORDER BY id")
+    rows = [(1, "a"), (2, "b"), (3, None)]
+    assert found.fetchall() == rows == list(found)
+    assert found.fetchone() == rows[0]
+    assert [tuple(row.values()) for row in found.arrow().to_pylist()] == rows
+    assert found.df()["id"].tolist() == [1, 2, 3]
+    assert found.pl().rows() == rows == pl.DataFrame(found).rows()
+    assert pa.Table.from_batches(found.batches()).num_rows == pa.table(found).num_rows == 3
+    assert found.columns == ["id", "s"] == pa.schema(found).names
+    found.show(2)
+    assert capsys.readouterr().out.splitlines()[-2:] == ["only showing top 2 rows", ""]
+    assert "<td>a</td>" in found._repr_html_()
+    assert found.engine == "duckdb"
+
+
+def test_a_query_shows_the_moment_it_was_asked(lake: lakebed.Lake) -> None:
+    """What is written afterwards does not show, however late the rows are computed."""
+    found = lake.query("SELECT count(*) FROM t AS a JOIN t AS b USING (id)")
+    lake.table("t").write([{"id": 4, "s": "later"}])
+    assert found.fetchall() == [(3,)]
+    assert lake.query("SELECT count(*) FROM t").fetchall() == [(4,)]
+
+
+def test_engines_by_name(lake: lakebed.Lake) -> None:
+    """What is not proven is refused by name where the embedded engine is asked for; unknown engines are."""
+    with pytest.raises(Unsupported, match="soundex"):
+        lake.query("SELECT soundex(s) FROM t", engine="duckdb")
+    with pytest.raises(InvalidArgument, match="spork"):
+        lake.query("SELECT 1", engine="spork")
+    with pytest.raises(InvalidArgument, match="one query"):
+        lake.query("DROP TABLE t")
+    with pytest.raises(InvalidArgument, match="nope"):
+        lake.query("SELECT nope FROM t")
+    with pytest.raises(InvalidData, match="zero"):
+        lake.query("SELECT id / (id - 1) FROM t").arrow()
+
+
+def test_select_without_a_session(lake: lakebed.Lake) -> None:
+    """`lake.sql` gives what acts as a DataFrame, and starts nothing."""
+    found = lake.sql("SELECT id, s FROM t WHERE id < 3 ORDER BY id")
+    assert [tuple(row) for row in found.collect()] == [(1, "a"), (2, "b")]
+    assert found.count() == 2
+    assert found.first().id == 1
+    assert found.columns == ["id", "s"]
+    assert lake.sql("EXPLAIN SELECT id FROM t").collect()[0][0].startswith("engine: duckdb")
+    assert not lake.is_spark_started
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    """A process that queried ends without a word, and takes its directory for spilled rows along."""
+    program = (
+        "import lakebed, glob, tempfile\n"
+        f"lake = lakebed.connect({str(tmp_path / 'lake')!r})\n"
+        "lake.create_table('t', {'id': [1]})\n"
+        "print(lake.query('SELECT * FROM t').fetchall())\n"
+    )
+    environment = {"TMPDIR": str(tmp_path), "PATH": ""}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True)
+    assert (done.stdout, done.stderr) == ("[(1,)]\n", "")
+    assert not list(tmp_path.glob("lakebed-query-*"))
