@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     import pandas
     from pyspark.sql import DataFrame, Row
     from pyspark.sql.types import StructType
+
+_ASKED_BY_TOOLS = ("__", "_repr_", "_ipython_")
+"""How names begin that notebooks and the interpreter look for on whatever they meet; no Spark may start for that."""
 
 
 class SmallResult:
@@ -34,10 +38,13 @@ class SmallResult:
         self._frame: DataFrame | None = None
 
     def __repr__(self) -> str:
-        return f"DataFrame[{', '.join(f'{name}: {kind}' for name, kind in self.dtypes)}]"
+        # A notebook prints it after the deed is done: an error here would look as if the statement had failed.
+        is_there = find_spec("pyspark") is not None
+        kinds = self.dtypes if is_there else [(field.name, str(field.type)) for field in self._arrow_schema]
+        return f"DataFrame[{', '.join(f'{name}: {kind}' for name, kind in kinds)}]"
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith(_ASKED_BY_TOOLS):
             raise AttributeError(name)
         return getattr(self._real(), name)
 

@@ -102,3 +102,13 @@ def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MissingDependency, match="toArrow"):
         found.collect()
     assert found.toArrow().num_rows == 3
+
+
+def test_printing_never_needs_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a notebook asks of a result starts no Spark, and works without pyspark: the statement was carried out."""
+    found = SmallResult(SCHEMA, ROWS, never)
+    for name in ("_ipython_canary_method_should_not_exist_", "_ipython_display_", "_repr_html_", "_repr_mimebundle_"):
+        assert not hasattr(found, name)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    assert repr(found) == "DataFrame[name: string, n: int64, ok: bool]"
+    assert repr(SmallResult(pa.schema([]), [], never)) == "DataFrame[]"
