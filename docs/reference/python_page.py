@@ -151,7 +151,7 @@ def _methods(entry: Entry, level: int) -> Iterator[str]:
         )
         last = node.lineno
         yield f"{'#' * (level + has_sections)} {shown}.{node.name}\n"
-        if "property" in decorators:
+        if decorators & {"property", "cached_property"}:
             yield _code(f"{node.name}: {ast.unparse(node.returns)}" if node.returns else node.name)
             yield _doc(node)
         else:

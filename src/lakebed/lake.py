@@ -64,6 +64,7 @@ _HABITS = {
     "list_databases": "lake.databases()",
     "namespaces": "lake.databases()",
     "schemas": "lake.databases()",
+    "drop": "lake.drop_table(name)",
 }
 """Words that users of other libraries try."""
 
@@ -113,15 +114,17 @@ class Lake:
 
         return run(self, text, args)
 
-    def query(self, sql: str, *, engine: str = "auto") -> QueryResult:
+    def query(
+        self, sql: str, args: Mapping[str, Any] | Sequence[Any] | None = None, *, engine: str = "auto"
+    ) -> QueryResult:
         """The rows of a SELECT, computed in this process if that is known to give what Spark gives, else by Spark.
 
-        All that `lake.sql` reads can be asked. `engine` is `auto`, `duckdb` (here, or an error that says why not) or
-        `spark`. The result has `arrow()`, `df()`, `pl()`, `fetchall()`, `show()` and `batches()`.
+        All that `lake.sql` reads can be asked, and `args` are as there. `engine` is `auto`, `duckdb` (here, or an error
+        that says why not) or `spark`. The result has `arrow()`, `df()`, `pl()`, `fetchall()`, `show()` and `batches()`.
         """
         from lakebed.sql.run import query  # the parser is only for those who use it
 
-        return query(self, sql, engine)
+        return query(self, sql, args, engine)
 
     @property
     def current_database(self) -> str:

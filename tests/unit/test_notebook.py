@@ -74,6 +74,11 @@ def test_lists_of_snapshots_are_lists(house: Warehouse) -> None:
         ("filter", "t.where(filter)"),
         ("append", "t.write(rows)"),
         ("show", "t.head()"),
+        ("update", "t.write(rows) for rows by key"),
+        ("to_csv", "t.to_pandas().to_csv(path)"),
+        ("to_parquet", "t.scan_polars().sink_parquet(path)"),
+        ("add_column", "t.alter(AddColumn(name, type))"),
+        ("dtypes", "t.arrow_schema"),
     ],
 )
 def test_mistyped_members_name_the_right_one(house: Warehouse, name: str, hint: str) -> None:
@@ -92,6 +97,8 @@ def test_a_lake_names_the_right_member(house: Warehouse) -> None:
         _ = house.lake.tabels  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match=r"lake\.tables"):
         _ = house.lake.list_tables  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"lake\.drop_table"):
+        _ = house.lake.drop  # type: ignore[attr-defined]
 
 
 def test_probing_finds_nothing(house: Warehouse) -> None:

@@ -30,6 +30,8 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"`?t\.to_arrow\(filter=\.\.\.\)`?", "SELECT ... WHERE ..."),
     (r"pass overwrite=True", "use INSERT OVERWRITE"),
     (r"with overwrite=(?:True|\{\})", "with INSERT OVERWRITE"),
+    (r"give `topics` or `topic_pattern`", "write --option topics=a,b or --option topic_pattern=PATTERN"),
+    (r"; lake\.sql\(\.\.\.\) takes all other statements", ""),
     (r"lakebed\.connect\(path\)", "--warehouse PATH"),
     (r", or in Python: lakebed\.cdc\.sync\(.*?\.\.\.\)", ""),
     (r"; a stream of Python keeps a table up to date: .*", ""),

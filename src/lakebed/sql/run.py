@@ -65,15 +65,18 @@ def run(lake: SqlLake, text: str, args: Arguments = None) -> Any:
     return nothing(lake) if found is None else found
 
 
-def query(lake: SqlLake, text: str, engine: str) -> QueryResult:
+def query(lake: SqlLake, text: str, args: Arguments, engine: str) -> QueryResult:
     """Carries out a text that is one query, on the engine that is asked for."""
     from lakebed.sql.query.run import answer
 
     if not isinstance(text, str):
         raise InvalidArgument(f"the query is {type(text).__name__}, not text", hint="pass SQL as a string")
-    statements = parse(text)
+    statements = parse(bound(text, args))
     if len(statements) != 1 or not isinstance(statements[0], st.Query):
-        raise InvalidArgument("the text is not one query", hint="pass one SELECT, without others beside it")
+        raise InvalidArgument(
+            "the text is not one query",
+            hint="pass one SELECT, without others beside it; lake.sql(...) takes all other statements",
+        )
     return answer(lake, statements[0].sql, engine)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -92,6 +93,44 @@ def test_rows_in_every_form(lake: lakebed.Lake, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out.splitlines()[-2:] == ["only showing top 2 rows", ""]
     assert "<td>a</td>" in found._repr_html_()
     assert found.engine == "duckdb"
+
+
+def test_values_beside_the_text(lake: lakebed.Lake) -> None:
+    """A query takes values by name and by place, as `lake.sql` does."""
+    lake.create_table("valued", {"id": [1, 2], "name": ["a", "it's"]})
+    assert lake.query("SELECT id FROM valued WHERE name = :name", {"name": "it's"}).fetchall() == [(2,)]
+    assert lake.query("SELECT name FROM valued WHERE id = ?", args=[1], engine="duckdb").fetchall() == [("a",)]
+
+
+def test_long_values_are_shown_whole_if_asked(lake: lakebed.Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    """`show` cuts values as Spark does, and takes the same word for not doing so."""
+    found = lake.query(f"SELECT '{'x' * 30}' AS x")
+    found.show()
+    assert "x" * 17 + "..." in capsys.readouterr().out
+    found.show(truncate=False)
+    assert "x" * 30 in capsys.readouterr().out
+    found.show(truncate=5)
+    assert "|xx...|" in capsys.readouterr().out
+
+
+def test_words_of_tables_and_other_libraries(lake: lakebed.Lake, tmp_path: Path) -> None:
+    """A result says how its own words are for those that people try, and what it names is there."""
+    found = lake.query("SELECT 1 AS id")
+    for tried, said in {"to_pandas": "df()", "toPandas": "df()", "to_polars": "pl()", "to_arrow": "arrow()"}.items():
+        with pytest.raises(AttributeError, match=re.escape(f"write result.{said}")):
+            getattr(found, tried)
+    with pytest.raises(AttributeError, match="did you mean `columns`"):
+        _ = found.colums  # type: ignore[attr-defined]
+    assert lake.create_table("kept", found).to_arrow().to_pylist() == [{"id": 1}]
+    found.df().to_csv(tmp_path / "rows.csv")
+    found.pl().write_csv(tmp_path / "rows.csv")
+
+
+@pytest.mark.parametrize("text", ["SHOW TABLES", "EXPLAIN SELECT 1", "INSERT INTO t VALUES (1)", "SELECT 1; SELECT 2"])
+def test_what_is_no_query_is_sent_to_the_other_door(lake: lakebed.Lake, text: str) -> None:
+    """A statement that gives no rows of its own is refused, with the call that takes it."""
+    with pytest.raises(InvalidArgument, match=r"lake\.sql"):
+        lake.query(text)
 
 
 def test_a_query_shows_the_moment_it_was_asked(lake: lakebed.Lake) -> None:

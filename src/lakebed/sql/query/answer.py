@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakebed.errors import InvalidArgument, MissingDependency
+from lakebed.notebook import no_member
 from lakebed.spark.errors import spark_errors
 from lakebed.sql.query.choose import Choice
 from lakebed.sql.result import drawn
@@ -21,6 +22,32 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _SHOWN_ROWS = 20
+_HABITS = {
+    "to_arrow": "result.arrow()",
+    "toArrow": "result.arrow()",
+    "fetch_arrow_table": "result.arrow()",
+    "to_pandas": "result.df()",
+    "toPandas": "result.df()",
+    "to_df": "result.df()",
+    "fetchdf": "result.df()",
+    "to_polars": "result.pl()",
+    "collect": "result.fetchall()",
+    "to_batches": "result.batches()",
+    "head": "result.show(n), or LIMIT n in the query",
+    "limit": "LIMIT n in the query",
+    "filter": "WHERE in the query",
+    "where": "WHERE in the query",
+    "count": "SELECT count(*) in the query, or result.arrow().num_rows",
+    "shape": "result.arrow().shape",
+    "dtypes": "result.schema",
+    "printSchema": "print(result.schema)",
+    "to_csv": "result.df().to_csv(path)",
+    "write_csv": "result.pl().write_csv(path)",
+    "to_parquet": "pyarrow.parquet.write_table(result.arrow(), path)",
+    "write_parquet": "pyarrow.parquet.write_table(result.arrow(), path)",
+    "write": "lake.create_table(name, result), or lake.table(name).write(result)",
+}
+"""Words that users of other libraries, and of tables, try."""
 
 
 class QueryResult:
@@ -33,6 +60,11 @@ class QueryResult:
         """`frame` gives the query as a DataFrame of Spark's."""
         self._choice = choice
         self._frame = frame
+
+    if not TYPE_CHECKING:  # or a checker of types would take any name for a member
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_member(self, name, _HABITS)
 
     # --- what it is ----------------------------------------------------------------------------------------------
 
@@ -133,18 +165,18 @@ class QueryResult:
 
     # --- showing -------------------------------------------------------------------------------------------------
 
-    def show(self, n: int = _SHOWN_ROWS) -> None:
-        """Prints the first rows."""
+    def show(self, n: int = _SHOWN_ROWS, truncate: bool | int = True) -> None:
+        """Prints the first rows. Values are cut to 20 characters, or to `truncate` of them; False leaves them whole."""
         if not isinstance(n, int) or isinstance(n, bool) or n < 0:
             raise InvalidArgument(f"n is {n!r}", hint="pass how many rows to print")
-        print(self._text(n))  # noqa: T201 - that is its task
+        print(self._text(n, 20 if truncate is True else int(truncate)))  # noqa: T201 - that is its task
 
     def __repr__(self) -> str:
         return f"{self._text(_SHOWN_ROWS)}\n({self.engine})"
 
-    def _text(self, n: int) -> str:
+    def _text(self, n: int, width: int = 20) -> str:
         found = self._first(n + 1)
-        return drawn(self.columns, _tuples(found.slice(0, n)), has_more=found.num_rows > n)
+        return drawn(self.columns, _tuples(found.slice(0, n)), width, has_more=found.num_rows > n)
 
     def _repr_html_(self) -> str:
         found = self._first(_SHOWN_ROWS + 1)
