@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from lakebed.cdc.sources import CHANGE_SOURCES, source_class
 from lakebed.cli.cdc_progress import shown_progress, summary
@@ -19,10 +19,17 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.5
 _TELL_S = 2.0
+_OTHER_NAMES = {
+    "postgresql": "postgres",
+    "pg": "postgres",
+    "psql": "postgres",
+    "mariadb": "mysql, which follows MariaDB as well",
+}
+"""What people call the sources, and what to type."""
 
 
 def _arguments(parser: Parser) -> None:
-    parser.add_argument("source", choices=CHANGE_SOURCES, help="what is followed")
+    parser.add_argument("source", choices=CHANGE_SOURCES, type=_source_name, help="what is followed")
     parser.add_argument("place", help="where it is, such as postgresql://user@host/db, host:9092, or a directory")
     parser.add_argument("--checkpoint", metavar="PATH", help="where progress is kept; default: below the warehouse")
     parser.add_argument("--once", action="store_true", help="end when everything so far is in the lake")
@@ -33,9 +40,26 @@ def _arguments(parser: Parser) -> None:
     _add_policies(parser)
 
 
+def _source_name(typed: str) -> str:
+    if typed in _OTHER_NAMES:
+        raise InvalidArgument(f"there is no source `{typed}`", hint=f"type lakebed cdc {_OTHER_NAMES[typed]}")
+    return typed
+
+
+class _NoPassword(argparse.Action):
+    """Refuses a password without repeating it: whoever lists the processes of the machine would see it."""
+
+    def __call__(self, *_: object) -> NoReturn:
+        raise InvalidArgument(
+            "a password is not taken from the command line, where others can see it",
+            hint="put it into an environment variable, and name that with --password-env NAME",
+        )
+
+
 def _add_source(parser: Parser) -> None:
     group = parser.add_argument_group("source")
     group.add_argument("--password-env", metavar="NAME", help="environment variable that holds the password")
+    group.add_argument("--password", action=_NoPassword, nargs="?", help=argparse.SUPPRESS)
     text = "setting of the source, such as slot=shop, format=maxwell-json or topics=a,b; may be repeated"
     group.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help=text)
 

@@ -37,6 +37,31 @@ COMMANDS = {
 }
 """Module and purpose of each command."""
 
+_HABITS = {
+    "ls": "lakebed tables",
+    "list": "lakebed tables",
+    "show": "lakebed tables, or `lakebed sql 'SHOW ...'`",
+    "desc": "lakebed describe TABLE",
+    "schema": "lakebed describe TABLE",
+    "history": "lakebed snapshots TABLE",
+    "log": "lakebed snapshots TABLE",
+    "tags": "lakebed tag list TABLE",
+    "query": "lakebed sql 'SELECT ...'",
+    "select": "lakebed sql 'SELECT ...'",
+    "head": "lakebed sql 'SELECT * FROM t' --limit N",
+    "cat": "lakebed sql 'SELECT * FROM t' --limit N",
+    "follow": "lakebed tail TABLE",
+    "optimize": "lakebed compact TABLE",
+    "vacuum": "lakebed expire TABLE",
+    "rollback": "lakebed sql \"CALL sys.rollback('t', '1')\"",
+    "sync": "lakebed cdc SOURCE PLACE",
+    "postgres": "lakebed cdc postgres PLACE",
+    "mysql": "lakebed cdc mysql PLACE",
+    "version": "lakebed --version",
+    "help": "lakebed --help",
+}
+"""Words that people try, and what to type."""
+
 _DEBUG = "LAKEBED_DEBUG"
 
 
@@ -74,7 +99,9 @@ def _run(arguments: list[str]) -> int:
             parser.print_help()
             return OK
         if given.command not in COMMANDS:
-            hint = f"{did_you_mean(given.command, COMMANDS)}; see `lakebed --help`"
+            typed = given.command.lower()
+            near = f"type {_HABITS[typed]}" if typed in _HABITS else did_you_mean(given.command, COMMANDS)
+            hint = f"{near}; see `lakebed --help`"
             raise InvalidArgument(f"there is no command `{given.command}`", hint=hint)
         command, own = _command(given)
         given = own.parse_args(given.arguments)

@@ -45,6 +45,10 @@ def _given_text(given: argparse.Namespace) -> str:
     if given.statement is not None:
         if given.file is not None:
             raise InvalidArgument("both a statement and a file are given", hint="give one of them")
+        if given.statement.endswith(".sql") and not any(map(str.isspace, given.statement)):
+            raise InvalidArgument(
+                f"`{given.statement}` is no statement", hint=f"write -f {given.statement} to run a file"
+            )
         return str(given.statement)
     if given.file in (None, "-"):
         return sys.stdin.read()

@@ -49,6 +49,30 @@ def test_what_is_no_pair_is_not_repeated(run: Run, tmp_path: Path) -> None:
     assert "hunter2" not in ran.err + ran.out
 
 
+@pytest.mark.parametrize("typed", [("--password", "hunter2"), ("--password=hunter2",), ("--password",)])
+def test_passwords_are_refused_without_being_repeated(run: Run, typed: tuple[str, ...]) -> None:
+    """Whoever types a password is told where it belongs, and it does not show."""
+    ran = run("cdc", "postgres", "postgresql://app@db.example/shop", *typed)
+    assert ran.status == 2
+    assert "--password-env NAME" in ran.err
+    assert "hunter2" not in ran.err + ran.out
+
+
+@pytest.mark.parametrize(("typed", "name"), [("postgresql", "postgres"), ("pg", "postgres"), ("mariadb", "mysql")])
+def test_other_names_of_sources(run: Run, typed: str, name: str) -> None:
+    """A source by the name that people give it is answered with the word to type."""
+    ran = run("cdc", typed, "anywhere")
+    assert (ran.status, ran.out) == (2, "")
+    assert f"-> type lakebed cdc {name}" in ran.err
+
+
+def test_topics_are_asked_for_as_options(run: Run) -> None:
+    """What a Kafka source lacks is said in the words of the command line."""
+    ran = run("cdc", "kafka", "localhost:9092")
+    assert ran.status == 2
+    assert "--option topics=a,b or --option topic_pattern=PATTERN" in ran.err
+
+
 def test_a_source_that_is_not_there_ends_with_a_sentence(run: Run, tmp_path: Path) -> None:
     """Nothing is made, and nothing of Spark is started."""
     pytest.importorskip("pyspark")

@@ -58,6 +58,16 @@ def test_unknown_commands(run: Run) -> None:
     ]
 
 
+@pytest.mark.parametrize("word", program._HABITS)
+def test_words_that_people_try(run: Run, word: str) -> None:
+    """A word of other programs is answered with the command to type, which exists."""
+    assert word not in COMMANDS
+    ran = run(word)
+    assert ran.status == 2
+    typed = ran.err.partition("-> type lakebed ")[2].split()[0].strip("`;,")
+    assert typed in {*COMMANDS, "--help", "--version"}
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

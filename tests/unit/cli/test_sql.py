@@ -160,3 +160,10 @@ def test_no_table_is_needed(lake: lakebed.Lake, run: Run) -> None:
     """Statements that need no Spark answer from the lake itself."""
     ran = run("sql", "SHOW DATABASES", "--format", "csv")
     assert (ran.status, ran.lines[1:]) == (0, ["default", "shop"]), ran.err
+
+
+def test_a_file_in_the_place_of_a_statement(run: Run) -> None:
+    """The name of a file without its option is answered with the option."""
+    ran = run("sql", "nightly/orders.sql")
+    assert (ran.status, ran.out) == (2, "")
+    assert "-> write -f nightly/orders.sql" in ran.err

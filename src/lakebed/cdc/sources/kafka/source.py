@@ -54,7 +54,9 @@ class KafkaSource(ChangeSource):
     ) -> None:
         names = [topics] if isinstance(topics, str) else list(topics or ())
         if bool(names) == (topic_pattern is not None):
-            raise InvalidArgument("a Kafka source follows topics or a topic_pattern", hint="give exactly one of them")
+            raise InvalidArgument(
+                "a Kafka source follows topics or a topic_pattern", hint="give `topics` or `topic_pattern`, one of them"
+            )
         if start not in _STARTS:
             raise InvalidArgument(f"start is {start!r}", hint=did_you_mean(start, _STARTS))
         if messages_per_batch < 1:
