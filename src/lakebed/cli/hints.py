@@ -30,6 +30,10 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"`?t\.to_arrow\(filter=\.\.\.\)`?", "SELECT ... WHERE ..."),
     (r"pass overwrite=True", "use INSERT OVERWRITE"),
     (r"with overwrite=(?:True|\{\})", "with INSERT OVERWRITE"),
+    (
+        r"\(passfile, or the environment variable that `password_env` names\)",
+        "(--option passfile=FILE, or the environment variable that --password-env names)",
+    ),
     (r"give `topics` or `topic_pattern`", "write --option topics=a,b or --option topic_pattern=PATTERN"),
     (r"; lake\.sql\(\.\.\.\) takes all other statements", ""),
     (r"lakebed\.connect\(path\)", "--warehouse PATH"),

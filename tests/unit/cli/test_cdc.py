@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from lakebed.cdc.progress import SyncProgress, TableProgress
 from lakebed.cli import cdc
 from lakebed.cli.cdc_progress import drawn, headline, summary
 from lakebed.cli.command import Parser
+from lakebed.cli.hints import for_command_line
 
 from .conftest import Run
 
@@ -64,6 +66,29 @@ def test_other_names_of_sources(run: Run, typed: str, name: str) -> None:
     ran = run("cdc", typed, "anywhere")
     assert (ran.status, ran.out) == (2, "")
     assert f"-> type lakebed cdc {name}" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("source", "place", "package"),
+    [
+        ("postgres", "postgresql://app@127.0.0.1:1/shop", "psycopg"),
+        ("mysql", "mysql://app@127.0.0.1:1/shop", "pymysql"),
+    ],
+)
+def test_a_missing_driver_names_the_extra(
+    run: Run, source: str, place: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the package that speaks to the server, the error says what to install."""
+    monkeypatch.setitem(sys.modules, package, None)
+    ran = run("cdc", source, place, "--once")
+    assert ran.status == 2
+    assert 'install it with: pip install "lakebed[cdc]"' in ran.err
+
+
+def test_a_refused_password_is_explained_in_options() -> None:
+    """The hint of a server that lets nobody in names the options of the command line."""
+    said = for_command_line("check user and password (passfile, or the environment variable that `password_env` names)")
+    assert said.endswith("(--option passfile=FILE, or the environment variable that --password-env names)")
 
 
 def test_topics_are_asked_for_as_options(run: Run) -> None:

@@ -123,7 +123,10 @@ def _pymysql() -> Any:
     try:
         import pymysql
     except ImportError as error:
-        raise MissingDependency("PyMySQL is not installed", hint="pip install 'lakebed[cdc]'") from error
+        raise MissingDependency(
+            "following a MySQL needs PyMySQL, which is not installed",
+            hint='install it with: pip install "lakebed[cdc]"',
+        ) from error
     return pymysql
 
 

@@ -41,7 +41,8 @@ def connect(
         import psycopg
     except ImportError as error:
         raise MissingDependency(
-            "following a PostgreSQL needs the package psycopg", hint='pip install "lakebed[cdc]"'
+            "following a PostgreSQL needs psycopg, which is not installed",
+            hint='install it with: pip install "lakebed[cdc]"',
         ) from error
     options = " ".join(f"-c {name}={value.replace(' ', '')}" for name, value in _SESSION.items())
     arguments = settings.connection_arguments() | {"options": options}
@@ -62,9 +63,10 @@ def session(
     settings: PostgresSettings, *, autocommit: bool = True, patient: bool = False
 ) -> Iterator[psycopg.Connection[Any]]:
     """A connection for one piece of work; what the server says against it comes out as an error of ours."""
+    connection = connect(settings, autocommit=autocommit, patient=patient)  # says so if the package is missing
+
     import psycopg
 
-    connection = connect(settings, autocommit=autocommit, patient=patient)
     try:
         with connection:
             yield connection
