@@ -7,13 +7,17 @@ on them; any other attribute is that of a real DataFrame, made when it is first 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakebed.errors import MissingDependency
 from lakebed.left_out import take_pandas_back
@@ -29,6 +33,9 @@ _ASKED_BY_TOOLS = ("__", "_repr_", "_ipython_")
 
 class SmallResult:
     """Rows that are known, in the shape of a Spark DataFrame."""
+
+    _zone: str | None = None
+    """The time zone in which moments are shown; None for that of the machine."""
 
     def __init__(self, schema: pa.Schema, rows: Sequence[Sequence[Any]], spark_of: Callable[[], Any]) -> None:
         """`spark_of` gives the Spark session; it is called only if a real DataFrame is needed."""
@@ -124,12 +131,13 @@ class SmallResult:
             self._real().show(n, truncate, vertical)
             return
         width = 20 if truncate is True else int(truncate)
-        print(drawn(self.columns, self._rows[:n], width, has_more=len(self._rows) > n))  # noqa: T201 - that is its task
+        text = drawn(self.columns, self._rows[:n], width, has_more=len(self._rows) > n, zone=self._zone)
+        print(text)  # noqa: T201 - that is its task
 
     def printSchema(self, level: int | None = None) -> None:  # noqa: N802 - Spark's name
         """Prints the columns as Spark does."""
-        lines = [f" |-- {name}: {kind} (nullable = true)" for name, kind in self.dtypes]
-        print("\n".join(["root", *lines, ""]))  # noqa: T201 - that is its task
+        tree = self.schema.treeString() if level is None else self.schema.treeString(level)
+        print(tree)  # noqa: T201 - that is its task
 
     # --- Spark ---------------------------------------------------------------------------------------------------
 
@@ -145,11 +153,18 @@ class LazyResult(SmallResult):
     What only a DataFrame can do starts Spark, which then carries out the same query on the same snapshots.
     """
 
-    def __init__(self, schema: pa.Schema, table_of: Callable[[], pa.Table], frame_of: Callable[[], Any]) -> None:
-        """`table_of` computes the rows; `frame_of` gives the query as a DataFrame of Spark's."""
+    def __init__(
+        self,
+        schema: pa.Schema,
+        table_of: Callable[[], pa.Table],
+        frame_of: Callable[[], Any],
+        zone: str | None = None,
+    ) -> None:
+        """`table_of` computes the rows; `frame_of` the query as a DataFrame; `zone` is the session's."""
         self._arrow_schema = schema
         self._table_of = table_of
         self._frame_of = frame_of
+        self._zone = zone
         self._frame: DataFrame | None = None
 
     @property  # type: ignore[misc]
@@ -189,6 +204,11 @@ class LazyResult(SmallResult):
         """All rows as an Arrow table."""
         return self._table
 
+    def toPandas(self) -> pandas.DataFrame:  # noqa: N802 - Spark's name
+        """All rows as a pandas DataFrame; moments are wall-clock times of the session's zone, as Spark gives them."""
+        columns = [_on_the_wall(column, self._zone) for column in self._table.columns]
+        return pa.Table.from_arrays(columns, names=self.columns).to_pandas()
+
     def _real(self) -> DataFrame:
         if self._frame is None:
             self._frame = self._frame_of()
@@ -207,9 +227,35 @@ def _imported(name: str) -> Any:
         ) from error
 
 
-def drawn(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int = 20, *, has_more: bool = False) -> str:
-    """Rows as Spark draws them: cells of at most that width, to the left if it is 0."""
-    texts = [[_shown(value, width) for value in row] for row in rows]
+def _on_the_wall(column: pa.ChunkedArray, zone: str | None) -> pa.ChunkedArray:
+    """Moments as what a clock of the zone shows; other columns, and moments of a zone without name, stay."""
+    if zone is None and not time.timezone and not time.daylight:
+        zone = "UTC"
+    if zone is None or not pa.types.is_timestamp(column.type) or column.type.tz is None:
+        return column
+    return pc.local_timestamp(column.cast(pa.timestamp(column.type.unit, zone)))
+
+
+def _clock(zone: str | None) -> Callable[[datetime], datetime]:
+    """What a clock shows at a moment: of a zone, or of the machine; the moment itself if nobody knows the zone."""
+    try:
+        there = None if zone is None else ZoneInfo(zone)
+    except (ValueError, ZoneInfoNotFoundError):
+        return lambda moment: moment
+    return lambda moment: moment.astimezone(there).replace(tzinfo=None)
+
+
+def drawn(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    width: int = 20,
+    *,
+    has_more: bool = False,
+    zone: str | None = None,
+) -> str:
+    """Rows as Spark draws them: cells of at most that width, to the left if it is 0; moments on clocks of the zone."""
+    clock = _clock(zone)
+    texts = [[_cut(_shown(value, clock), width) for value in row] for row in rows]
     widths = [max(3, *(len(text) for text in column)) for column in zip(columns, *texts, strict=True)]
     line = "+" + "+".join("-" * wide for wide in widths) + "+"
 
@@ -221,8 +267,29 @@ def drawn(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int = 20
     return "\n".join([line, row_of(columns), line, *map(row_of, texts), line, more])
 
 
-def _shown(value: Any, width: int) -> str:
-    text = "NULL" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+def _shown(value: Any, clock: Callable[[datetime], datetime]) -> str:
+    """A value as Spark writes it down."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).lower()
+        case datetime():
+            local = value if value.tzinfo is None else clock(value)
+            return str(local).rstrip("0") if local.microsecond and local.tzinfo is None else str(local)
+        case bytes():
+            return f"[{value.hex(' ').upper()}]"
+        case [tuple(), *_]:  # a map, as Arrow gives it
+            return "{" + ", ".join(f"{_shown(key, clock)} -> {_shown(item, clock)}" for key, item in value) + "}"
+        case list():
+            return "[" + ", ".join(_shown(item, clock) for item in value) + "]"
+        case dict():
+            return "{" + ", ".join(_shown(item, clock) for item in value.values()) + "}"
+        case _:
+            return str(value)
+
+
+def _cut(text: str, width: int) -> str:
     if width and len(text) > width:
         return text[: width - 3] + "..." if width > 3 else text[:width]
     return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pytest
 from pyspark.sql import Row
 
 from lakebed.errors import MissingDependency
-from lakebed.sql.result import SmallResult
+from lakebed.sql.result import LazyResult, SmallResult, drawn
 
 SCHEMA = pa.schema([("name", pa.string()), ("n", pa.int64()), ("ok", pa.bool_())])
 ROWS = [("a", 1, True), ("b", None, False), ("c", 3, None)]
@@ -81,7 +82,45 @@ def test_show(capsys: pytest.CaptureFixture[str]) -> None:
         "only showing top 1 rows\n\n"
     )
     SmallResult(SCHEMA, ROWS, never).printSchema()
-    assert " |-- n: bigint (nullable = true)" in capsys.readouterr().out
+    assert " |-- n: long (nullable = true)" in capsys.readouterr().out
+
+
+def test_moments_are_shown_by_the_clock_of_the_session(capsys: pytest.CaptureFixture[str]) -> None:
+    """Moments are printed, and given to pandas, as Spark does it: times of the session's zone, without an offset."""
+    noon = datetime(2024, 6, 1, 12, 0, 0, 500000, tzinfo=UTC)
+    table = pa.table({"at": pa.array([noon], pa.timestamp("us", "UTC")), "n": pa.array([noon.replace(tzinfo=None)])})
+    found = LazyResult(table.schema, lambda: table, never, "Asia/Tokyo")
+    found.show(truncate=False)
+    assert "|2024-06-01 21:00:00.5|2024-06-01 12:00:00.5|" in capsys.readouterr().out
+    shown = found.toPandas()
+    assert shown["at"].tolist() == [datetime(2024, 6, 1, 21, 0, 0, 500000)]
+    assert shown["n"].tolist() == [noon.replace(tzinfo=None)]
+    assert found.toArrow() == table
+    assert "12:00:00.500000+00:00" in drawn(["at"], [[noon]], 0, zone="Nowhere/At_All")
+
+
+def test_nested_values_are_shown_as_spark_does(capsys: pytest.CaptureFixture[str]) -> None:
+    """Lists, structs, maps and bytes are printed in Spark's words, not in Python's."""
+    kinds = {
+        "l": pa.list_(pa.string()),
+        "s": pa.struct([("a", pa.int32()), ("b", pa.bool_())]),
+        "m": pa.map_(pa.string(), pa.int32()),
+        "b": pa.binary(),
+    }
+    values = [["x", None], {"a": 1, "b": True}, [("k", 1)], b"\x01\xff"]
+    table = pa.table([pa.array([value], kind) for value, kind in zip(values, kinds.values(), strict=True)], list(kinds))
+    LazyResult(table.schema, lambda: table, never).show()
+    assert "|[x, NULL]|{1, true}|{k -> 1}|[01 FF]|" in capsys.readouterr().out
+
+
+def test_schema_is_printed_as_spark_does(capsys: pytest.CaptureFixture[str]) -> None:
+    """The tree has Spark's names of types, what may be null, and members."""
+    members = pa.struct([("x", pa.int32())])
+    SmallResult(pa.schema([pa.field("id", pa.int64(), nullable=False), ("r", members)]), [], never).printSchema()
+    assert capsys.readouterr().out == (
+        "root\n |-- id: long (nullable = false)\n |-- r: struct (nullable = true)\n"
+        " |    |-- x: integer (nullable = true)\n\n"
+    )
 
 
 def test_anything_else_is_a_real_frame() -> None:

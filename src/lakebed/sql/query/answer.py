@@ -176,7 +176,13 @@ class QueryResult:
 
     def _text(self, n: int, width: int = 20) -> str:
         found = self._first(n + 1)
-        return drawn(self.columns, _tuples(found.slice(0, n)), width, has_more=found.num_rows > n)
+        return drawn(self.columns, _tuples(found.slice(0, n)), width, has_more=found.num_rows > n, zone=self._zone())
+
+    def _zone(self) -> str | None:
+        """The time zone in which moments are shown."""
+        if self._choice.embedded is not None:
+            return self._choice.embedded.zone
+        return str(self._spark.sparkSession.conf.get("spark.sql.session.timeZone"))
 
     def _repr_html_(self) -> str:
         found = self._first(_SHOWN_ROWS + 1)

@@ -38,7 +38,8 @@ def run_query(lake: SqlLake, statement: Query) -> Any:
         return Planner.start(lake).frame(statement.sql)
     choice = choose(lake, statement.sql)
     frame = _frame_of(lake, statement.sql, choice)
-    return frame() if choice.embedded is None else LazyResult(choice.embedded.schema, choice.embedded.table, frame)
+    embedded = choice.embedded
+    return frame() if embedded is None else LazyResult(embedded.schema, embedded.table, frame, embedded.zone)
 
 
 def answer(lake: SqlLake, sql: Sql, engine: str) -> QueryResult:
