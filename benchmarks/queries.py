@@ -84,11 +84,13 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--queries", type=int, nargs="*", help="numbers of queries; all of them by default")
     parser.add_argument("--spark", action="store_true")
+    parser.add_argument("--small", action="store_true", help="a hundredth of the rows")
+    parser.add_argument("--json", action="store_true", help="print times as JSON")
     parser.add_argument("--keep", type=Path, help="a directory for the rows, which another run finds there")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         place = given.keep or Path(scratch)
-        plain, compacted, upserted = prepared(place, given.scale)
+        plain, compacted, upserted = prepared(place, 0.01 if given.small else given.scale)
         wanted = {name: text for name, text in queries().items() if not given.queries or int(name) in given.queries}
         found = {
             "duckdb": measured("duckdb", plain, wanted, given.repeats),
@@ -97,7 +99,10 @@ def main() -> int:
         }
         if given.spark:
             found["spark, compacted"] = measured("spark", compacted, wanted, 1)
-    report(found, list(wanted))
+    if given.json:
+        print(json.dumps({name: {"seconds": times, "peak_mib": peak} for name, (times, _, peak) in found.items()}))
+    else:
+        report(found, list(wanted))
     return 0
 
 

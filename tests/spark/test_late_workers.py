@@ -19,6 +19,7 @@ def test_a_stream_starts_although_its_first_worker_does_not(
     spark: Any, lake: lakebed.Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Spark gives up on the source after ten seconds; the query begins again from its checkpoint, and all rows come."""
+    _ = lake.spark  # gets our Python when it is first used, and is left alone from then on
     python, tried = tmp_path / "python", tmp_path / "tried"
     stays_away = f'case "$*" in *python_streaming_source_runner*) [ -e {tried} ] || {{ touch {tried}; exit 1; }};; esac'
     python.write_text(f'#!/bin/sh\n{stays_away}\nexec {sys.executable} "$@"\n')

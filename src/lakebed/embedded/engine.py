@@ -187,6 +187,8 @@ def _told() -> Iterator[None]:
 
     try:
         yield
+    except duckdb.InterruptException as error:
+        raise KeyboardInterrupt from error
     except duckdb.Error as error:
         cause = error.__cause__ or error.__context__
         if isinstance(cause, LakebedError):

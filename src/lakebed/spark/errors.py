@@ -70,6 +70,16 @@ _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _PLACE = re.compile(r"\s*(?:;\s*)?line \d+,? pos(?:ition)? \d+;?.*", re.DOTALL)
 _CLASS = re.compile(r"^\[([A-Z_.0-9]+)\] ")
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+")
+_NO_FUNCTION = re.compile(r"Cannot resolve routine `(\w+)`")
+_OF_FLINK: Final = {
+    "JSON_EXISTS": "get_json_object(text, '$.path') IS NOT NULL",
+    "JSON_QUERY": "get_json_object(text, '$.path')",
+    "JSON_VALUE": "get_json_object(text, '$.path')",
+    "PROCTIME": "current_timestamp()",
+    "SPLIT_INDEX": "split_part(text, ',', n), where n counts from 1",
+    "TO_TIMESTAMP_LTZ": "timestamp_millis(n), or timestamp_seconds(n)",
+}
+"""Functions of Flink that Spark has under another name."""
 
 
 @contextmanager
@@ -103,6 +113,9 @@ def translated_error(error: Any, names: Mapping[str, str]) -> LakebedError:
     for name, shown in names.items():
         text = re.sub(rf"`?{name}\b`?", f"`{shown}`", text)
     hint = f"Spark calls this {kind.group(1)}" if kind else "correct the statement"
+    unknown = _NO_FUNCTION.match(text)
+    if unknown is not None and unknown[1].upper() in _OF_FLINK:
+        hint = f"{unknown[1]} is Flink's: type {_OF_FLINK[unknown[1].upper()]}"
     return InvalidArgument(text or "Spark refused the statement", hint=hint)
 
 

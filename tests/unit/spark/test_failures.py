@@ -19,3 +19,11 @@ def test_view_names_and_plans_do_not_leak() -> None:
         "A column with name `x` cannot be resolved. Did you mean one of the following? [`db.t`.`k`, `u`.`v`]."
     )
     assert "UNRESOLVED_COLUMN" in error.hint
+
+
+def test_functions_of_flink() -> None:
+    """A function that Spark lacks and Flink has is answered with Spark's word for it; others are not guessed."""
+    raw = "[UNRESOLVED_ROUTINE] Cannot resolve routine `{}` on search path [`system`.`builtin`]. SQLSTATE: 42883"
+    assert "get_json_object(" in translated_error(Exception(raw.format("Json_Value")), {}).hint
+    assert "split_part(" in translated_error(Exception(raw.format("SPLIT_INDEX")), {}).hint
+    assert translated_error(Exception(raw.format("foo")), {}).hint == "Spark calls this UNRESOLVED_ROUTINE"
