@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.conformance.expected import assert_same
 from tests.conformance.test_cases import CASES, FAILING, run_step
 
@@ -17,6 +18,7 @@ _QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
 _NEEDS_SPARK = ("stream_write",)
 
 
+@pytest.mark.nightly
 def test_queries_of_cases_give_the_same_embedded(tmp_path: Path) -> None:
     """Rows of every SELECT that is not refused are those of the case; how many were, and why not, is printed."""
     taken, refused, wrong = 0, Counter[str](), []

@@ -17,7 +17,12 @@ pytest_collection_modifyitems = mark_as_spark("tests/differential/")
 def spark() -> Iterator[Any]:
     """A session in a zone with a change of clocks."""
     session = open_session()
-    session.conf.set("spark.sql.session.timeZone", ZONE)
-    session.conf.set("spark.sql.ansi.enabled", "true")
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def _settings(spark: Any) -> None:
+    """Those of the comparison: other tests of the process may have left theirs."""
+    spark.conf.set("spark.sql.session.timeZone", ZONE)
+    spark.conf.set("spark.sql.ansi.enabled", "true")

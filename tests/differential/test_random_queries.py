@@ -123,7 +123,9 @@ def _compare(lake: lakebed.Lake, seed: int, count: int) -> None:
     texts = [grammar.query() for _ in range(count)]
     pairs = zip(all_answers(lake, texts, "duckdb"), all_answers(lake, texts, "spark"), strict=True)
     found = [(text, difference(text, ours, theirs)) for text, (ours, theirs) in zip(texts, pairs, strict=True)]
-    assert not [f"{text}\n    {what}" for text, what in found if what is not None]
+    refused = [text for text, what in found if what is not None and "can not be answered in this process" in what]
+    assert not [f"{text}\n    {what}" for text, what in found if what is not None and text not in refused]
+    assert len(refused) <= count // 10  # what is not proven is refused, and that is rare
 
 
 def test_forty_random_queries_agree(lake: lakebed.Lake) -> None:

@@ -82,6 +82,18 @@ class Rows(Relation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers(Relation):
+    """Whole numbers from `start` on, below `stop`; they are made as they are asked for, however many."""
+
+    start: int
+    stop: int
+    step: int
+
+    def spelled(self) -> str:
+        return f"SELECT range AS {self.columns[0].id} FROM range({self.start}, {self.stop}, {self.step})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Project(Relation):
     """Other columns, computed from those of the input."""
 

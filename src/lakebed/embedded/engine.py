@@ -11,7 +11,8 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -54,9 +55,10 @@ class Embedded:
 
     def batches(self, rows: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The result batch by batch; what has not been asked for is not computed yet, as far as the query allows."""
-        with self._connected() as connection:
+        with self._connected() as connection, _Work(connection) as work:
             schema = self.schema
-            for batch in connection.sql(self.text()).to_arrow_reader(rows):
+            reader = work.do(lambda: connection.sql(self.text()).to_arrow_reader(rows))
+            while (batch := work.do(lambda: next(reader, None))) is not None:
                 if batch.num_rows:
                     yield _shaped(batch, schema)
 
@@ -97,6 +99,31 @@ class Embedded:
                 yield connection
         finally:
             connection.close()
+
+
+class _Work:
+    """Calls of DuckDB in a thread of their own: it does not look for Ctrl-C while it works, and whoever waits does."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lakebed-query")
+
+    def __enter__(self) -> _Work:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown()
+
+    def do(self, call: Callable[[], Any]) -> Any:
+        """What the call gives; if the wait is interrupted, the call is stopped first."""
+        future = self._thread.submit(call)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            while not future.done():
+                self._connection.interrupt()
+                wait([future], 0.1)
+            raise
 
 
 def _scans(relation: Relation) -> list[Scan]:

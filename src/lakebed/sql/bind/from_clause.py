@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from lakebed.algebra.relations import Join, JoinKind, Relation, Rows, Unnest
+from lakebed.algebra.relations import Join, JoinKind, Numbers, Relation, Rows, Unnest
 from lakebed.errors import InvalidArgument
 from lakebed.expressions import kinds
 from lakebed.expressions.functions import FUNCTIONS
@@ -112,11 +112,11 @@ class FromBinder:
         if not 1 <= len(given) <= 3 or (len(given) == 3 and given[2] == 0):
             raise NotProven(f"`{node.sql('spark')}`")
         start, end, step = [0, given[0], 1] if len(given) == 1 else [*given, 1][:3]
-        numbers = call(f"range({start}, {end}, {step})", type=kinds.array_of(kinds.BIGINT, False), nullable=False)
-        relation, (column,) = self.unnest(nothing.relation, numbers, "explode", False)
+        column = self._queries.ids.new(kinds.BIGINT, nullable=False)
+        numbers = Numbers(columns=(column,), start=start, stop=end, step=step)
         columns = [each.name for each in (alias.args.get("columns") or [])] if alias is not None else []
-        shown = _renamed((Named("id", column.value),), columns, "range") if columns else (Named("id", column.value),)
-        return From(relation, Names((Source((alias.name,) if alias is not None and alias.name else (), shown),)))
+        shown = _renamed((Named("id", column),), columns, "range") if columns else (Named("id", column),)
+        return From(numbers, Names((Source((alias.name,) if alias is not None and alias.name else (), shown),)))
 
     def _named(self, found: Bound, alias: exp.TableAlias | None) -> From:
         shown = found.columns()
