@@ -16,18 +16,19 @@ def program() -> int:
     """Where the program begins. Little is imported before: from here on Ctrl-C ends it with one line."""
     if "cdc" not in sys.argv:
         leave_pandas_out()
+    status = _INTERRUPTED
     try:
         from lakebed.cli.main import main  # its imports take as long as a short command
 
-        return main()
+        status = main()
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)  # noqa: T201
-        return _INTERRUPTED
     finally:
         with suppress(OSError):
             sys.stdout.flush()
         # What is left is the end of threads and of Spark: another Ctrl-C ends that at once, without a word.
-        signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
+        signal.signal(signal.SIGINT, lambda *_: os._exit(status))
+    return status
 
 
 __all__ = ["program"]
