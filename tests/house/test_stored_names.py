@@ -61,6 +61,7 @@ NOT_STORED = {
     "lakebed-launchers-",
     "lakebed-lookup",
     "lakebed-lookup-",
+    "lakebed-query",
     "lakebed-query-",
     "lakebed-read",
     "lakebed-replication",

@@ -80,6 +80,7 @@ def test_at_the_prompt(place: Path) -> None:
         terminal.until("default> ")
         terminal.type("SHOW\n")
         terminal.until("...> ")
+        time.sleep(0.5)  # the prompt is shown a moment before the line is waited for
         terminal.type("\x03")
         terminal.until("default> ")
         terminal.type("SHOW TABLES;\n")
