@@ -446,6 +446,11 @@ def _narrowed_in(expression: Expression, used: set[str]) -> Expression:
     return replace(expression, **changes)
 
 
+def scans(relation: Relation) -> list[Scan]:
+    """The tables that a query reads."""
+    return [part for part in relation.walk() if isinstance(part, Scan)]
+
+
 def used_ids(relation: Relation) -> set[str]:
     """Columns that something in the query looks at; what else is read is read in vain."""
     found = {each.id for each in relation.columns}

@@ -19,11 +19,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakebed.algebra.relations import Project, Relation, Scan, narrowed, used_ids
+from lakebed.algebra.relations import Relation, narrowed, scans, used_ids
 from lakebed.embedded.tables import threads_here
 from lakebed.errors import InvalidData, LakebedError, MissingDependency
 from lakebed.expressions import kinds
-from lakebed.expressions.nodes import ArrowFunction, Call, Column, call
+from lakebed.expressions.nodes import ArrowFunction, Call
 
 _BATCH_ROWS = 1 << 17
 
@@ -51,7 +51,7 @@ class Embedded:
 
     def text(self) -> str:
         """What DuckDB is told."""
-        return self._outgoing().spelled()
+        return narrowed(self.relation, used_ids(self.relation)).spelled()
 
     def batches(self, rows: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The result batch by batch; what has not been asked for is not computed yet, as far as the query allows."""
@@ -72,18 +72,6 @@ class Embedded:
             found = connection.execute(f"EXPLAIN {self.text()}").fetchall()
             return "\n".join(str(row[-1]) for row in found)
 
-    def _outgoing(self) -> Relation:
-        """The relation with values that leave as Arrow: lengths of time become numbers on the way."""
-        found = narrowed(self.relation, used_ids(self.relation))
-        if not any(each.type == kinds.DAY_TIME for each in found.columns):
-            return found
-        values = tuple(
-            call("epoch_us({0})", each, type=kinds.BIGINT) if each.type == kinds.DAY_TIME else each
-            for each in found.columns
-        )
-        columns = tuple(Column(type=value.type, id=f"o{n}") for n, value in enumerate(values))
-        return Project(columns=columns, input=found, values=values)
-
     @contextmanager
     def _connected(self) -> Iterator[Any]:
         """A connection that knows the tables and functions of the query."""
@@ -92,7 +80,7 @@ class Embedded:
             with _told():
                 if self.zone is not None:
                     connection.execute(f"SET TimeZone = '{self.zone}'")
-                for scan in _scans(self.relation):
+                for scan in scans(self.relation):
                     scan.source.define(connection, scan.view)
                 for function in _functions(self.relation):
                     _define(connection, function)
@@ -124,10 +112,6 @@ class _Work:
                 self._connection.interrupt()
                 wait([future], 0.1)
             raise
-
-
-def _scans(relation: Relation) -> list[Scan]:
-    return [part for part in relation.walk() if isinstance(part, Scan)]
 
 
 def _functions(relation: Relation) -> list[ArrowFunction]:
@@ -172,6 +156,7 @@ def _new_connection() -> Any:
     with _lock:
         if _database is None or _owner != os.getpid():  # a fork has a copy that is of no use
             _database, _owner = _opened(), os.getpid()
+            _defined.clear()
         return _database.cursor()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import subprocess
 import sys
@@ -131,6 +132,14 @@ def test_what_is_no_query_is_sent_to_the_other_door(lake: lakebed.Lake, text: st
     """A statement that gives no rows of its own is refused, with the call that takes it."""
     with pytest.raises(InvalidArgument, match=r"lake\.sql"):
         lake.query(text)
+
+
+def test_lengths_of_time(lake: lakebed.Lake) -> None:
+    """Days and seconds leave as such; months, which no result can hold, are left to Spark."""
+    found = lake.query("SELECT date'2024-01-03' - date'2024-01-01' AS d, INTERVAL 3 HOURS AS h")
+    assert found.fetchall() == [(dt.timedelta(days=2), dt.timedelta(hours=3))]
+    with pytest.raises(Unsupported, match="months"):
+        lake.query("SELECT INTERVAL '1-2' YEAR TO MONTH", engine="duckdb")
 
 
 def test_a_query_shows_the_moment_it_was_asked(lake: lakebed.Lake) -> None:

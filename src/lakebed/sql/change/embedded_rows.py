@@ -61,8 +61,8 @@ class EmbeddedRows:
         columns = []
         for field, place, target in zip(fields, sources, wanted, strict=True):
             if place is None:
-                values = (fixed.get(field.name) for _ in range(self._rows.num_rows))
-                columns.append(column_of(field, values, None))
+                one = column_of(field, [fixed.get(field.name)], None)
+                columns.append(pa.repeat(one[0], self._rows.num_rows))
                 continue
             column = self._rows.column(place)
             if not _has_room(column.type, target.type, field):

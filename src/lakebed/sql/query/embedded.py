@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from lakebed.algebra.relations import Relation, Scan, used_ids
+from lakebed.algebra.relations import Relation, scans, used_ids
 from lakebed.changes.read import ChangeRead
 from lakebed.embedded.engine import Embedded
 from lakebed.embedded.tables import parts_of, scanned, threads_here
 from lakebed.expressions import kinds
 from lakebed.expressions.functions.clocks import proven_zone
 from lakebed.expressions.nodes import NotProven
-from lakebed.read.plan import ScanPlan
 from lakebed.sql.bind.queries import TableColumns
 from lakebed.sql.bind.select import bind_query
 from lakebed.sql.bind.syntax import verbatim
 from lakebed.sql.query.pins import Pins
-from lakebed.sql.query.pushdown import comparable_types, needs_of
+from lakebed.sql.query.pushdown import cheapest_column, comparable_types, needs_of
 from lakebed.sql.query.references import reference_of
 from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import session_zone
@@ -42,8 +41,10 @@ _NAME = re.compile(r"[A-Za-z_]+(/[A-Za-z0-9_+-]+)*")
 def prepared(lake: SqlLake, sql: Sql, pins: Pins) -> Embedded:
     """The query, bound and planned; NotProven if it is one that only Spark is sure to answer rightly."""
     bound = bind_query(verbatim(sql.text), _Tables(lake, pins).columns)
+    if any(each.type == kinds.YEAR_MONTH for each in bound.relation.columns):
+        raise NotProven("a result of months", "Arrow has no type for it that Spark hands out")
     used = used_ids(bound.relation)
-    for scan in _scans(bound.relation):
+    for scan in scans(bound.relation):
         scan.source.plan(scan.narrowed(used).names)
     zone = session_zone(lake)
     if zone is not None and _has_moments(bound.relation):
@@ -55,10 +56,6 @@ def _has_moments(relation: Relation) -> bool:
     """Whether a value of the query is a moment: only those depend on a zone."""
     values = (value for part in relation.walk() for value in (*part.columns, *part.expressions))
     return any(each.type == kinds.TIMESTAMP for value in values for each in value.walk())
-
-
-def _scans(relation: Relation) -> list[Scan]:
-    return [part for part in relation.walk() if isinstance(part, Scan)]
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,6 @@ class _Source:
     table: Table
     node: exp.Table
     parts: Any = None
-    rows: int | None = field(default=None)
 
     def plan(self, names: Sequence[str]) -> None:
         """Plans a read of these columns."""
@@ -108,28 +104,17 @@ class _Source:
             if each.name in names and is_root(each.type, TypeRoot.CHAR):
                 raise NotProven(f"column `{each.name}` of {table.name}", "CHAR is compared regardless of its padding")
         needs = needs_of(self.node, comparable_types(table))
-        chosen = list(names) or _cheapest(table.arrow_schema)
+        chosen = list(names) or [cheapest_column(table.arrow_schema)]
         planned = plan_read(table, chosen, needs.predicate)
         if isinstance(planned, ChangeRead):
             self.parts = _Changes(planned)
             return
         reader, plan = planned
-        self.rows = _row_count(plan)
         self.parts = parts_of(reader, plan, threads_here())
 
     def define(self, connection: Any, view: str) -> None:
         """Shows the rows to DuckDB under a name."""
         self.parts.define(connection, view)
-
-
-def _row_count(plan: ScanPlan) -> int:
-    return sum(file.row_count for file in plan.files)
-
-
-def _cheapest(schema: pa.Schema) -> list[str]:
-    """A column to count rows with: one of few bytes, if there is any."""
-    widths = [each.type.bit_width if pa.types.is_primitive(each.type) else 1 << 20 for each in schema]
-    return [str(schema.names[widths.index(min(widths))])]
 
 
 @dataclass(frozen=True)

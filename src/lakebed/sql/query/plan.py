@@ -18,7 +18,7 @@ from lakebed.errors import Unsupported
 from lakebed.read.plan import ScanPlan
 from lakebed.read.reader import SplitReader
 from lakebed.sql.query.pins import Pins
-from lakebed.sql.query.pushdown import Needs, comparable_types, has_star, needs_of
+from lakebed.sql.query.pushdown import Needs, cheapest_column, comparable_types, has_star, needs_of
 from lakebed.sql.query.references import Reference, is_common_expression, references
 from lakebed.sql.query.views import Views, quoted, refresh
 from lakebed.sql.session import SqlLake
@@ -203,17 +203,7 @@ def _columns(needs: Needs, visible: pa.Schema, hidden: pa.Schema) -> list[str] |
     if needs.columns is None:
         return None
     chosen = [name for name in [*visible.names, *hidden.names] if name in needs.columns]
-    return chosen or [_cheapest(visible)]
-
-
-def _cheapest(schema: pa.Schema) -> str:
-    """A column to count rows with: one of few bytes, if there is any."""
-    widths = [field.type.bit_width if _has_width(field.type) else 1 << 20 for field in schema]
-    return str(schema.names[widths.index(min(widths))])
-
-
-def _has_width(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_primitive(kind))
+    return chosen or [cheapest_column(visible)]
 
 
 def _without_database(column: exp.Column, found: list[Reference]) -> dict[tuple[int, int], str]:

@@ -62,6 +62,12 @@ def comparable_types(table: Table) -> dict[str, pa.DataType]:
     return types | padded
 
 
+def cheapest_column(schema: pa.Schema) -> str:
+    """A column to count rows with: one of few bytes, if there is any."""
+    widths = [each.type.bit_width if pa.types.is_primitive(each.type) else 1 << 20 for each in schema]
+    return str(schema.names[widths.index(min(widths))])
+
+
 def condition_of(
     condition: exp.Expression, columns: Mapping[str, pa.DataType], names: set[str], *, is_alone: bool
 ) -> Predicate | None:
