@@ -12,9 +12,11 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from lakebed.embedded.overlay import NewerRows
 from lakebed.expressions import kinds
 from lakebed.fileio.local import LocalFileIO
-from lakebed.read.as_stored import is_as_stored, shows_what_is_stored
+from lakebed.metadata.data_file import DataFile
+from lakebed.read.as_stored import is_as_stored, key_to_compare, overlaid, shows_what_is_stored
 from lakebed.read.plan import ScanPlan
 from lakebed.read.reader import SplitReader, projected_fields
 from lakebed.read.splits import Split
@@ -53,6 +55,9 @@ class TableParts:
     fields: tuple[DataField, ...]
     paths: tuple[str, ...]
     merged: tuple[MergedRows, ...]
+    old_paths: tuple[str, ...] = ()
+    """Files whose rows are shown unless `newer` has others of the same keys."""
+    newer: NewerRows | None = None
     is_small: bool = False
     """Whether the rows are so few that reading them at once is quicker than telling DuckDB how."""
 
@@ -61,30 +66,47 @@ class TableParts:
         if self.is_small:
             connection.register(view, pa.Table.from_batches(*self._rows()))
             return
-        columns = [(kinds.quoted(field.name), field) for field in self.fields]
-        schema = transfer_schema(self.fields)
         selects = []
         if self.paths:
-            listed = ", ".join("'" + path.replace("'", "''") + "'" for path in self.paths)
-            chosen = ", ".join(
-                f"CAST({name} AS {kinds.duckdb_name(schema.field(field.name).type)}) AS {name}"
-                for name, field in columns
-            )
-            options = "hive_partitioning = false, union_by_name = false"
-            selects.append(f"SELECT {chosen or '1 AS nothing'} FROM read_parquet([{listed}], {options})")
+            selects.append(_stored(self.paths, self.fields))
+        chosen = ", ".join(kinds.quoted(field.name) for field in self.fields) or "1 AS nothing"
+        if self.newer is not None:
+            selects += self._overlaid(connection, f"{view}_newer", self.newer, chosen)
         for number, rows in enumerate(self.merged):
             part = f"{view}_{number}"
             connection.register(part, scanned(rows, rows.size_bytes))
-            chosen = ", ".join(name for name, _ in columns)
-            selects.append(f"SELECT {chosen or '1 AS nothing'} FROM {part}")
+            selects.append(f"SELECT {chosen} FROM {part}")
         if not selects:
-            connection.register(f"{view}_0", schema.empty_table())
+            connection.register(f"{view}_0", transfer_schema(self.fields).empty_table())
             selects.append(f"SELECT * FROM {view}_0")
         connection.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS {' UNION ALL '.join(selects)}")
+
+    def _overlaid(self, connection: Connection, part: str, newer: NewerRows, chosen: str) -> list[str]:
+        """Old rows whose keys have no newer one, and the newer ones that are there."""
+        rows = newer.kept()
+        connection.register(part, scanned(newer, newer.size_bytes) if rows is None else rows)
+        there = f"SELECT {chosen} FROM {part} WHERE NOT {kinds.quoted(newer.gone)}"
+        if not self.old_paths:  # an index says that none of them has a row that matches
+            return [there]
+        same = " AND ".join(f"o.{name} = n.{name}" for name in (kinds.quoted(field.name) for field in newer.key))
+        old = f"SELECT o.* FROM ({_stored(self.old_paths, newer.fields)}) AS o ANTI JOIN {part} AS n ON {same}"
+        return [f"SELECT {chosen} FROM ({old})", there]
 
     def _rows(self) -> tuple[list[pa.RecordBatch], pa.Schema]:
         schema = transfer_schema(self.fields)
         return [batch for rows in self.merged for batch in rows.to_reader()], schema
+
+
+def _stored(paths: Sequence[str], fields: Sequence[DataField]) -> str:
+    """A SELECT of columns as they stand in files."""
+    schema = transfer_schema(fields)
+    listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+    chosen = ", ".join(
+        f"CAST({name} AS {kinds.duckdb_name(field.type)}) AS {name}"
+        for name, field in ((kinds.quoted(field.name), field) for field in schema)
+    )
+    options = "hive_partitioning = false, union_by_name = false"
+    return f"SELECT {chosen or '1 AS nothing'} FROM read_parquet([{listed}], {options})"
 
 
 def parts_of(reader: SplitReader, plan: ScanPlan, threads: int) -> TableParts:
@@ -93,26 +115,42 @@ def parts_of(reader: SplitReader, plan: ScanPlan, threads: int) -> TableParts:
     if sum(file.size_bytes for file in files) <= _SMALL_BYTES and sum(file.row_count for file in files) <= _SMALL_ROWS:
         return TableParts(reader.fields, (), (MergedRows(reader, plan.splits),), is_small=True)
     paths: list[str] = []
+    old_paths: list[str] = []
     rest: list[Split] = []
+    newer: list[Split] = []
     may_be_native = isinstance(reader.context.fileio, LocalFileIO) and shows_what_is_stored(reader)
     may_be_native = may_be_native and all(_is_native_type(field.type) for field in reader.needed)
+    may_be_overlaid = may_be_native and all(_is_native_type(field.type) for field in key_to_compare(reader.context))
     for split in plan.splits:
-        ours = []
+        ours, over = [], []
         for section in split.sections:
             is_native = may_be_native and is_as_stored(reader, split, section)
+            apart = overlaid(reader, split, section) if may_be_overlaid else None
             if is_native and not any(file.file_name in split.vectors for file in section.files):
-                paths += [
-                    reader.context.data_file_path(split.partition, split.bucket, file.file_name)
-                    for file in section.files
-                    if not reader.is_excluded(split, file)
-                ]
+                paths += _paths(reader, split, section.files)
+            elif apart is not None:
+                old_paths += _paths(reader, split, apart.base.files)
+                over.append(apart.newer)
             else:
                 ours.append(section)
-        if ours:
-            rest.append(replace(split, sections=tuple(ours)))
+        rest += [split.with_sections(tuple(ours))] if ours else []
+        newer += [split.with_sections(tuple(over))] if over else []
     return TableParts(
-        reader.fields, tuple(paths), tuple(MergedRows(reader, group) for group in _grouped(rest, threads))
+        reader.fields,
+        tuple(paths),
+        tuple(MergedRows(reader, group) for group in _grouped(rest, threads)),
+        tuple(old_paths),
+        NewerRows(reader, tuple(newer)) if newer else None,
     )
+
+
+def _paths(reader: SplitReader, split: Split, files: Sequence[DataFile]) -> list[str]:
+    """Where the files are that may hold matching rows."""
+    return [
+        reader.context.data_file_path(split.partition, split.bucket, file.file_name)
+        for file in files
+        if not reader.is_excluded(split, file)
+    ]
 
 
 def threads_here() -> int:

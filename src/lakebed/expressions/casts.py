@@ -7,6 +7,7 @@ are in Spark); nested values as text; intervals.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -70,6 +71,8 @@ def _from_hex(text: str) -> str:
         return "-inf" if text.startswith("-") else "inf"
 
 
+_PLAIN_DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
 _ODD = ArrowFunction(name="lakebed_odd_fractions", compute=_odd_fractions, types=("VARCHAR", "VARCHAR"))
 
 
@@ -94,11 +97,15 @@ def cast(value: Expression, kind: pa.DataType, *, is_try: bool = False) -> Expre
         return null_of(kind)
     if isinstance(value, Constant) and value.type == kinds.STRING and kind in (kinds.TIMESTAMP, kinds.TIMESTAMP_NTZ):
         return _constant_moment(value, kind)
+    if isinstance(value, Constant) and value.type == kinds.STRING and kind == kinds.DATE and not is_try:
+        known = _plain_day(str(value.value))
+        if known is not None:
+            return constant_day(known)
     found = _spelled(value.type, kind)
     if found is None or (is_try and found.can_fail and kinds.is_nested(kind)):
         raise NotProven(f"CAST of {kinds.spark_name(value.type)} to {kinds.spark_name(kind)}")
     template = found.template.replace("CAST!", "TRY_CAST" if is_try else "CAST")
-    can_fail = found.can_fail and not is_try
+    can_fail = found.can_fail and not is_try and not _is_known_to_fit(value, kind)
     nullable = True if is_try else None
     return call(template, value, type=kind, nullable=nullable, can_fail=can_fail, uses=found.uses)
 
@@ -106,6 +113,28 @@ def cast(value: Expression, kind: pa.DataType, *, is_try: bool = False) -> Expre
 def coerced(value: Expression, kind: pa.DataType) -> Expression:
     """The value as Spark brings it to a type by itself; nothing is lost by it."""
     return value if value.type == kind else cast(value, kind)
+
+
+def constant_day(day: dt.date) -> Constant:
+    """A day that is known: what is computed from it can be known, too, and a scan can be told of it."""
+    return Constant(type=kinds.DATE, nullable=False, value=day, text=f"CAST('{day.isoformat()}' AS DATE)")
+
+
+def _plain_day(text: str) -> dt.date | None:
+    """The day that a text spells in the plain form, if there is such a day."""
+    if _PLAIN_DAY.fullmatch(text) is None:
+        return None
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _is_known_to_fit(value: Expression, kind: pa.DataType) -> bool:
+    """Whether it is a whole number in the query that such a type has room for."""
+    if not isinstance(value, Constant) or not kinds.is_integral(value.type) or not kinds.is_decimal(kind):
+        return False
+    return abs(value.value) < 10 ** (kind.precision - kind.scale)
 
 
 def null_of(kind: pa.DataType) -> Constant:

@@ -20,7 +20,7 @@ from lakebed.definition.shown_defaults import stored_part, with_defaults
 from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.fileio.local import LocalFileIO
 from lakebed.formats.base import DEFAULT_ROW_GROUP_ROWS
-from lakebed.lsm.merge_runs import came_one_after_the_other, merge_levels, read_runs
+from lakebed.lsm.merge_runs import came_one_after_the_other, merge_levels, merge_runs, read_runs
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.merge.levels import with_level
 from lakebed.metadata.data_file import DataFile
@@ -118,6 +118,12 @@ class SplitReader:
         reader = self if len(pieces) < threads else replace(self, use_threads=False)
         with ThreadPoolExecutor(min(threads, len(pieces)), thread_name_prefix="lakebed-read") as pool:
             return [batch for batches in pool.map(lambda piece: list(reader.read(piece)), pieces) for batch in batches]
+
+    def read_newest(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The newest row of each key, a retract too, with its kind; of the filter only what it says of keys is used."""
+        for section in split.sections:
+            runs = [self._run(split, run, self._merge_fields, self._key_part()) for run in section.runs]
+            yield from merge_runs(runs, self.context.merge_order, self.context.reading_engine)
 
     def read_stored(self, split: Split) -> Iterator[pa.RecordBatch]:
         """Rows of a split file by file as they are stored: unmerged, retracts included, unfiltered."""

@@ -210,10 +210,13 @@ class PartialUpdate(ModelEngine):
 # --- from options ----------------------------------------------------------------------------------------------------
 
 
-def model_engine(options: Mapping[str, str], columns: Sequence[str], primary_key: Sequence[str]) -> ModelEngine:
-    """The engine that a table's options ask for. Ids are the places of columns in the table's first schema."""
+def model_engine(options: Mapping[str, str], columns: Sequence[str], constant: Sequence[str]) -> ModelEngine:
+    """The engine that a table's options ask for. Ids are the places of columns in the table's first schema.
+
+    `constant` are the columns that are nothing to merge: those of the primary key, and those of partitions.
+    """
     ids = {name: place for place, name in enumerate(columns)}
-    key = frozenset(ids[name] for name in primary_key)
+    key = frozenset(ids[name] for name in constant)
     match options.get("merge-engine", "deduplicate"):
         case "deduplicate":
             return Deduplicate()

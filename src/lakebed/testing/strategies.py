@@ -178,7 +178,7 @@ class TableDefinition:
             ignore_update_before=self.meaning.get("ignore-update-before") == "true",
             rowkind_field=self.rowkind_field,
             dynamic_overwrite=self.meaning.get("dynamic-partition-overwrite") != "false",
-            engine=model_engine(self.meaning, list(self.columns), self.primary_key),
+            engine=model_engine(self.meaning, list(self.columns), [*self.primary_key, *self.partition_by]),
             counted=[name for name in self.columns if self.meaning.get(f"fields.{name}.aggregate-function") == "count"],
             hides_new=self.meaning.get("merge-engine") == "first-row",
             shows_overwrites=self.meaning.get("changelog-producer", "none") == "none",

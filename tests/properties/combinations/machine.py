@@ -770,6 +770,8 @@ class Machine:
             return None
         if key == "deletion-vectors.merge-on-read" and meaning.options.get(key) == "true" and meaning.has_key:
             return None  # which rows hide from then on, files say: those that are not compacted
+        if key == "bucket" and self.configuration.crosses_partitions:
+            return None  # with fixed buckets nobody looks for a key in other partitions
         change = lakebed.RemoveOption(key) if value is None else lakebed.SetOption(key, value)
         self._drop_writers()
 

@@ -459,7 +459,7 @@ class Meaning:
         names = [f"gone {i}" for i in range(model._next_id)]
         for column in schema.columns:
             names[column.id] = column.name
-        model.engine = model_engine(self.options, names, self.key_names)
+        model.engine = model_engine(self.options, names, [*self.key_names, *self.configuration.partition_by])
         sequence = [name for name in self.options.get("sequence.field", "").split(",") if name]
         model.order = replace(
             model.order,

@@ -16,7 +16,8 @@ import pyarrow as pa
 from tests.properties.combinations.findings import Finding
 
 import lakebed
-from lakebed.errors import LakebedError
+from lakebed.embedded import overlay, tables
+from lakebed.errors import LakebedError, Unsupported
 from lakebed.metadata.snapshot import CommitKind
 from lakebed.testing.conditions import comparison, membership, null_test
 from lakebed.testing.model import Change, Row, Value, order_of
@@ -76,6 +77,8 @@ def after_step(machine: Machine) -> None:
         _check_stream(machine)
     if turn % 4 == 1:
         _check_pushed_down(machine, table, from_arrow(shown), Random(turn))
+    if turn % 4 == 2:
+        _check_queried(machine, shown, Random(turn))
     if turn % 4 == 3:
         _check_difference(machine, table, Random(turn))
     if turn % 6 == 5 and len(machine.line.rows) > 1:
@@ -293,6 +296,35 @@ def _check_pushed_down(machine: Machine, table: lakebed.Table, rows: list[Row], 
         wanted = random.sample(rows, min(3, len(rows)))
         keys = machine.arrow(wanted).select(meaning.key_names)
         _same(from_arrow(_asked("a lookup", lambda: table.lookup(keys))), wanted, "a lookup")
+
+
+def _check_queried(machine: Machine, shown: pa.Table, random: Random) -> None:
+    """A query in this process shows what the table shows, whichever way DuckDB gets its rows; so do some columns."""
+    few, streamed = tables._SMALL_ROWS, overlay._KEPT_BYTES
+    tables._SMALL_ROWS = -1  # else all of them would be read at once
+    overlay._KEPT_BYTES = random.choice([streamed, -1])
+    try:
+        found = _asked("a query", lambda: _answer(machine, "SELECT * FROM t"))
+        if found is None:
+            return  # left to Spark
+        if found.column_names != shown.column_names:
+            raise Finding("columns of a query", f"{found.column_names}, not {shown.column_names}")
+        _same(from_arrow(found.cast(shown.schema)), from_arrow(shown), "a query")
+        name = random.choice(shown.column_names)
+        part = _asked("a query of a column", lambda: _answer(machine, f"SELECT `{name}` FROM t WHERE `{name}` IS NULL"))
+        if part is not None and part.num_rows != shown.column(name).null_count:
+            raise Finding(
+                "a query of a column", f"{part.num_rows} of {name} are null, not {shown.column(name).null_count}"
+            )
+    finally:
+        tables._SMALL_ROWS, overlay._KEPT_BYTES = few, streamed
+
+
+def _answer(machine: Machine, text: str) -> pa.Table | None:
+    try:
+        return machine.lake.query(text, engine="duckdb").arrow()
+    except Unsupported:
+        return None
 
 
 def _check_difference(machine: Machine, table: lakebed.Table, random: Random) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import calendar
+import datetime as dt
 import re
 from dataclasses import dataclass
 from decimal import Decimal
 
 from lakebed.expressions import kinds
-from lakebed.expressions.casts import coerced, null_of
+from lakebed.expressions.casts import coerced, constant_day, null_of
 from lakebed.expressions.functions.clocks import as_clock, as_date, as_moment, let, micros, moment_of, moved
 from lakebed.expressions.functions.function import Function
 from lakebed.expressions.functions.patterns import constant_text
@@ -125,7 +127,31 @@ def minus_time(left: Expression, right: Expression) -> Expression | None:
     return None
 
 
+def _months_later(day: dt.date, months: int) -> dt.date | None:
+    """The same day of another month, or its last; None if that is no year that both engines have."""
+    year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
+    if not dt.MINYEAR <= year <= dt.MAXYEAR:
+        return None
+    return dt.date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
+
+
+def _days_later(day: dt.date, days: int) -> dt.date | None:
+    try:
+        return day + dt.timedelta(days)
+    except OverflowError:
+        return None
+
+
+def _known_day(value: Expression) -> dt.date | None:
+    return value.value if isinstance(value, Constant) and isinstance(value.value, dt.date) else None
+
+
 def _add_months(value: Expression, months: Expression) -> Expression:
+    day = _known_day(value)
+    if day is not None and isinstance(months, Constant) and isinstance(months.value, int):
+        later = _months_later(day, months.value)
+        if later is not None:
+            return constant_day(later)
     if value.type == kinds.DATE:
         return call("CAST({0} + to_months({1}) AS DATE)", value, months, type=kinds.DATE, can_fail=True)
     if value.type == kinds.TIMESTAMP_NTZ:
@@ -140,6 +166,10 @@ def _add_micros(value: Expression, span: Expression) -> Expression:
         if not isinstance(span, Constant):
             raise NotProven("DATE and an interval that is no constant")
         if isinstance(span.value, Days):
+            day = _known_day(value)
+            later = None if day is None else _days_later(day, span.value.count)
+            if later is not None:
+                return constant_day(later)
             return call(f"({{0}} + {span.value.count})", value, type=kinds.DATE, can_fail=True)
         value = as_moment(value)
     known = span.value if isinstance(span, Constant) else None
