@@ -134,7 +134,8 @@ def _is_known_to_fit(value: Expression, kind: pa.DataType) -> bool:
     """Whether it is a whole number in the query that such a type has room for."""
     if not isinstance(value, Constant) or not kinds.is_integral(value.type) or not kinds.is_decimal(kind):
         return False
-    return abs(value.value) < 10 ** (kind.precision - kind.scale)
+    limit: int = 10 ** int(kind.precision - kind.scale)
+    return abs(int(value.value)) < limit
 
 
 def null_of(kind: pa.DataType) -> Constant:

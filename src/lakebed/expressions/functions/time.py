@@ -166,8 +166,8 @@ def _add_micros(value: Expression, span: Expression) -> Expression:
         if not isinstance(span, Constant):
             raise NotProven("DATE and an interval that is no constant")
         if isinstance(span.value, Days):
-            day = _known_day(value)
-            later = None if day is None else _days_later(day, span.value.count)
+            known_day = _known_day(value)
+            later = None if known_day is None else _days_later(known_day, span.value.count)
             if later is not None:
                 return constant_day(later)
             return call(f"({{0}} + {span.value.count})", value, type=kinds.DATE, can_fail=True)
