@@ -27,7 +27,6 @@ from lakebed.metadata.branches import branch_names
 from lakebed.metadata.paths import TablePaths
 from lakebed.options import DATA_FILE_PATH_DIRECTORY, Options, check_options
 from lakebed.read.plan import check_other_branch
-from lakebed.rewrite.replace_table import can_replace_in_place, publish_replacement
 from lakebed.schema.store import SchemaStore
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.opened import OpenedTable
@@ -156,6 +155,8 @@ class FilesystemCatalog:
 
         False, and nothing is changed, if its partitions would not be what they were.
         """
+        from lakebed.rewrite.replace_table import can_replace_in_place, publish_replacement
+
         schema = self._defined(name, fields, primary_key, partition_by, options, comment)
         old = self.context(name)
         if not can_replace_in_place(old.schema, schema):

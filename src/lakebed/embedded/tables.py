@@ -88,7 +88,10 @@ class TableParts:
         there = f"SELECT {chosen} FROM {part} WHERE NOT {kinds.quoted(newer.gone)}"
         if not self.old_paths:  # an index says that none of them has a row that matches
             return [there]
-        same = " AND ".join(f"o.{name} = n.{name}" for name in (kinds.quoted(field.name) for field in newer.key))
+        pairs = [
+            (kinds.quoted(field.name), "IS NOT DISTINCT FROM" if field.type.nullable else "=") for field in newer.key
+        ]
+        same = " AND ".join(f"o.{name} {equals} n.{name}" for name, equals in pairs)
         old = f"SELECT o.* FROM ({_stored(self.old_paths, newer.fields)}) AS o ANTI JOIN {part} AS n ON {same}"
         return [f"SELECT {chosen} FROM ({old})", there]
 

@@ -81,8 +81,9 @@ def overlaid(reader: SplitReader, split: Split, section: Section) -> Overlaid | 
 
 
 def key_to_compare(context: TableContext) -> tuple[DataField, ...]:
-    """The columns that tell rows of all buckets apart."""
-    return tuple(context.schema.fields_of(context.schema.primary_keys))
+    """The columns that tell rows of all buckets apart: a key may be gone in one partition and be there in another."""
+    names = dict.fromkeys((*context.schema.primary_keys, *context.schema.partition_keys))
+    return tuple(context.schema.fields_of(list(names)))
 
 
 def _are_as_stored(reader: SplitReader, files: Sequence[DataFile], fields: Sequence[DataField]) -> bool:

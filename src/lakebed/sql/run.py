@@ -7,49 +7,54 @@ one and has its rows already.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from lakebed.errors import InvalidArgument
 from lakebed.sql import settings
 from lakebed.sql import statements as st
-from lakebed.sql.define import alter, earlier_states, show
-from lakebed.sql.define import tables as ddl
-from lakebed.sql.define.spark_views import answer_about_views
 from lakebed.sql.parse import Statement, parse
-from lakebed.sql.procedures import call, show_procedures
 from lakebed.sql.session import SqlLake, nothing
 from lakebed.sql.words.parameters import Arguments, bound
 
 if TYPE_CHECKING:
     from lakebed.sql.query.answer import QueryResult
 
-_DEEDS: dict[type[Any], Callable[[SqlLake, Any], Any]] = {
-    st.CreateDatabase: ddl.create_database,
-    st.DropDatabase: ddl.drop_database,
-    st.UseDatabase: ddl.use_database,
-    st.UseCatalog: ddl.use_catalog,
-    st.CreateTable: ddl.create_table,
-    st.DropTable: ddl.drop_table,
-    st.Truncate: ddl.truncate,
-    st.Analyze: ddl.analyze,
-    st.AlterTable: alter.alter_table,
-    st.ShowDatabases: show.show_databases,
-    st.ShowCatalogs: show.show_catalogs,
-    st.ShowCurrent: show.show_current,
-    st.ShowTables: show.show_tables,
-    st.ShowCreateTable: show.show_create_table,
-    st.ShowPartitions: show.show_partitions,
-    st.ShowTags: show.show_tags,
-    st.ShowOptions: show.show_options,
-    st.ShowProcedures: show_procedures,
-    st.DescribeDatabase: show.describe_database,
-    st.DescribeHistory: earlier_states.describe_history,
-    st.Restore: earlier_states.restore,
-    st.Vacuum: earlier_states.vacuum,
-    st.SetSetting: settings.set_setting,
-    st.ResetSetting: settings.reset_setting,
-    st.Call: call,
-}
+
+@cache
+def _deeds() -> dict[type[Any], Callable[[SqlLake, Any], Any]]:
+    """Who carries out what needs no query; loaded only when it is needed, since queries are asked most."""
+    from lakebed.sql.define import alter, earlier_states, show
+    from lakebed.sql.define import tables as ddl
+    from lakebed.sql.procedures import call, show_procedures
+
+    return {
+        st.CreateDatabase: ddl.create_database,
+        st.DropDatabase: ddl.drop_database,
+        st.UseDatabase: ddl.use_database,
+        st.UseCatalog: ddl.use_catalog,
+        st.CreateTable: ddl.create_table,
+        st.DropTable: ddl.drop_table,
+        st.Truncate: ddl.truncate,
+        st.Analyze: ddl.analyze,
+        st.AlterTable: alter.alter_table,
+        st.ShowDatabases: show.show_databases,
+        st.ShowCatalogs: show.show_catalogs,
+        st.ShowCurrent: show.show_current,
+        st.ShowTables: show.show_tables,
+        st.ShowCreateTable: show.show_create_table,
+        st.ShowPartitions: show.show_partitions,
+        st.ShowTags: show.show_tags,
+        st.ShowOptions: show.show_options,
+        st.ShowProcedures: show_procedures,
+        st.DescribeDatabase: show.describe_database,
+        st.DescribeHistory: earlier_states.describe_history,
+        st.Restore: earlier_states.restore,
+        st.Vacuum: earlier_states.vacuum,
+        st.SetSetting: settings.set_setting,
+        st.ResetSetting: settings.reset_setting,
+        st.Call: call,
+    }
 
 
 def run(lake: SqlLake, text: str, args: Arguments = None) -> Any:
@@ -82,7 +87,9 @@ def query(lake: SqlLake, text: str, args: Arguments, engine: str) -> QueryResult
 
 def _run_statement(lake: SqlLake, statement: Statement) -> Any:
     """Carries out one statement."""
-    deed = _DEEDS.get(type(statement))
+    if isinstance(statement, st.Query):
+        return _run_on_rows(lake, statement)
+    deed = _deeds().get(type(statement))
     if deed is not None:
         return deed(lake, statement)
     if isinstance(statement, st.Describe | st.ShowColumns):
@@ -91,14 +98,18 @@ def _run_statement(lake: SqlLake, statement: Statement) -> Any:
         # Each statement looks at the latest state anyway.
         return None if lake.has_table(statement.name) else lake.spark.sql(statement.text)
     if isinstance(statement, st.SparkStatement):
+        from lakebed.sql.define.spark_views import answer_about_views
+
         answer = answer_about_views(lake, statement)
         if answer is not None:
             return answer
-    return _run_on_spark(lake, statement)
+    return _run_on_rows(lake, statement)
 
 
 def _describe(lake: SqlLake, statement: st.Describe | st.ShowColumns) -> Any:
     """A table of the lake, or else a view of Spark."""
+    from lakebed.sql.define import show
+
     if not lake.has_table(statement.name) and lake.is_spark_started and lake.spark.catalog.tableExists(statement.name):
         return lake.spark.sql(statement.text)
     if isinstance(statement, st.Describe):
@@ -106,7 +117,8 @@ def _describe(lake: SqlLake, statement: st.Describe | st.ShowColumns) -> Any:
     return show.show_columns(lake, statement)
 
 
-def _run_on_spark(lake: SqlLake, statement: Statement) -> Any:
+def _run_on_rows(lake: SqlLake, statement: Statement) -> Any:
+    """Queries, and statements that change rows."""
     from lakebed.sql.query import run as queries  # what each needs is loaded only when it is used
 
     if isinstance(statement, st.Query):

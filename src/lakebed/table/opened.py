@@ -14,7 +14,6 @@ from lakebed.definition.context import TableContext, once_per_context
 from lakebed.definition.moments import is_travelling, resolve_snapshot
 from lakebed.definition.validate import check_fixed_options, validate_table
 from lakebed.errors import InvalidArgument, NotFound, Unsupported
-from lakebed.maintenance.tags import refuse_callbacks
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import (
     BRANCH,
@@ -24,7 +23,6 @@ from lakebed.options import (
     unhonoured_for_read,
     unhonoured_for_write,
 )
-from lakebed.rewrite.fold_first import fold_stored
 from lakebed.schema.table_schema import TableSchema
 
 
@@ -77,6 +75,8 @@ class OpenedTable:
 
     def writable(self) -> TableContext:
         """As `changeable`, for what commits: the table's options must let this version write."""
+        from lakebed.maintenance.tags import refuse_callbacks
+
         context = self.changeable()
         _refuse_unhonoured(context, "write")
         if context.options[TAG_AUTOMATIC_CREATION] != "none":
@@ -88,6 +88,8 @@ class OpenedTable:
 
         A commit says under which schema the rows of its state are to be understood: the latest.
         """
+        from lakebed.rewrite.fold_first import fold_stored
+
         context = self.writable()
         fold_stored(context)
         return context

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from lakebed.changes.range import asked_range, is_incremental
 from lakebed.changes.read import ChangeRead, change_reading
 from lakebed.changes.scan_modes import batch_snapshot, plan_batch, shows_a_part
-from lakebed.changes.stream import StreamScan
 from lakebed.changes.views import ROWKIND_FIELD, shows_changes
 from lakebed.commit.replay import CommitIdentity
 from lakebed.definition.arguments import filter_argument, identity_arguments, names_argument, options_argument
@@ -26,8 +25,9 @@ from lakebed.read.reader import SplitReader, projected_fields
 from lakebed.read.scan_options import in_scanned_partitions
 from lakebed.table.opened import Holder, OpenedTable, opened_of
 from lakebed.types.predicate import Predicate
-from lakebed.write.placement.postponed import for_stream
-from lakebed.write.waiting_rows import plan_with_waiting
+
+if TYPE_CHECKING:
+    from lakebed.changes.stream import StreamScan
 
 PlannedRead = tuple[SplitReader, ScanPlan] | ChangeRead
 """What a read opens, and how; of a view or options that show changes, their read."""
@@ -65,6 +65,8 @@ def _plan_state(
     columns: Sequence[str] | None,
     filter: Any,  # noqa: A002
 ) -> tuple[SplitReader, ScanPlan]:
+    from lakebed.write.waiting_rows import plan_with_waiting
+
     predicate = filter_argument(filter, context.arrow_schema_with_hidden)
     names = _names(columns)
     plan = _state_plan(context, pinned, predicate)
@@ -93,6 +95,8 @@ def plan_stream(
     schema_id: int | None = None,
 ) -> StreamScan:
     """A stream in parts, under an earlier version of the schema if asked. Arguments are those of `Table.follow`."""
+    from lakebed.changes.stream import StreamScan
+
     opened = opened_of(table)
     if opened.pinned is not None and not is_travelling(opened.current().options):
         raise InvalidArgument(
@@ -122,6 +126,8 @@ def plan_write(
     table: Holder, commit_user: str | None = None, commit_identifier: int | None = None
 ) -> tuple[TableContext, CommitIdentity]:
     """What a write needs that makes its files elsewhere. Arguments are those of `Table.writer`."""
+    from lakebed.write.placement.postponed import for_stream
+
     context = opened_of(table).folded()
     identity_arguments(commit_user, commit_identifier)
     if commit_identifier is None:

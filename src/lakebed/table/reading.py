@@ -19,8 +19,6 @@ from lakebed.changes.read import ChangeRead
 from lakebed.definition.arguments import count_argument, filter_argument
 from lakebed.errors import MissingDependency
 from lakebed.notebook import no_member
-from lakebed.table.few_rows import count_rows, first_rows, sampled_rows
-from lakebed.table.parts import ReadPlan, under
 from lakebed.table.plans import PlannedRead
 from lakebed.types.arrow import with_hidden
 from lakebed.types.predicate import Predicate, conjunction
@@ -29,6 +27,8 @@ if TYPE_CHECKING:
     import duckdb
     import pandas
     import polars
+
+    from lakebed.table.parts import ReadPlan
 
 
 _HABITS = {
@@ -167,6 +167,8 @@ class TableReading(ABC):
 
     def to_reader(self, columns: Sequence[str] | None = None, filter: Any = None) -> pa.RecordBatchReader:  # noqa: A002
         """Matching rows as a pyarrow stream of batches, whose schema is known first; memory does not grow with them."""
+        from lakebed.table.parts import under
+
         planned = self._planned(columns, filter)
         schema = planned[0].schema if isinstance(planned, tuple) else planned.schema
         return pa.RecordBatchReader.from_batches(schema, (under(schema, batch) for batch in _batches(planned)))
@@ -209,12 +211,16 @@ class TableReading(ABC):
 
     def head(self, n: int = 10, columns: Sequence[str] | None = None, filter: Any = None) -> pa.Table:  # noqa: A002
         """The first rows that are found, in no particular order. No more files are opened than it takes."""
+        from lakebed.table.few_rows import first_rows
+
         count_argument(n, "n")
         reader = self.to_reader(columns, filter)
         return pa.Table.from_batches(first_rows(reader, n), schema=reader.schema)
 
     def count(self, filter: Any = None) -> int:  # noqa: A002
         """How many rows match. Where nothing has to be merged or filtered, metadata tell it and no file is opened."""
+        from lakebed.table.few_rows import count_rows
+
         return count_rows(self._planned([], filter))
 
     def sample(
@@ -229,6 +235,8 @@ class TableReading(ABC):
 
         Without a filter only files that a drawn row lies in are opened, as far as metadata tell how many rows each has.
         """
+        from lakebed.table.few_rows import sampled_rows
+
         count_argument(n, "n")
         return sampled_rows(self._planned(columns, filter), n, seed)
 
@@ -238,6 +246,8 @@ class TableReading(ABC):
 
     def plan(self, columns: Sequence[str] | None = None, filter: Any = None) -> ReadPlan:  # noqa: A002
         """A read in parts that can be pickled: `splits`, and `read(split)` for its batches, in any process."""
+        from lakebed.table.parts import ReadPlan
+
         return ReadPlan.of(self._fixed()._planned(columns, filter))
 
     def _checked(self, filter: Any) -> Predicate | None:  # noqa: A002

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakebed.changes.follow import ChangeStream
 from lakebed.changes.position import StreamPosition
-from lakebed.changes.range import read_changes, state_named
 from lakebed.changes.read import ChangeRead, ChangeReading
 from lakebed.changes.scan_modes import batch_snapshot
 from lakebed.changes.views import DiffRows, packed_changes, shows_changes, view_of
@@ -36,21 +34,20 @@ from lakebed.notebook import html_table, short_list
 from lakebed.options import CONTINUOUS_DISCOVERY_INTERVAL
 from lakebed.read.lookup import KeyLookup
 from lakebed.read.plan import ScanPlan
-from lakebed.rewrite.rows_by_place import RowChanges, rows_matching
 from lakebed.schema.changes import SchemaChange
 from lakebed.schema.table_schema import TableSchema
-from lakebed.table.alter import alter_table
-from lakebed.table.follow_up import after_rows_changed
 from lakebed.table.opened import OpenedTable
 from lakebed.table.plans import PlannedRead, fixed_now, plan_read, plan_stream, shows_only_changes
 from lakebed.table.reading import TableReading
 from lakebed.table.upkeep import TableUpkeep
-from lakebed.table.writer import TableWriter, open_writer, remove_all_rows, write_rows
 from lakebed.types.arrow import to_arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
+
+    from lakebed.changes.follow import ChangeStream
+    from lakebed.table.writer import TableWriter
 
 
 class Table(TableReading, TableUpkeep):
@@ -162,6 +159,8 @@ class Table(TableReading, TableUpkeep):
 
     def changes(self, since: int = 0, until: int | None = None) -> pa.Table:
         """Rows added after snapshot `since` up to `until`, in commit order, with a `rowkind` column in front."""
+        from lakebed.changes.range import read_changes
+
         context = self._opened.readable()
         pinned = self._opened.pinned
         changes = read_changes(context, since, pinned.id if until is None and pinned else until)
@@ -179,6 +178,8 @@ class Table(TableReading, TableUpkeep):
         New rows are `+I`, rows that are gone `-D`, others that differ `-U` with the old row and `+U` with the new one.
         Snapshot 0 is the empty table.
         """
+        from lakebed.changes.range import state_named
+
         context = self._opened.readable()
         names = None if columns is None else ["rowkind", *names_argument(columns, "columns")]
         reading = ChangeReading.asked(DiffRows(context), names, filter)
@@ -200,6 +201,8 @@ class Table(TableReading, TableUpkeep):
         to. Its `position` is plain data with which a later call goes on. `filter` chooses events by their own values
         and their `rowkind`: an update that takes a row out of it brings the old row only.
         """
+        from lakebed.changes.follow import ChangeStream
+
         scan = plan_stream(self, columns, filter, options)
         start = None if position is None else StreamPosition.from_members(position)
         poll_ms = scan.context.options[CONTINUOUS_DISCOVERY_INTERVAL]
@@ -290,6 +293,8 @@ class Table(TableReading, TableUpkeep):
         `overwrite=True` replaces the table (or, if partitioned, the partitions of the new rows), a dict replaces the
         partitions it names.
         """
+        from lakebed.table.writer import write_rows
+
         return write_rows(self, data, row_kind, overwrite)
 
     def writer(
@@ -306,6 +311,8 @@ class Table(TableReading, TableUpkeep):
         identifier of that user changes nothing. In `write-mode` `stream` the writer commits by itself, at every call of
         `write` or as the options `sink.rolling-policy.*` say, each time with the next identifier.
         """
+        from lakebed.table.writer import open_writer
+
         return open_writer(self, row_kind, overwrite, commit_user, commit_identifier)
 
     def write_spark(
@@ -340,6 +347,9 @@ class Table(TableReading, TableUpkeep):
 
         With `deletion-vectors.enabled` they are marked as deleted, else the files they lie in are rewritten.
         """
+        from lakebed.rewrite.rows_by_place import RowChanges, rows_matching
+        from lakebed.table.follow_up import after_rows_changed
+
         context = self._opened.folded()
         predicate = filter_argument(filter, context.arrow_schema_with_hidden)
         base = context.stores.snapshots.latest()
@@ -347,6 +357,8 @@ class Table(TableReading, TableUpkeep):
 
     def truncate(self) -> Snapshot | None:
         """Removes all rows."""
+        from lakebed.table.writer import remove_all_rows
+
         return remove_all_rows(self)
 
     def alter(self, *changes: SchemaChange) -> None:
@@ -354,6 +366,8 @@ class Table(TableReading, TableUpkeep):
 
         A change of what stored rows mean is refused, or the table is compacted first: `docs/reference/changes.md`.
         """
+        from lakebed.table.alter import alter_table
+
         alter_table(self, changes)
 
 

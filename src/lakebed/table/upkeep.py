@@ -10,37 +10,12 @@ import datetime as dt
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from lakebed.definition.arguments import names_argument, snapshot_argument
 from lakebed.definition.branch import branch_argument, context_on_branch, list_branches
 from lakebed.definition.elsewhere import jobs_of
 from lakebed.errors import InvalidArgument
-from lakebed.maintenance.analyze import analyzable, analyze
-from lakebed.maintenance.auto_tags import create_due_tags
-from lakebed.maintenance.branch_merge import merge_branch
-from lakebed.maintenance.branches import drop_branches, follow_branch, make_branch, move_branch
-from lakebed.maintenance.check import check_snapshots, check_table
-from lakebed.maintenance.consumers import clear_consumers, reset_consumer
-from lakebed.maintenance.expiry import Expired, expire_table, expire_table_changelogs
-from lakebed.maintenance.file_indexes import RewrittenIndexes, rewrite_indexes
-from lakebed.maintenance.manifests import compact_manifests
-from lakebed.maintenance.mark_done import mark_done
-from lakebed.maintenance.orphans import Orphans, clean_orphans
-from lakebed.maintenance.partitions import DroppedPartitions, Partition, PartitionLife, drop, expire, list_partitions
-from lakebed.maintenance.purge import purge
-from lakebed.maintenance.repair import look_at_operations, mend_operations, remove_missing
-from lakebed.maintenance.rollback import Revived, RolledBack, revive, roll_back_table, target_snapshot
-from lakebed.maintenance.tags import (
-    DeletedTags,
-    Duration,
-    duration_argument,
-    remove_expired_tags,
-    remove_tags,
-    rename_tag,
-    retag,
-    tag_snapshot,
-)
 from lakebed.metadata.consumer import Consumer
 from lakebed.metadata.paths import MAIN_BRANCH
 from lakebed.metadata.snapshot import Snapshot
@@ -48,17 +23,18 @@ from lakebed.metadata.statistics import TableStatistics, read_statistics
 from lakebed.metadata.tag import Tag
 from lakebed.options import BUCKET, PARTITION_EXPIRATION_TIME
 from lakebed.read.plan import FileSieve, partition_filter
-from lakebed.rewrite import background
-from lakebed.rewrite.rescale import rescale
-from lakebed.rewrite.row_ids import ReassignedIds, reassign_ids
-from lakebed.rewrite.settle import lift_untold
-from lakebed.table.compact import compact_table
-from lakebed.table.compact_follow import Stop, follow, follower_of, interval_argument
-from lakebed.table.follow_up import FollowUp
 from lakebed.table.opened import Holder
 from lakebed.table.plans import new_identity
-from lakebed.table.writer import remove_all_rows
 from lakebed.types.logical import DataField
+
+if TYPE_CHECKING:
+    from lakebed.maintenance.expiry import Expired
+    from lakebed.maintenance.file_indexes import RewrittenIndexes
+    from lakebed.maintenance.orphans import Orphans
+    from lakebed.maintenance.partitions import DroppedPartitions, Partition
+    from lakebed.maintenance.rollback import Revived, RolledBack
+    from lakebed.maintenance.tags import DeletedTags, Duration
+    from lakebed.rewrite.row_ids import ReassignedIds
 
 Moment = int | str | dt.datetime | dt.date
 """Milliseconds since 1970, text like `2024-05-14 13:45:00` (of the local zone), a datetime or a date."""
@@ -94,6 +70,8 @@ class TableUpkeep(Holder):
         Rows that wait because buckets are postponed are brought to their buckets first: then readers see them. What
         streams of this process are still compacting is waited for.
         """
+        from lakebed.table.compact import compact_table
+
         return compact_table(self, full, where, order_by, order_strategy, progress, on_spark)
 
     def compact_follow(
@@ -112,6 +90,8 @@ class TableUpkeep(Holder):
         `threading.Event` or a function; what is under way is finished first. `report` is told of each compaction.
         Other arguments are those of `compact`.
         """
+        from lakebed.table.compact_follow import Stop, follow, follower_of, interval_argument
+
         followers = [follower_of(self, where, on_spark=on_spark)]
         tell = report or (lambda snapshot: None)
         interval_ms, clock = interval_argument(interval), self._opened.context.clock
@@ -124,28 +104,40 @@ class TableUpkeep(Holder):
 
         With `time_retained` (`1 d`, a timedelta) `expire_tags` removes the tag when that time is over.
         """
+        from lakebed.maintenance.tags import tag_snapshot
+
         tag_snapshot(self._opened.changeable(), name, snapshot, time_retained)
 
     def replace_tag(self, name: str, snapshot: int | None = None, time_retained: Duration | None = None) -> None:
         """Puts an existing tag on another snapshot (the latest), with another time to live or none."""
+        from lakebed.maintenance.tags import retag
+
         retag(self._opened.changeable(), name, snapshot, time_retained)
 
     def rename_tag(self, name: str, new_name: str) -> None:
         """Gives a tag another name."""
+        from lakebed.maintenance.tags import rename_tag
+
         rename_tag(self._opened.changeable(), name, new_name)
 
     def delete_tag(self, *names: str) -> DeletedTags:
         """Removes tags, and the files that nothing but them kept. If something is unreadable, nothing is deleted."""
+        from lakebed.maintenance.tags import remove_tags
+
         if not names:
             raise InvalidArgument("no tag is named", hint="pass the name of a tag, or several")
         return remove_tags(self._opened.changeable(), names)
 
     def expire_tags(self, older_than: Moment | None = None) -> DeletedTags:
         """Removes the tags whose time to live is over and, with `older_than`, all that were made before it."""
+        from lakebed.maintenance.tags import remove_expired_tags
+
         return remove_expired_tags(self._opened.changeable(), older_than)
 
     def create_due_tags(self) -> list[str]:
         """Makes the tags that `tag.automatic-creation` asks for now, as each commit does; their names."""
+        from lakebed.maintenance.auto_tags import create_due_tags
+
         return create_due_tags(self._opened.changeable(), is_batch=True)
 
     @overload
@@ -177,6 +169,8 @@ class TableUpkeep(Holder):
         A tag whose snapshot has expired works too. Schemas stay as they are. The files of what is gone are left to
         `remove_orphan_files`.
         """
+        from lakebed.maintenance.rollback import roll_back_table, target_snapshot
+
         context = self._opened.changeable()
         return roll_back_table(context, target_snapshot(context, snapshot, tag, timestamp, watermark))
 
@@ -194,6 +188,9 @@ class TableUpkeep(Holder):
         follow the table after a compaction only, get one at once, as after any write (unless `write-only`). Rows from
         before a change of what rows mean are folded as they were meant, as ALTER TABLE does it.
         """
+        from lakebed.maintenance.rollback import revive, target_snapshot
+        from lakebed.rewrite.settle import lift_untold
+
         context = self._opened.writable()
         target = target_snapshot(context, snapshot, tag, timestamp, watermark)
         identity = new_identity(context)
@@ -219,6 +216,8 @@ class TableUpkeep(Holder):
         No more than `max_deletes` (option `snapshot.expire.limit`) go at once; `remaining` of the result says how many
         more are due.
         """
+        from lakebed.maintenance.expiry import expire_table
+
         return expire_table(self._opened.writable(), older_than, retain_max, retain_min, max_deletes)
 
     def check(self, deep: bool = False) -> list[str]:
@@ -231,6 +230,8 @@ class TableUpkeep(Holder):
         tags and changelogs of all branches are looked at too, unless this is a view of the past: `repair_metadata`
         mends what others can not read.
         """
+        from lakebed.maintenance.check import check_snapshots, check_table
+
         context = self._opened.readable()
         snapshots = context.stores.snapshots
         if self._opened.pinned is not None:
@@ -245,6 +246,9 @@ class TableUpkeep(Holder):
         Only files older than a day, or than `older_than`: younger ones may be of a write that is not committed yet.
         If anything that may need files is unreadable, nothing is deleted. `dry_run` only says what would go.
         """
+        from lakebed.maintenance.orphans import clean_orphans
+        from lakebed.rewrite import background
+
         context = self._opened.changeable()
         background.wait_for(context.paths.root)  # what it has written may be committed only later
         return clean_orphans(context, older_than, dry_run)
@@ -254,6 +258,8 @@ class TableUpkeep(Holder):
 
         Their rows are lost, and the rest can be read again. `dry_run` only says which files are gone.
         """
+        from lakebed.maintenance.repair import remove_missing
+
         context = self._opened.writable()
         return remove_missing(context, dry_run, new_identity(context))
 
@@ -263,6 +269,8 @@ class TableUpkeep(Holder):
         Older versions of Lakebed wrote what a commit was in words that Paimon does not know. The rewritten files say
         the same here. `dry_run` only says which files it would be.
         """
+        from lakebed.maintenance.repair import look_at_operations, mend_operations
+
         stores = self._opened.changeable().stores
         found = look_at_operations(stores).foreign if dry_run else mend_operations(stores)
         return [one.name for one in found]
@@ -272,6 +280,10 @@ class TableUpkeep(Holder):
 
         The table stays, with its schema and options. Nobody may be writing to it: files that are not committed go too.
         """
+        from lakebed.maintenance.purge import purge
+        from lakebed.rewrite import background
+        from lakebed.table.writer import remove_all_rows
+
         context = self._opened.writable()
         background.wait_for(context.paths.root)
         return purge(context, lambda: remove_all_rows(self))
@@ -281,6 +293,8 @@ class TableUpkeep(Holder):
 
         `where` is a filter on partition columns that chooses the partitions.
         """
+        from lakebed.maintenance.file_indexes import rewrite_indexes
+
         context = self._opened.folded()
         sieve = FileSieve(context, partition_filter(context, where))
         return rewrite_indexes(context, sieve.keep_partitions, new_identity(context))
@@ -291,6 +305,8 @@ class TableUpkeep(Holder):
         For tables with `data-evolution.enabled`. No file is written: only what is said of files changes. `where` is a
         filter on partition columns that chooses the partitions.
         """
+        from lakebed.rewrite.row_ids import reassign_ids
+
         context = self._opened.writable()
         sieve = FileSieve(context, partition_filter(context, where))
         return reassign_ids(context, sieve.keep_partitions, new_identity(context))
@@ -308,6 +324,8 @@ class TableUpkeep(Holder):
 
         Without arguments the table's `changelog.*` options decide; with them it is as for `expire_snapshots`.
         """
+        from lakebed.maintenance.expiry import expire_table_changelogs
+
         return expire_table_changelogs(
             self._opened.writable(), older_than, retain_max, retain_min, max_deletes, everything=delete_all
         )
@@ -316,6 +334,8 @@ class TableUpkeep(Holder):
 
     def partitions(self) -> list[Partition]:
         """All partitions that have files, by name, with what their files add up to."""
+        from lakebed.maintenance.partitions import list_partitions
+
         return list_partitions(
             self._opened.current(), self._opened.pinned or self._opened.context.stores.snapshots.latest()
         )
@@ -326,6 +346,8 @@ class TableUpkeep(Holder):
         A spec is a dict of partition columns to values, such as `{"dt": "2024-01-01"}`, some of the columns or all.
         With `if_exists=False`, one that names no partition is an error and nothing goes.
         """
+        from lakebed.maintenance.partitions import drop
+
         context = self._opened.folded()
         if isinstance(specs, Mapping | str) or not isinstance(specs, Sequence):
             raise InvalidArgument(f"specs is {specs!r}", hint='pass a list of dicts: [{"dt": "2024-01-01"}]')
@@ -344,6 +366,9 @@ class TableUpkeep(Holder):
         The age comes from the partition's values (`values-time`) by a pattern like `$dt $hour` and a Java format like
         `yyyy-MM-dd HH`, or from its last change (`update-time`). What is left out is as the table's options say.
         """
+        from lakebed.maintenance.partitions import PartitionLife, expire
+        from lakebed.maintenance.tags import duration_argument
+
         context = self._opened.folded()
         default_ms = context.options[PARTITION_EXPIRATION_TIME]
         if expiration_time is not None:
@@ -369,6 +394,8 @@ class TableUpkeep(Holder):
 
         Each spec is a dict of all partition columns to values.
         """
+        from lakebed.maintenance.mark_done import mark_done
+
         if isinstance(specs, Mapping | str) or not isinstance(specs, Sequence):
             raise InvalidArgument(f"specs is {specs!r}", hint='pass a list of dicts: [{"dt": "2024-01-01"}]')
         return mark_done(self._opened.changeable(), specs)
@@ -381,15 +408,21 @@ class TableUpkeep(Holder):
 
     def reset_consumer(self, consumer_id: str, next_snapshot: int | None = None) -> None:
         """Lets a consumer go on at a snapshot; without one, the consumer is deleted."""
+        from lakebed.maintenance.consumers import reset_consumer
+
         number = None if next_snapshot is None else snapshot_argument(next_snapshot)
         reset_consumer(self._opened.changeable().stores, consumer_id, number)
 
     def clear_consumers(self, including: str | None = None, excluding: str | None = None) -> list[str]:
         """Deletes the consumers whose ids match the first regular expression (all) and not the second (none)."""
+        from lakebed.maintenance.consumers import clear_consumers
+
         return clear_consumers(self._opened.changeable().stores, including, excluding)
 
     def compact_manifest(self) -> Snapshot | None:
         """Writes the table's manifests anew, as few and without deleted files; None when there is nothing to gain."""
+        from lakebed.maintenance.manifests import compact_manifests
+
         context = self._opened.folded()
         return compact_manifests(context, new_identity(context))
 
@@ -398,6 +431,8 @@ class TableUpkeep(Holder):
 
         None for a table without snapshots. `t.statistics()` reads them back.
         """
+        from lakebed.maintenance.analyze import analyzable, analyze
+
         context = self._opened.writable()
         snapshot = context.stores.snapshots.latest()
         if snapshot is None:
@@ -427,6 +462,9 @@ class TableUpkeep(Holder):
         somebody writes to the partitions meanwhile. None when there was nothing to rewrite. `on_spark` rewrites large
         partitions in a Spark job instead of in threads of this process.
         """
+        from lakebed.rewrite.rescale import rescale
+        from lakebed.table.follow_up import FollowUp
+
         context = self._opened.folded()
         count = context.options[BUCKET] if bucket_num is None else bucket_num
         run_pieces = jobs_of(context.name, context.jobs).elsewhere() if on_spark else None
@@ -444,20 +482,28 @@ class TableUpkeep(Holder):
 
     def create_branch(self, name: str, tag: str | None = None) -> None:
         """Makes a branch with the rows of a tag, or without rows. Writing to a branch never touches the others."""
+        from lakebed.maintenance.branches import make_branch
+
         make_branch(self._opened.changeable(), branch_argument(name), tag)
 
     def delete_branch(self, *names: str) -> None:
         """Deletes branches. Their files are left to `remove_orphan_files`."""
+        from lakebed.maintenance.branches import drop_branches
+
         if not names:
             raise InvalidArgument("no branch is named", hint="pass the name of a branch, or several")
         drop_branches(self._opened.changeable(), [branch_argument(name) for name in names])
 
     def rename_branch(self, name: str, new_name: str) -> None:
         """Gives a branch another name."""
+        from lakebed.maintenance.branches import move_branch
+
         move_branch(self._opened.changeable(), branch_argument(name), branch_argument(new_name))
 
     def fast_forward(self, branch: str) -> None:
         """Lets this table go on as the branch does: from the branch's first snapshot on, theirs replace ours."""
+        from lakebed.maintenance.branches import follow_branch
+
         follow_branch(self._opened.changeable(), branch_argument(branch))
 
     def merge_branch(self, source: str, target: str = MAIN_BRANCH) -> Snapshot | None:
@@ -465,6 +511,8 @@ class TableUpkeep(Holder):
 
         For tables without a primary key. Both branches must have all their snapshots, and none that took rows away.
         """
+        from lakebed.maintenance.branch_merge import merge_branch
+
         context = self._opened.writable()
         here, there = (context_on_branch(context, branch_argument(name)) for name in (source, target))
         return merge_branch(here, there, new_identity(context))

@@ -77,7 +77,7 @@ def after_step(machine: Machine) -> None:
         _check_stream(machine)
     if turn % 4 == 1:
         _check_pushed_down(machine, table, from_arrow(shown), Random(turn))
-    if turn % 4 == 2:
+    if turn % 6 == 2:
         _check_queried(machine, shown, Random(turn))
     if turn % 4 == 3:
         _check_difference(machine, table, Random(turn))

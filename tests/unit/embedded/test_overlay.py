@@ -107,6 +107,38 @@ def test_fractions_are_no_keys_to_compare(tmp_path: Path) -> None:
     assert found == [(table.to_arrow().num_rows,)]
 
 
+def test_a_key_of_null_is_replaced_too(tmp_path: Path) -> None:
+    """Null is one key where keys may be null."""
+    lake = lakebed.connect(tmp_path)
+    options = {"bucket": "1", "write-only": "true", "primary-key.nullable": "true"}
+    table = lake.create_table("t", {"id": "INT", "v": "INT"}, primary_key=["id"], options=options)
+    table.write(pa.table({"id": pa.array([None, 1, 2], pa.int32()), "v": pa.array([1, 1, 1], pa.int32())}))
+    table.write(pa.table({"id": pa.array([None], pa.int32()), "v": pa.array([2], pa.int32())}))
+    assert _parts(table).newer is not None
+    assert _bag(lake.query("SELECT * FROM t", engine="duckdb").arrow()) == _bag(table.to_arrow())
+
+
+def test_a_key_that_left_a_partition_is_there_in_another(tmp_path: Path) -> None:
+    """What takes a key away from one partition does not hide its row in the next."""
+    lake = lakebed.connect(tmp_path)
+    columns = {"id": "INT NOT NULL", "p": "STRING NOT NULL"}
+    table = lake.create_table(
+        "t", columns, primary_key=["id"], partition_by=["p"], options={"bucket": "1", "write-only": "true"}
+    )
+    for kinds, partitions in (
+        (["+I"] * 3, ["x", "x", "y"]),
+        (["-D"], ["x"]),
+        (["+I"] * 3, ["y", "y", "y"]),
+        (["-D"], ["y"]),
+    ):
+        ids = list(range(3, 3 + len(kinds)))
+        rows = pa.table({"id": pa.array(ids, pa.int32()), "p": partitions, "op": kinds})
+        table.write(rows, row_kind="op")
+    table.write(pa.table({"id": pa.array([3], pa.int32()), "p": ["x"]}))
+    assert _parts(table).newer is not None
+    assert _bag(lake.query("SELECT * FROM t", engine="duckdb").arrow()) == _bag(table.to_arrow())
+
+
 def test_more_new_rows_than_old_ones_are_merged(tmp_path: Path) -> None:
     """It is worth while only where most rows lie in the old run."""
     table = _table(lakebed.connect(tmp_path), "t", {"bucket": "1"})
