@@ -127,7 +127,7 @@ def test_a_key_that_left_a_partition_is_there_in_another(tmp_path: Path) -> None
     )
     first = pa.table({"id": pa.array([1, 2, 3, 7, 8, 9], pa.int32()), "p": ["x"] * 3 + ["y"] * 3})
     table.write(first)
-    later = pa.table({"id": pa.array([2, 1], pa.int32()), "p": ["x", "y"], "op": ["+U", "-D"]})
+    later = pa.table({"id": pa.array([2, 1, 8], pa.int32()), "p": ["x", "y", "y"], "op": ["+U", "-D", "+U"]})
     table.write(later, row_kind="op")
     assert _parts(table).newer is not None
     assert _bag(lake.query("SELECT * FROM t", engine="duckdb").arrow()) == _bag(table.to_arrow())
