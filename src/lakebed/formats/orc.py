@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import orc
 
 from lakebed.errors import CorruptFile, InvalidData, InvalidOption, InvalidSchema, Unsupported, did_you_mean
 from lakebed.formats.base import FileStats, WriteSettings
@@ -41,6 +40,9 @@ from lakebed.types.logical import (
     TypeRoot,
     is_root,
 )
+
+if TYPE_CHECKING:
+    from pyarrow import orc
 
 _CODECS = {
     "zstd": "zstd",
@@ -120,6 +122,8 @@ class OrcWriter:
         self._sink.check()
 
     def _open(self, sink: pa.NativeFile) -> orc.ORCWriter:
+        from pyarrow import orc  # loads file systems and TLS, which few tables need
+
         return orc.ORCWriter(sink, compression=self._codec)
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
@@ -259,6 +263,8 @@ class OrcReader:
         self._path = path
         with as_corrupt(path):
             guarded = find_guard(source, _tail_bytes)
+            from pyarrow import orc
+
             self._file = orc.ORCFile(source if guarded is None else guarded.checked())
             self._schema: pa.Schema = self._file.schema
 

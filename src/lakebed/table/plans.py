@@ -65,8 +65,6 @@ def _plan_state(
     columns: Sequence[str] | None,
     filter: Any,  # noqa: A002
 ) -> tuple[SplitReader, ScanPlan]:
-    from lakebed.write.waiting_rows import plan_with_waiting
-
     predicate = filter_argument(filter, context.arrow_schema_with_hidden)
     names = _names(columns)
     plan = _state_plan(context, pinned, predicate)
@@ -74,6 +72,8 @@ def _plan_state(
     if meant is not context:
         context, plan = meant, _state_plan(meant, pinned, predicate)
     if shows_waiting_rows(context):
+        from lakebed.write.waiting_rows import plan_with_waiting  # what writes is loaded only where it is needed
+
         context, plan = plan_with_waiting(context, plan.snapshot, predicate)
     return SplitReader(context, projected_fields(context, names), predicate), plan
 
