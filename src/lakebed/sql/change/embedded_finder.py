@@ -10,13 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakebed.algebra.relations import Join, Project, Relation, Scan, Subquery, scans
+from lakebed.algebra.relations import Join, Project, Relation, Scan, Sort, Subquery, scans
 from lakebed.changes.read import ChangeRead
 from lakebed.embedded.tables import Connection, TableParts, parts_of, threads_here
+from lakebed.errors import InvalidArgument
 from lakebed.expressions import kinds
 from lakebed.expressions.casts import null_of
 from lakebed.expressions.functions import FUNCTIONS
-from lakebed.expressions.nodes import Column, Constant, Expression, NotProven
+from lakebed.expressions.nodes import Column, Constant, Expression, NotProven, Ordering
 from lakebed.read.plan import ScanPlan
 from lakebed.read.reader import SplitReader, projected_fields
 from lakebed.sql.bind.literals import text_constant
@@ -97,11 +98,16 @@ class EmbeddedFinder:
         return self._added(source, tuple(columns))
 
     def source(self, sql: Sql, shown: Collection[str]) -> EmbeddedSource:
-        """The source of a MERGE."""
+        """The source of a MERGE; hidden columns are there if the statement names them."""
         found = EmbeddedSource(self, f"(SELECT * FROM {sql.text})")
-        unknown = set(shown) - {name.lower() for name in found.columns}
-        if unknown:
-            raise NotProven(f"column `{min(unknown)}` of the source", "it may be a hidden one")
+        hidden = sorted(set(shown) - {name.lower() for name in found.columns})
+        if not hidden:
+            return found
+        found = EmbeddedSource(self, f"(SELECT *, {', '.join(map(quoted, hidden))} FROM {sql.text})")
+        try:
+            _ = found.columns
+        except InvalidArgument as error:
+            raise NotProven(f"column `{hidden[0]}` of the source") from error
         return found
 
     def relation_of(self, source: EmbeddedSource, shown: str) -> str:
@@ -160,7 +166,8 @@ class EmbeddedFinder:
         hidden = [(index, name) for index, name in enumerate(rows.places) if name not in names]
         places = [known[f"_place_{index}"] for index, _ in hidden]
         values = [*columns, *places, _chosen(clause, told)]
-        return self._collected(bound.relation, values, [*names, *(name for _, name in hidden), KIND], rows.fields)
+        shown = [*names, *(name for _, name in hidden), KIND]
+        return self._collected(bound.relation, values, shown, rows.fields, is_sorted=True)
 
     def drop(self) -> None:
         """Nothing was made."""
@@ -176,10 +183,17 @@ class EmbeddedFinder:
         return name
 
     def _collected(
-        self, relation: Relation, values: Sequence[Expression], names: Sequence[str], fields: Sequence[DataField]
+        self,
+        relation: Relation,
+        values: Sequence[Expression],
+        names: Sequence[str],
+        fields: Sequence[DataField],
+        *,
+        is_sorted: bool = False,
     ) -> pa.Table:
         _check_padded(relation)
-        return collected_here(self.lake, projected(relation, values, names), fields)
+        found = projected(relation, values, names)
+        return collected_here(self.lake, _in_order(found) if is_sorted else found, fields)
 
 
 # --- values ----------------------------------------------------------------------------------------------------------
@@ -205,6 +219,13 @@ def _told_kind(column: Expression, kind: Expression) -> Expression:
     """The kind that a row tells itself; a row that is there already does not become a new one."""
     is_new = FUNCTIONS["="]("=", [column, text_constant("+I")])
     return FUNCTIONS["case"]("case", [is_new, kind, column])
+
+
+def _in_order(rows: Bound) -> Bound:
+    """The rows in the order of their values: a join gives them in any, and new rows get their ids in it."""
+    columns = rows.relation.columns
+    order = tuple(Ordering(each) for each in columns if not kinds.is_nested(each.type))
+    return replace(rows, relation=Sort(columns=columns, input=rows.relation, order=order))
 
 
 def _asks(condition: Expression | None) -> bool:

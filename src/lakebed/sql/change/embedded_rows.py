@@ -62,16 +62,18 @@ def rows_to_insert(
     fields: Sequence[DataField],
     sources: Callable[[list[str]], Sequence[int | None]],
     fixed: Mapping[str, Value],
+    *,
+    by_name: bool,
 ) -> pa.Table:
     """The rows of a query with a table's columns. `sources`, told the names of the query's columns, says the places of
-    their values, or None for those that are `fixed`.
+    their values, or None for those that are `fixed`. Members of rows go by name, or by place.
     """
     check_engine()
     bound = bound_text(lake, query.text, Pins())
     places = sources(list(bound.names))
     relation, values = values_of(bound)
     given = [(field, place) for field, place in zip(fields, places, strict=True) if place is not None]
-    taken = [stored(values[place], field) for field, place in given]
+    taken = [stored(values[place], field, by_place=not by_name) for field, place in given]
     rows = collected_here(lake, projected(relation, taken, [field.name for field, _ in given]), fields)
     columns = []
     for field, place in zip(fields, places, strict=True):

@@ -83,7 +83,7 @@ def _rows_here(
         return columns_of(statement, fields, table.name, names, _partitions_last(lake, statement, table)).sources
 
     try:
-        return rows_to_insert(lake, source, fields, sources, fixed)
+        return rows_to_insert(lake, source, fields, sources, fixed, by_name=statement.by_name)
     except NotProven as unproven:
         leave_to_spark(unproven)
         return None

@@ -54,12 +54,12 @@ def _roots(data_type: DataType) -> list[TypeRoot]:
             return [root for part in fields for root in _roots(part.type)]
 
 
-def stored(value: Expression, field: DataField) -> Expression:
-    """The value in the type of a column; NotProven if the column may not take it."""
+def stored(value: Expression, field: DataField, *, by_place: bool = False) -> Expression:
+    """The value in the type of a column; NotProven if the column may not take it. Members go by name, or by place."""
     kind = carried_kind(field)
     if value.type == kinds.STRING and (kinds.is_numeric(kind) or kind == kinds.BOOLEAN):
         return _read(value, kind, field.name)
-    if not _is_storable(value.type, kind):
+    if not _is_storable(value.type, kind, by_place):
         given, wanted = kinds.spark_name(value.type), kinds.spark_name(kind)
         raise NotProven(f"{given} for column `{field.name}`", f"Spark knows what a column of type {wanted} takes")
     return padded(cast(value, kind), field)
@@ -74,11 +74,11 @@ def _read(value: Expression, kind: pa.DataType, column: str) -> Expression:
     return call(template, value, cast(value, kind, is_try=True), type=kind, nullable=True, can_fail=True)
 
 
-def _is_storable(given: pa.DataType, target: pa.DataType) -> bool:
+def _is_storable(given: pa.DataType, target: pa.DataType, by_place: bool) -> bool:
     if given in (target, kinds.NULL):
         return True
     if kinds.is_nested(given) or kinds.is_nested(target):
-        return _is_nested_storable(given, target)
+        return _is_nested_storable(given, target, by_place)
     if target == kinds.STRING:
         return True
     if kinds.is_numeric(given):
@@ -88,18 +88,25 @@ def _is_storable(given: pa.DataType, target: pa.DataType) -> bool:
     return given in _MOMENTS and target in _MOMENTS
 
 
-def _is_nested_storable(given: pa.DataType, target: pa.DataType) -> bool:
+def _is_nested_storable(given: pa.DataType, target: pa.DataType, by_place: bool) -> bool:
     if pa.types.is_list(given) and pa.types.is_list(target):
-        return _is_storable(given.value_type, target.value_type)
+        return _is_storable(given.value_type, target.value_type, by_place)
     if pa.types.is_map(given) and pa.types.is_map(target):
-        return bool(given.key_type == target.key_type) and _is_storable(given.item_type, target.item_type)
-    if pa.types.is_struct(given) and pa.types.is_struct(target):
-        # The same members in the same order: by name and by place they are the same ones.
-        names = [[part.name.lower() for part in kind] for kind in (given, target)]
-        return names[0] == names[1] and all(
-            _is_storable(mine.type, theirs.type) for mine, theirs in zip(given, target, strict=True)
+        return bool(given.key_type == target.key_type) and _is_storable(given.item_type, target.item_type, by_place)
+    if pa.types.is_struct(given) and pa.types.is_struct(target) and given.num_fields == target.num_fields:
+        return (by_place or _are_in_place(given, target)) and all(
+            _is_storable(mine.type, theirs.type, by_place) for mine, theirs in zip(given, target, strict=True)
         )
     return False
+
+
+def _are_in_place(given: pa.DataType, target: pa.DataType) -> bool:
+    """Whether members have the names of those in their places, or none at all: `col1`, `col2`, as Spark has it."""
+    names, wanted = [part.name for part in given], [part.name for part in target]
+    is_unnamed = names == [f"col{number}" for number in range(1, len(names) + 1)]
+    if is_unnamed and not set(names) <= {name.lower() for name in wanted}:
+        return True
+    return [name.lower() for name in names] == [name.lower() for name in wanted]
 
 
 def padded(value: Expression, field: DataField) -> Expression:
