@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from lakebed import errors
-from lakebed.errors import InvalidArgument, LakebedError
+from lakebed.errors import InvalidArgument, InvalidData, LakebedError
 
 _TOLD: Final = re.compile(r"lakebed\.errors\.(\w+): (.*?)\n  -> ([^\n]*)", re.DOTALL)
 
@@ -69,7 +69,9 @@ _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Print each error with the names of views and the whole plan, before anybody can catch it."""
 _PLACE = re.compile(r"\s*(?:;\s*)?line \d+,? pos(?:ition)? \d+;?.*", re.DOTALL)
 _CLASS = re.compile(r"^\[([A-Z_.0-9]+)\] ")
-_SQLSTATE = re.compile(r"\s*SQLSTATE: \w+")
+_SQLSTATE = re.compile(r"\s*SQLSTATE: (\w+)")
+_OF_VALUES = ("22", "P0001")
+"""Beginnings of the states of errors that values of rows have caused, not the statement."""
 _NO_FUNCTION = re.compile(r"Cannot resolve routine `(\w+)`")
 _OF_FLINK: Final = {
     "JSON_EXISTS": "get_json_object(text, '$.path') IS NOT NULL",
@@ -107,8 +109,8 @@ def translated_error(error: Any, names: Mapping[str, str]) -> LakebedError:
     if is_worker_late(error):
         return worker_late()
     text = str(error).split("\nJVM stacktrace")[0].split("\n\nDriver stacktrace")[0]
-    text = _PLACE.sub("", text.split("\n== SQL")[0]).strip()
-    kind = _CLASS.match(text)
+    text = _PLACE.sub("", text.split("\n== SQL")[0].split("\n== DataFrame")[0]).strip()
+    kind, state = _CLASS.match(text), _SQLSTATE.search(str(error))
     text = _SQLSTATE.sub("", _CLASS.sub("", text)).strip()
     for name, shown in names.items():
         text = re.sub(rf"`?{name}\b`?", f"`{shown}`", text)
@@ -116,7 +118,8 @@ def translated_error(error: Any, names: Mapping[str, str]) -> LakebedError:
     unknown = _NO_FUNCTION.match(text)
     if unknown is not None and unknown[1].upper() in _OF_FLINK:
         hint = f"{unknown[1]} is Flink's: type {_OF_FLINK[unknown[1].upper()]}"
-    return InvalidArgument(text or "Spark refused the statement", hint=hint)
+    found = InvalidData if state is not None and state[1].startswith(_OF_VALUES) else InvalidArgument
+    return found(text or "Spark refused the statement", hint=hint)
 
 
 __all__ = ["cause_of", "is_worker_late", "worker_late"]

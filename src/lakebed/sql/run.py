@@ -14,7 +14,7 @@ from lakebed.sql import settings
 from lakebed.sql import statements as st
 from lakebed.sql.define import alter, earlier_states, show
 from lakebed.sql.define import tables as ddl
-from lakebed.sql.define.spark_views import answer_about_views
+from lakebed.sql.define.spark_views import answer_about_views, describe_view
 from lakebed.sql.parse import Statement, parse
 from lakebed.sql.procedures import call, show_procedures
 from lakebed.sql.session import SqlLake, nothing
@@ -101,6 +101,10 @@ def _describe(lake: SqlLake, statement: st.Describe | st.ShowColumns) -> Any:
     """A table of the lake, or else a view of Spark."""
     if not lake.has_table(statement.name) and lake.is_spark_started and lake.spark.catalog.tableExists(statement.name):
         return lake.spark.sql(statement.text)
+    if not lake.has_table(statement.name):
+        view = describe_view(lake, statement.name)
+        if view is not None:
+            return view if isinstance(statement, st.Describe) else lake.spark.sql(statement.text)
     if isinstance(statement, st.Describe):
         return show.describe(lake, statement)
     return show.show_columns(lake, statement)

@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from sqlglot import exp
@@ -29,7 +28,7 @@ from lakebed.sql.query.plan import Planner
 from lakebed.sql.query.references import open_target
 from lakebed.sql.query.run import incoming_fields
 from lakebed.sql.session import SqlLake
-from lakebed.sql.settings import write_settings
+from lakebed.sql.settings import session_clock, write_settings
 from lakebed.sql.statements import Insert, PlainRows, Sql, Target
 from lakebed.sql.words.conversion import column_of, convert
 from lakebed.sql.words.cursor import Cursor
@@ -158,7 +157,7 @@ def _table_of(
         raise InvalidArgument("VALUES has no names to go by", hint="leave BY NAME out, or insert from a SELECT")
     fields = table.schema.fields
     columns = columns_of(statement, fields, table.name, widths.pop(), _partitions_last(lake, statement, table))
-    zone = session_zone(lake) if any(is_root(field.type, TypeRoot.TIMESTAMP_LTZ) for field in fields) else None
+    zone = session_clock(lake) if any(is_root(field.type, TypeRoot.TIMESTAMP_LTZ) for field in fields) else None
     arrays = [
         column_of(field, (_given(field.name, row, place, fixed) for row in rows), zone)
         for field, place in zip(columns.fields, columns.sources, strict=True)
@@ -168,17 +167,6 @@ def _table_of(
 
 def _given(name: str, row: list[Value], place: int | None, fixed: Mapping[str, Value]) -> Value:
     return fixed.get(name) if place is None else row[place]
-
-
-def session_zone(lake: SqlLake) -> dt.tzinfo | None:
-    """The zone of the Spark session; None, the machine's, as long as there is none."""
-    if not lake.is_spark_started:
-        return None
-    name = str(lake.spark.conf.get("spark.sql.session.timeZone"))
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError):
-        return None
 
 
 def _fixed_values(lake: SqlLake, statement: Insert, table: Table) -> dict[str, Value]:

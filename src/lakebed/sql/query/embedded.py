@@ -24,6 +24,7 @@ from lakebed.sql.bind.syntax import verbatim
 from lakebed.sql.query.pins import Pins
 from lakebed.sql.query.pushdown import cheapest_column, comparable_types, needs_of
 from lakebed.sql.query.references import reference_of
+from lakebed.sql.query.views import view_text
 from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import session_zone
 from lakebed.sql.statements import Sql
@@ -46,7 +47,8 @@ def prepared(lake: SqlLake, sql: Sql, pins: Pins) -> Embedded:
 
 def bound_text(lake: SqlLake, text: str, pins: Pins, given: Mapping[str, TableColumns] | None = None) -> Bound:
     """The query of a text. `given` are tables of it that are known already, by names that no other table has."""
-    return bind_query(verbatim(text), _Tables(lake, pins, given or {}).columns)
+    tables = _Tables(lake, pins, given or {})
+    return bind_query(verbatim(text), tables.columns, tables.view)
 
 
 def planned(lake: SqlLake, bound: Bound) -> Embedded:
@@ -75,6 +77,17 @@ class _Tables:
     lake: SqlLake
     pins: Pins
     given: Mapping[str, TableColumns]
+
+    def view(self, node: exp.Table) -> exp.Expression | None:
+        """The query of a temporary view."""
+        if self.lake.is_spark_started or len(node.parts) > 1 or isinstance(node.this, exp.Func):
+            return None  # with a session, views are its own
+        text = view_text(self.lake, node.name)
+        if text is None:
+            return None
+        if node.meta.keys() & {"options", "version"}:
+            raise NotProven(f"`{node.name}`", "it is a view")
+        return verbatim(text.text)
 
     def columns(self, node: exp.Table) -> TableColumns:
         """What a table shows, under the types of the engine."""
