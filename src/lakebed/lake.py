@@ -79,8 +79,6 @@ class Lake:
         self._database = DEFAULT_DATABASE
         self.settings: dict[str, str] = {}
         """Options for all tables in statements of this lake: what SET has set."""
-        self.session_settings: dict[str, str] = {}
-        """Settings of Spark that SET has set while no session is in use; one that is started gets them."""
         this = weakref.ref(self)
         self._jobs.session.when_started(lambda: _hand_over(this()))
 

@@ -16,8 +16,6 @@ class SqlLake(Protocol):
 
     settings: dict[str, str]
     """What SET has set for this lake: keys without `spark.paimon.`."""
-    session_settings: dict[str, str]
-    """Settings of Spark that SET has set while no session is in use."""
 
     @property
     def spark(self) -> Any:

@@ -15,6 +15,7 @@ import os
 import warnings
 from fnmatch import fnmatchcase
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 from zoneinfo import ZoneInfo, available_timezones
 
 import pyarrow as pa
@@ -92,7 +93,7 @@ def reset_setting(lake: SqlLake, statement: ResetSetting) -> Any:
     prefix = _prefix(statement.key)
     if statement.key is None:
         lake.settings.clear()
-        lake.session_settings.clear()
+        _ZONES.pop(lake, None)
         return lake.spark.sql("RESET") if lake.is_spark_started else nothing(lake)
     if statement.key.startswith(_FLINK):
         if statement.key == _FLINK_ZONE:
@@ -142,11 +143,15 @@ def session_changes_meaning(lake: SqlLake) -> str | None:
 # --- the time zone ---------------------------------------------------------------------------------------------------
 
 
+_ZONES: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+"""What SET has set while no session is in use, by lake."""
+
+
 def session_zone(lake: SqlLake) -> str | None:
     """The time zone of the session, or what SET has set, or that of the machine; None if it has no name to be found."""
     if lake.is_spark_started:
         return str(lake.spark.conf.get(_SPARK_ZONE))
-    return lake.session_settings.get(_SPARK_ZONE) or os.environ.get("TZ") or _zone_of_machine()
+    return _ZONES.get(lake) or os.environ.get("TZ") or _zone_of_machine()
 
 
 def session_clock(lake: SqlLake) -> dt.tzinfo | None:
@@ -168,21 +173,21 @@ def _is_kept_here(lake: SqlLake, value: str | None) -> bool:
 
 def _zone_set_to(lake: SqlLake, value: str | None) -> str | None:
     if value is not None:
-        lake.session_settings[_SPARK_ZONE] = value
+        _ZONES[lake] = value
     return session_zone(lake)
 
 
 def _unset_zone(lake: SqlLake) -> None:
-    lake.session_settings.pop(_SPARK_ZONE, None)
+    _ZONES.pop(lake, None)
     if lake.is_spark_started:
         lake.spark.conf.unset(_SPARK_ZONE)
 
 
 def hand_over_settings(lake: SqlLake) -> None:
     """Gives a session that has just started what SET has set before."""
-    for key, value in lake.session_settings.items():
-        lake.spark.conf.set(key, value)
-    lake.session_settings.clear()
+    zone = _ZONES.pop(lake, None)
+    if zone is not None:
+        lake.spark.conf.set(_SPARK_ZONE, zone)
 
 
 def _zone_of_machine() -> str | None:

@@ -23,7 +23,7 @@ from lakebed.read.reader import SplitReader, projected_fields
 from lakebed.sql.bind.literals import text_constant
 from lakebed.sql.bind.queries import TableColumns
 from lakebed.sql.bind.scope import Bound
-from lakebed.sql.change.embedded_rows import check_engine, collected_here
+from lakebed.sql.change.embedded_rows import check_engine, check_few, collected_here
 from lakebed.sql.change.finder import CLAUSE, KIND, Changed, Merged
 from lakebed.sql.change.store import carried_kind, padded_text, projected, stored, values_of
 from lakebed.sql.query.embedded import bound_text
@@ -129,6 +129,8 @@ class EmbeddedFinder:
     def changed(self, text: str, rows: Changed) -> pa.Table:
         """The rows of an UPDATE or DELETE."""
         relation, values = values_of(self.bound(text))
+        if isinstance(relation, Scan) and isinstance(relation.source, _Target):  # no condition: all of its rows
+            check_few(sum(file.row_count for file in relation.source.splits.files))
         fitted = [
             stored(value, each) if each.name in rows.set else _kept(value, each)
             for value, each in zip(values, rows.fields, strict=False)

@@ -42,14 +42,14 @@ def check_engine() -> None:
         raise NotProven("the statement", "duckdb is not installed")
 
 
-def has_spark() -> bool:
+def _has_spark() -> bool:
     """Whether Spark could be started."""
     return find_spec("pyspark") is not None
 
 
 def leave_to_spark(unproven: NotProven) -> None:
     """Raises if there is no Spark for a statement that nobody else can carry out for this reason."""
-    if not has_spark():
+    if not _has_spark():
         raise Unsupported(
             f"the statement needs Spark, which is not installed; {unproven}",
             hint='install it with: pip install "lakebed[spark]", or write that part otherwise',
@@ -102,5 +102,5 @@ def _all_of(query: Embedded) -> pa.Table:
 
 def check_few(rows: int, size_bytes: int = 0) -> None:
     """Raises if so many rows are better written by jobs."""
-    if (rows > MOST_ROWS_HERE or size_bytes > _MOST_BYTES_HERE) and has_spark():
+    if (rows > MOST_ROWS_HERE or size_bytes > _MOST_BYTES_HERE) and _has_spark():
         raise NotProven(f"{rows} rows", "jobs write as many")

@@ -24,6 +24,7 @@ from lakebed.sql.change.embedded_rows import MOST_ROWS_HERE, leave_to_spark, may
 from lakebed.sql.change.new_columns import SchemaMerge
 from lakebed.sql.change.spark_finder import collected
 from lakebed.sql.parse.query import read_query
+from lakebed.sql.query.choose import choose
 from lakebed.sql.query.plan import Planner
 from lakebed.sql.query.references import open_target
 from lakebed.sql.query.run import incoming_fields
@@ -198,9 +199,19 @@ def _evaluated(lake: SqlLake, sql: Sql) -> Value:
     try:
         return evaluate(sql.tree)
     except NotLiteral:
-        with spark_errors():
-            row = lake.spark.sql(f"SELECT CAST(({sql.text}) AS STRING)").first()
-        return None if row is None or row[0] is None else Scalar(TypeRoot.VARCHAR, row[0])
+        found = _computed(lake, read_query(Cursor(f"SELECT CAST(({sql.text}) AS STRING) AS found")))
+        return None if found is None else Scalar(TypeRoot.VARCHAR, found)
+
+
+def _computed(lake: SqlLake, query: Sql) -> str | None:
+    """The one value of a query."""
+    choice = choose(lake, query, "auto" if may_run_embedded(lake) else "spark")
+    if choice.embedded is not None:
+        found: str | None = choice.embedded.table().column(0)[0].as_py()
+        return found
+    with spark_errors():
+        row = lake.spark.sql(query.text).first()
+    return None if row is None else row[0]
 
 
 # --- queries ---------------------------------------------------------------------------------------------------------

@@ -148,7 +148,7 @@ class ChangedRows:
             return
         self._check_unique(rows)
         if self.table.primary_key:
-            self._write_rows(self._kinds_in_rows(rows))
+            self._write_rows(self._kinds_in_rows(_new_rows_last(rows)))
             return
         context, _ = plan_write(self.table)
         kinds, names = rows.column(KIND), [field.name for field in self.table.schema.fields]
@@ -228,6 +228,12 @@ class ChangedRows:
                     self.note_nothing()
         finally:
             frame.unpersist()
+
+
+def _new_rows_last(rows: pa.Table) -> pa.Table:
+    """A MERGE may insert the key of a row that it changes: whichever engine found them, the new row is the later one."""
+    is_new = pc.fill_null(pc.equal(rows.column(KIND), "+I"), False)
+    return pa.concat_tables([rows.filter(pc.invert(is_new)), rows.filter(is_new)])
 
 
 def _number(value: int, kind: pa.DataType) -> int | Decimal:
