@@ -1,4 +1,4 @@
-"""UPDATE, DELETE, MERGE, temporary views and the time zone without Spark: what they do, and when they leave it alone."""
+"""UPDATE, DELETE, MERGE, temporary views and the time zone without Spark: what they do, and what is left to it."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_what_is_not_proven_is_left_to_spark(
     with pytest.raises(AskedForSpark):
         lake.sql(statement)
     monkeypatch.setattr(embedded_rows, "find_spec", lambda name: None if name == "pyspark" else object())
-    with pytest.raises(Unsupported, match="needs Spark, which is not installed; .+"):
+    with pytest.raises(Unsupported, match="needs Spark, which is not installed; "):
         lake.sql(statement)
     assert lake.table("keyed").latest_snapshot() == before
 
@@ -156,11 +156,8 @@ def test_insert_into_finer_moments(lake: lakebed.Lake) -> None:
     """A query's moments go into columns of any precision."""
     lake.sql("CREATE TABLE t (a TIMESTAMP(9), b TIMESTAMP(3))")
     lake.sql("INSERT INTO t SELECT x, x FROM VALUES (TIMESTAMP_NTZ '2024-05-14 13:45:00.123456') AS v(x)")
-    found = lake.table("t").to_arrow().to_pylist()[0]
-    assert (found["a"].isoformat(), found["b"].isoformat()) == (
-        "2024-05-14T13:45:00.123456",
-        "2024-05-14T13:45:00.123000",
-    )
+    found = [value.isoformat() for value in lake.table("t").to_arrow().to_pylist()[0].values()]
+    assert found == ["2024-05-14T13:45:00.123456", "2024-05-14T13:45:00.123000"]
 
 
 # --- views -----------------------------------------------------------------------------------------------------------

@@ -231,7 +231,7 @@ class ChangedRows:
 
 
 def _new_rows_last(rows: pa.Table) -> pa.Table:
-    """A MERGE may insert the key of a row that it changes: whichever engine found them, the new row is the later one."""
+    """A MERGE may insert the key of a row that it changes: the new row is the later one, whoever has found them."""
     is_new = pc.fill_null(pc.equal(rows.column(KIND), "+I"), False)
     return pa.concat_tables([rows.filter(pc.invert(is_new)), rows.filter(is_new)])
 
