@@ -118,8 +118,9 @@ def translated_error(error: Any, names: Mapping[str, str]) -> LakebedError:
     unknown = _NO_FUNCTION.match(text)
     if unknown is not None and unknown[1].upper() in _OF_FLINK:
         hint = f"{unknown[1]} is Flink's: type {_OF_FLINK[unknown[1].upper()]}"
-    found = InvalidData if state is not None and state[1].startswith(_OF_VALUES) else InvalidArgument
-    return found(text or "Spark refused the statement", hint=hint)
+    is_setting = kind is not None and kind[1].startswith("INVALID_CONF_VALUE")
+    is_value = state is not None and state[1].startswith(_OF_VALUES) and not is_setting
+    return (InvalidData if is_value else InvalidArgument)(text or "Spark refused the statement", hint=hint)
 
 
 __all__ = ["cause_of", "is_worker_late", "worker_late"]
