@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import lakebed
-from lakebed.errors import InvalidArgument, LakebedError, NotFound, Unsupported
+from lakebed.errors import InvalidArgument, InvalidData, LakebedError, NotFound, Unsupported
 from lakebed.spark import read
 
 KEYED = "TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '2')"

@@ -22,13 +22,13 @@ import pyarrow as pa
 
 from lakebed.algebra.relations import Relation, narrowed, scans, used_ids
 from lakebed.embedded.tables import threads_here
-from lakebed.errors import InvalidData, LakebedError, MissingDependency
+from lakebed.errors import InvalidData, LakebedError, MissingDependency, told_in
 from lakebed.expressions import kinds
 from lakebed.expressions.nodes import ArrowFunction, Call
 
 _BATCH_ROWS = 1 << 17
 
-_OF_DUCKDB = re.compile(r"(Conversion|Out of Range|Invalid Input|Invalid|Mismatch Type) Error: ")
+_OF_DUCKDB = re.compile(r"(Conversion|Out of Range|Invalid Input) Error: ")
 _INNER_COLUMN = re.compile(r" when casting from source column \w+$")
 """What is said of a column whose name is ours."""
 
@@ -218,6 +218,9 @@ def _told() -> Iterator[None]:
 
 
 def _translated(error: Exception) -> LakebedError:
+    told = told_in(str(error))
+    if told is not None:
+        return told
     text = _INNER_COLUMN.sub("", str(error).split("\n\nLINE")[0].strip())
     name, _, rest = text.partition(": ")
     return InvalidData(rest or name, hint="correct the values, or write try_cast, try_divide and the like for those")

@@ -11,10 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from lakebed import errors
-from lakebed.errors import InvalidArgument, InvalidData, LakebedError
-
-_TOLD: Final = re.compile(r"lakebed\.errors\.(\w+): (.*?)\n  -> ([^\n]*)", re.DOTALL)
+from lakebed.errors import InvalidArgument, InvalidData, LakebedError, told_in
 
 _LATE: Final = re.compile(
     "Python worker failed to connect back|waiting for the Python worker to connect back"
@@ -52,14 +49,8 @@ def cause_of(error: BaseException) -> BaseException:
         if isinstance(seen, LakebedError):
             return seen
         seen = seen.__cause__ or seen.__context__
-    told = _TOLD.findall(str(error))
-    if not told:
-        return worker_late() if is_worker_late(error) else error
-    name, message, hint = told[-1]
-    kind = getattr(errors, name, None)
-    if not isinstance(kind, type) or not issubclass(kind, LakebedError):
-        return error
-    return kind(message.strip(), hint=hint.strip())
+    told = told_in(str(error))
+    return told or (worker_late() if is_worker_late(error) else error)
 
 
 # --- Spark's errors in our own words: without stacks and plans, and without names that only we know ---------------

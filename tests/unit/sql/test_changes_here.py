@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import lakebed
-from lakebed.errors import InvalidArgument, InvalidData, LakebedError, NotFound, Unsupported
+from lakebed.errors import FileMissing, InvalidArgument, InvalidData, LakebedError, NotFound, Unsupported
 from lakebed.spark.session import Session
 from lakebed.sql.change import embedded_rows
 
@@ -260,3 +260,18 @@ def test_pyspark_is_not_even_loaded(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_errors_of_reading_stay_what_they_are(
+    lake: lakebed.Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is gone while the engine reads rows from us is said to be missing, not to be wrong data."""
+    from lakebed.embedded import tables
+
+    monkeypatch.setattr(tables, "_SMALL_BYTES", 0)
+    lake.sql("INSERT INTO keyed (id, v) VALUES (1, 5)")  # what overlaps is merged by us
+    for file in (tmp_path / "default.db" / "keyed").rglob("data-*"):
+        file.unlink()
+    for statement in ("UPDATE keyed SET v = 1 WHERE id = 1", "INSERT INTO feed (id) SELECT id FROM keyed"):
+        with pytest.raises(FileMissing):
+            lake.sql(statement)
