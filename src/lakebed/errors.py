@@ -22,6 +22,7 @@ A call that raises one of these has changed nothing that a reader can see.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "StorageError",
     "Unsupported",
     "did_you_mean",
+    "told_in",
 ]
 
 
@@ -113,6 +115,18 @@ class FileMissing(StorageError):
 
 class OutcomeUnknown(StorageError):
     """A write may or may not have taken effect: read back before trying again, and delete nothing."""
+
+
+_TOLD = re.compile(r"lakebed\.errors\.(\w+): (.*?)\n  -> ([^\n]*)", re.DOTALL)
+
+
+def told_in(text: str) -> LakebedError | None:
+    """The error of ours whose stack an engine has made part of its own message; None if there is none."""
+    for name, message, hint in reversed(_TOLD.findall(text)):
+        kind = globals().get(name)
+        if isinstance(kind, type) and issubclass(kind, LakebedError):
+            return kind(message.strip(), hint=hint.strip())
+    return None
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -78,6 +79,8 @@ class Lake:
         self._database = DEFAULT_DATABASE
         self.settings: dict[str, str] = {}
         """Options for all tables in statements of this lake: what SET has set."""
+        this = weakref.ref(self)
+        self._jobs.session.when_started(lambda: _hand_over(this()))
 
     def __repr__(self) -> str:
         return f"<lakebed lake at {self._catalog.root}>"
@@ -234,6 +237,14 @@ class Lake:
 
     def _parse(self, name: str) -> TableName:
         return parse_table_name(name, self._database)
+
+
+def _hand_over(lake: Lake | None) -> None:
+    """Gives a session that has just started what statements have defined without one."""
+    if lake is not None:
+        from lakebed.sql.query.run import hand_over  # the parser is only for those who use it
+
+        hand_over(lake)
 
 
 class _Definition(TypedDict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from collections import Counter
 from pathlib import Path
@@ -9,10 +10,11 @@ from typing import Any
 
 import pytest
 from tests.conformance.expected import assert_same
-from tests.conformance.test_cases import CASES, FAILING, run_step
+from tests.conformance.test_cases import CASES, FAILING, run, run_step
 
 import lakebed
 from lakebed.errors import LakebedError, Unsupported
+from lakebed.spark.session import Session
 
 _QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
 _NEEDS_SPARK = ("stream_write",)
@@ -74,3 +76,54 @@ def _carried_out(lake: lakebed.Lake, home: Path, step: dict[str, Any]) -> bool:
     except LakebedError:
         return "error" in step
     return not lake.is_spark_started
+
+
+_CHANGES = ("UPDATE", "DELETE", "MERGE", "INSERT")
+
+
+class _AskedForSpark(Exception):
+    """What a statement runs into that has to start a session."""
+
+
+class _NoSpark(Session):
+    def get(self) -> Any:
+        raise _AskedForSpark
+
+
+def _statement_cases() -> list[Any]:
+    """Cases whose statements change rows; by default a few of them."""
+    found = [
+        case_id
+        for case_id, case in CASES.items()
+        if case_id not in FAILING
+        and any(step.get("sql", "").lstrip().startswith(_CHANGES[:3]) for step in case["steps"])
+    ]
+    return [pytest.param(case_id, marks=() if n % 6 == 0 else pytest.mark.nightly) for n, case_id in enumerate(found)]
+
+
+@pytest.mark.parametrize("case_id", _statement_cases())
+def test_statements_of_cases_do_the_same_embedded(case_id: str, tmp_path: Path) -> None:
+    """Steps of a case give what it says without Spark, up to the first one that needs it."""
+    lake = lakebed.connect(tmp_path / "lake", spark=_NoSpark())
+    with contextlib.suppress(_AskedForSpark):
+        run(lake, tmp_path, CASES[case_id], compacts=False)
+
+
+@pytest.mark.nightly
+def test_most_statements_of_cases_need_no_spark(tmp_path: Path) -> None:
+    """Of statements that change rows, all but those that add columns or reorder members are carried out here."""
+    taken, left = Counter[str](), Counter[str]()
+    for number, (case_id, case) in enumerate(CASES.items()):
+        lake = lakebed.connect(tmp_path / str(number), spark=_NoSpark())
+        for place, step in enumerate(case["steps"] if case_id not in FAILING else ()):
+            word = step.get("sql", "write").split()[0].upper()
+            try:
+                with contextlib.suppress(LakebedError):
+                    run_step(lake, tmp_path / f"{number}-{place}", step)
+            except _AskedForSpark:
+                left[word] += 1
+                break
+            taken[word] += 1
+    print({word: (taken[word], left[word]) for word in _CHANGES})
+    assert left["UPDATE"] == left["DELETE"] == 0
+    assert all(taken[word] > 2 * left[word] for word in _CHANGES)

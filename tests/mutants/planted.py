@@ -192,9 +192,9 @@ STATEMENT_MENDS = [
     Mutant(
         "a statement that is refused has placed rows",
         "sql/change/target_rows.py",
-        '        return TargetRows(planner, table, alias or target.name.rpartition(".")[2])\n',
+        '        return TargetRows(finder, table, alias or target.name.rpartition(".")[2])\n',
         "        place_waiting_rows(opened_of(table).folded())\n"
-        '        return TargetRows(planner, table, alias or target.name.rpartition(".")[2])\n',
+        '        return TargetRows(finder, table, alias or target.name.rpartition(".")[2])\n',
         "an update that is refused beside rows that wait",
     ),
 ]

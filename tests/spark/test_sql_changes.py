@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import lakebed
-from lakebed.errors import InvalidArgument, LakebedError, NotFound, Unsupported
+from lakebed.errors import InvalidArgument, InvalidData, LakebedError, NotFound, Unsupported
 from lakebed.spark import read
 
 KEYED = "TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '2')"
@@ -158,7 +158,7 @@ def test_update_of_members(lake: lakebed.Lake) -> None:
     [
         ("UPDATE t SET k = 5", InvalidArgument),
         ("UPDATE t SET zz = 5", NotFound),
-        ("UPDATE t SET n = 'x'", InvalidArgument),
+        ("UPDATE t SET n = 'x'", InvalidData),
         ("UPDATE t SET n = 1 WHERE zz = 1", InvalidArgument),
     ],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -21,11 +22,15 @@ import pyarrow as pa
 
 from lakebed.algebra.relations import Relation, narrowed, scans, used_ids
 from lakebed.embedded.tables import threads_here
-from lakebed.errors import InvalidData, LakebedError, MissingDependency
+from lakebed.errors import InvalidData, LakebedError, MissingDependency, told_in
 from lakebed.expressions import kinds
 from lakebed.expressions.nodes import ArrowFunction, Call
 
 _BATCH_ROWS = 1 << 17
+
+_OF_DUCKDB = re.compile(r"(Conversion|Out of Range|Invalid Input) Error: ")
+_INNER_COLUMN = re.compile(r" when casting from source column \w+$")
+"""What is said of a column whose name is ours."""
 
 _lock = threading.Lock()
 _database: Any = None
@@ -208,9 +213,16 @@ def _told() -> Iterator[None]:
         if isinstance(cause, LakebedError):
             raise cause from error
         raise _translated(error) from error
+    except OSError as error:  # what fails while Arrow fetches rows arrives as this
+        if _OF_DUCKDB.match(str(error)) is None:
+            raise
+        raise _translated(error) from error
 
 
 def _translated(error: Exception) -> LakebedError:
-    text = str(error).split("\n\nLINE")[0].strip()
+    told = told_in(str(error))
+    if told is not None:
+        return told
+    text = _INNER_COLUMN.sub("", str(error).split("\n\nLINE")[0].strip())
     name, _, rest = text.partition(": ")
     return InvalidData(rest or name, hint="correct the values, or write try_cast, try_divide and the like for those")

@@ -196,6 +196,17 @@ def spark_name(kind: pa.DataType) -> str:
     return _SPARK_NAMES.get(kind, str(kind))
 
 
+def plain_name(kind: pa.DataType) -> str:
+    """The type as DESCRIBE shows it."""
+    if pa.types.is_list(kind):
+        return f"array<{plain_name(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"map<{plain_name(kind.key_type)},{plain_name(kind.item_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{','.join(f'{part.name}:{plain_name(part.type)}' for part in kind)}>"
+    return spark_name(kind).lower()
+
+
 def duckdb_name(kind: pa.DataType) -> str:
     """The type as DuckDB writes it."""
     if pa.types.is_list(kind):

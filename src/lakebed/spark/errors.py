@@ -11,10 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from lakebed import errors
-from lakebed.errors import InvalidArgument, LakebedError
-
-_TOLD: Final = re.compile(r"lakebed\.errors\.(\w+): (.*?)\n  -> ([^\n]*)", re.DOTALL)
+from lakebed.errors import InvalidArgument, InvalidData, LakebedError, told_in
 
 _LATE: Final = re.compile(
     "Python worker failed to connect back|waiting for the Python worker to connect back"
@@ -52,14 +49,8 @@ def cause_of(error: BaseException) -> BaseException:
         if isinstance(seen, LakebedError):
             return seen
         seen = seen.__cause__ or seen.__context__
-    told = _TOLD.findall(str(error))
-    if not told:
-        return worker_late() if is_worker_late(error) else error
-    name, message, hint = told[-1]
-    kind = getattr(errors, name, None)
-    if not isinstance(kind, type) or not issubclass(kind, LakebedError):
-        return error
-    return kind(message.strip(), hint=hint.strip())
+    told = told_in(str(error))
+    return told or (worker_late() if is_worker_late(error) else error)
 
 
 # --- Spark's errors in our own words: without stacks and plans, and without names that only we know ---------------
@@ -69,7 +60,9 @@ _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Print each error with the names of views and the whole plan, before anybody can catch it."""
 _PLACE = re.compile(r"\s*(?:;\s*)?line \d+,? pos(?:ition)? \d+;?.*", re.DOTALL)
 _CLASS = re.compile(r"^\[([A-Z_.0-9]+)\] ")
-_SQLSTATE = re.compile(r"\s*SQLSTATE: \w+")
+_SQLSTATE = re.compile(r"\s*SQLSTATE: (\w+)")
+_OF_VALUES = ("22", "P0001")
+"""Beginnings of the states of errors that values of rows have caused, not the statement."""
 _NO_FUNCTION = re.compile(r"Cannot resolve routine `(\w+)`")
 _OF_FLINK: Final = {
     "JSON_EXISTS": "get_json_object(text, '$.path') IS NOT NULL",
@@ -107,8 +100,8 @@ def translated_error(error: Any, names: Mapping[str, str]) -> LakebedError:
     if is_worker_late(error):
         return worker_late()
     text = str(error).split("\nJVM stacktrace")[0].split("\n\nDriver stacktrace")[0]
-    text = _PLACE.sub("", text.split("\n== SQL")[0]).strip()
-    kind = _CLASS.match(text)
+    text = _PLACE.sub("", text.split("\n== SQL")[0].split("\n== DataFrame")[0]).strip()
+    kind, state = _CLASS.match(text), _SQLSTATE.search(str(error))
     text = _SQLSTATE.sub("", _CLASS.sub("", text)).strip()
     for name, shown in names.items():
         text = re.sub(rf"`?{name}\b`?", f"`{shown}`", text)
@@ -116,7 +109,9 @@ def translated_error(error: Any, names: Mapping[str, str]) -> LakebedError:
     unknown = _NO_FUNCTION.match(text)
     if unknown is not None and unknown[1].upper() in _OF_FLINK:
         hint = f"{unknown[1]} is Flink's: type {_OF_FLINK[unknown[1].upper()]}"
-    return InvalidArgument(text or "Spark refused the statement", hint=hint)
+    is_setting = kind is not None and kind[1].startswith("INVALID_CONF_VALUE")
+    is_value = state is not None and state[1].startswith(_OF_VALUES) and not is_setting
+    return (InvalidData if is_value else InvalidArgument)(text or "Spark refused the statement", hint=hint)
 
 
 __all__ = ["cause_of", "is_worker_late", "worker_late"]

@@ -24,9 +24,9 @@ from lakebed.schema.system_columns import FILE_PATH, ROW_ID, ROW_INDEX
 from lakebed.spark.distribute import distributed
 from lakebed.spark.late_workers import until_workers_come
 from lakebed.spark.tasks import answer_batch, answer_of, made_by, message_paths, remove_leftovers, run_pieces
-from lakebed.spark.types import to_precision
 from lakebed.spark.write import WriteTask, run_tasks
 from lakebed.table.follow_up import after_rows_changed
+from lakebed.types.transfer import to_precision
 from lakebed.write.sequence import BucketStates
 
 if TYPE_CHECKING:

@@ -53,10 +53,15 @@ class Session:
         self._spark: SparkSession | None = given
         self._plans_only = plans_only
         self._is_fitted = False
+        self._followers: list[Callable[[], None]] = []
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the session: whoever gets a copy of this is in another process, and has one of its own."""
-        return {"_spark": None, "_plans_only": self._plans_only, "_is_fitted": False}
+        return {"_spark": None, "_plans_only": self._plans_only, "_is_fitted": False, "_followers": []}
+
+    def when_started(self, follow: Callable[[], None]) -> None:
+        """Has something done as soon as there is a session that was not there before."""
+        self._followers.append(follow)
 
     @property
     def is_started(self) -> bool:
@@ -65,12 +70,15 @@ class Session:
 
     def get(self) -> SparkSession:
         """The session."""
-        if self._spark is None or _is_stopped(self._spark):
+        is_new = self._spark is None or _is_stopped(self._spark)
+        if self._spark is None or is_new:
             self._spark = _active_session() or start_local(plans_only=self._plans_only)
             self._is_fitted = False
         if not self._is_fitted:
             use_this_python(self._spark)
             self._is_fitted = True
+        for follow in self._followers if is_new else ():
+            follow()
         return self._spark
 
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import types as st
 
 from lakebed.errors import Unsupported
-from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType, TypeRoot
 
 _ATOMIC: dict[TypeRoot, st.DataType] = {
@@ -84,22 +82,6 @@ def empty_rows(schema: st.StructType) -> pa.RecordBatch:
     names = [field.name for field in schema.fields]
     columns = [pa.array([], arrow_type(field.dataType, field.name)) for field in schema.fields]
     return pa.RecordBatch.from_arrays(columns, names=names)
-
-
-_UNITS = {"s": "second", "ms": "millisecond"}
-
-
-def to_precision(rows: pa.Table, fields: Iterable[DataField]) -> pa.Table:
-    """Rows from Spark with moments cut to what the columns hold: Spark knows microseconds only, whatever was meant."""
-    for field in fields:
-        index = rows.schema.get_field_index(field.name)
-        wanted = to_arrow_type(field.type)
-        if index < 0 or not pa.types.is_timestamp(wanted) or not pa.types.is_timestamp(rows.schema.types[index]):
-            continue
-        unit = _UNITS.get(wanted.unit)
-        if unit is not None:
-            rows = rows.set_column(index, field.name, pc.floor_temporal(rows.column(index), unit=unit))
-    return rows
 
 
 _TO_ARROW: dict[type[st.DataType], pa.DataType] = {

@@ -36,10 +36,11 @@ from lakebed.spark.distribute import distributed
 from lakebed.spark.known_keys import learn
 from lakebed.spark.late_workers import until_workers_come
 from lakebed.spark.tasks import answer_batch, answer_of, made_by, message_paths, remove_leftovers, run_pieces
-from lakebed.spark.types import empty_rows, to_precision
+from lakebed.spark.types import empty_rows
 from lakebed.table.alter import make_room
 from lakebed.table.follow_up import FollowUp, catch_up
 from lakebed.table.plans import plan_write
+from lakebed.types.transfer import to_precision
 from lakebed.write.clustering import clustering_of
 from lakebed.write.commit import WriteCommit
 from lakebed.write.conform import Conformer

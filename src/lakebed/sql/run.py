@@ -109,9 +109,14 @@ def _run_statement(lake: SqlLake, statement: Statement) -> Any:
 def _describe(lake: SqlLake, statement: st.Describe | st.ShowColumns) -> Any:
     """A table of the lake, or else a view of Spark."""
     from lakebed.sql.define import show
+    from lakebed.sql.define.spark_views import describe_view
 
     if not lake.has_table(statement.name) and lake.is_spark_started and lake.spark.catalog.tableExists(statement.name):
         return lake.spark.sql(statement.text)
+    if not lake.has_table(statement.name):
+        view = describe_view(lake, statement.name)
+        if view is not None:
+            return view if isinstance(statement, st.Describe) else lake.spark.sql(statement.text)
     if isinstance(statement, st.Describe):
         return show.describe(lake, statement)
     return show.show_columns(lake, statement)

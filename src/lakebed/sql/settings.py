@@ -4,15 +4,19 @@
 `spark.paimon.<catalog>.<database>.<table>.<option>` means tables of that name only, `*` any. They live in the lake and
 need no Spark; those that the session has (`spark.conf.set`) count, too, unless SET says otherwise. Settings of Flink
 are taken with a warning that they have no effect, but for those that change what statements mean: these are honoured
-(the time zone) or refused. Everything else is Spark's.
+(the time zone) or refused. The time zone counts without a session, too, and one that is started later gets it.
+Everything else is Spark's.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import warnings
 from fnmatch import fnmatchcase
 from typing import Any, Final
+from weakref import WeakKeyDictionary
+from zoneinfo import ZoneInfo, available_timezones
 
 import pyarrow as pa
 
@@ -70,6 +74,8 @@ def set_setting(lake: SqlLake, statement: SetSetting) -> Any:
         return result(lake, _SHOWN, [(key, statement.value)])
     prefix = _prefix(key)
     if key is None or prefix is None:
+        if key is not None and key.lower() == _SPARK_ZONE.lower() and _is_kept_here(lake, statement.value):
+            return result(lake, _SHOWN, [(_SPARK_ZONE, _zone_set_to(lake, statement.value))])
         return lake.spark.sql(statement.text)
     option = key.removeprefix(prefix)
     if statement.value is None:
@@ -87,12 +93,16 @@ def reset_setting(lake: SqlLake, statement: ResetSetting) -> Any:
     prefix = _prefix(statement.key)
     if statement.key is None:
         lake.settings.clear()
+        _ZONES.pop(lake, None)
         return lake.spark.sql("RESET") if lake.is_spark_started else nothing(lake)
     if statement.key.startswith(_FLINK):
-        if statement.key == _FLINK_ZONE and lake.is_spark_started:
-            lake.spark.conf.unset(_SPARK_ZONE)
+        if statement.key == _FLINK_ZONE:
+            _unset_zone(lake)
         return nothing(lake)
     if prefix is None:
+        if statement.key.lower() == _SPARK_ZONE.lower() and not lake.is_spark_started:
+            _unset_zone(lake)
+            return nothing(lake)
         return lake.spark.sql(statement.text)
     lake.settings.pop(statement.key.removeprefix(prefix), None)
     return nothing(lake)
@@ -104,7 +114,9 @@ def _set_flink(lake: SqlLake, key: str, value: str | None) -> None:
         return
     if key == _FLINK_ZONE:
         if value.lower() == "default":
-            lake.spark.conf.unset(_SPARK_ZONE)
+            _unset_zone(lake)
+        elif _is_kept_here(lake, value):
+            _zone_set_to(lake, value)
         else:
             with spark_errors():
                 lake.spark.conf.set(_SPARK_ZONE, value)
@@ -128,11 +140,54 @@ def session_changes_meaning(lake: SqlLake) -> str | None:
     return None
 
 
+# --- the time zone ---------------------------------------------------------------------------------------------------
+
+
+_ZONES: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+"""What SET has set while no session is in use, by lake."""
+
+
 def session_zone(lake: SqlLake) -> str | None:
-    """The time zone of the session, or else of the machine; None if that has no name that can be found."""
+    """The time zone of the session, or what SET has set, or that of the machine; None if it has no name to be found."""
     if lake.is_spark_started:
         return str(lake.spark.conf.get(_SPARK_ZONE))
-    return os.environ.get("TZ") or _zone_of_machine()
+    return _ZONES.get(lake) or os.environ.get("TZ") or _zone_of_machine()
+
+
+def session_clock(lake: SqlLake) -> dt.tzinfo | None:
+    """The same zone, to read clocks by; None for that of the machine."""
+    try:
+        return ZoneInfo(session_zone(lake) or "")
+    except (KeyError, ValueError, OSError):
+        return None
+
+
+def _is_kept_here(lake: SqlLake, value: str | None) -> bool:
+    """Whether a zone can be set without a session: there is none, and the name is that of a place or UTC."""
+    if lake.is_spark_started:
+        return False
+    if value is None:
+        return session_zone(lake) is not None
+    return value == "UTC" or ("/" in value and value in available_timezones())
+
+
+def _zone_set_to(lake: SqlLake, value: str | None) -> str | None:
+    if value is not None:
+        _ZONES[lake] = value
+    return session_zone(lake)
+
+
+def _unset_zone(lake: SqlLake) -> None:
+    _ZONES.pop(lake, None)
+    if lake.is_spark_started:
+        lake.spark.conf.unset(_SPARK_ZONE)
+
+
+def hand_over_settings(lake: SqlLake) -> None:
+    """Gives a session that has just started what SET has set before."""
+    zone = _ZONES.pop(lake, None)
+    if zone is not None:
+        lake.spark.conf.set(_SPARK_ZONE, zone)
 
 
 def _zone_of_machine() -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType, TypeRoot
@@ -25,6 +26,22 @@ def to_transfer(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         for column, field in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+_UNITS = {"s": "second", "ms": "millisecond"}
+
+
+def to_precision(rows: pa.Table, fields: Iterable[DataField]) -> pa.Table:
+    """Rows from an engine with moments cut to what the columns hold: it knows microseconds only, whatever was meant."""
+    for field in fields:
+        index = rows.schema.get_field_index(field.name)
+        wanted = to_arrow_type(field.type)
+        if index < 0 or not pa.types.is_timestamp(wanted) or not pa.types.is_timestamp(rows.schema.types[index]):
+            continue
+        unit = _UNITS.get(wanted.unit)
+        if unit is not None:
+            rows = rows.set_column(index, field.name, pc.floor_temporal(rows.column(index), unit=unit))
+    return rows
 
 
 def _transfer_type(data_type: DataType) -> pa.DataType:

@@ -28,7 +28,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--operations", type=int, default=100_000)
     parser.add_argument("--minutes", type=float, default=600.0)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--spark", action="store_true", help="statements of SQL too")
+    parser.add_argument("--spark", action="store_true", help="statements of SQL by Spark, and more of them")
     parser.add_argument("--most", type=int, default=1000, help="stop after so many findings")
     parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument("--everything", action="store_true", help="also what is known to differ (`known`)")

@@ -45,7 +45,8 @@ WEIGHTS = {
     "elsewhere": 1,
 }
 STATEMENTS = {"sql_update": 12, "sql_delete": 12, "sql_merge": 10, "sql_overwrite": 2}
-"""On top, where there is a Spark session."""
+"""Statements of SQL where there is a Spark session; without one they are as likely as other ways to change rows."""
+FEW_STATEMENTS = {"sql_update": 4, "sql_delete": 4, "sql_merge": 4, "sql_overwrite": 1}
 
 MEANINGS: list[tuple[str, list[str | None]]] = [
     ("changelog-producer", ["none", "input", "lookup", "full-compaction"]),
@@ -96,7 +97,7 @@ HANDLES: list[dict[str, str]] = [
 
 def random_operation(random: Random, machine: Machine) -> Operation:
     """The next step."""
-    weights = WEIGHTS | (STATEMENTS if machine.spark is not None else {})
+    weights = WEIGHTS | (STATEMENTS if machine.spark is not None else FEW_STATEMENTS)
     name = random.choices(list(weights), list(weights.values()))[0]
     if name == "elsewhere":
         return Operation("write", {**_arguments("write", random, machine), "process": True})

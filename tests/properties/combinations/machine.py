@@ -32,6 +32,7 @@ from lakebed.fileio import open_fileio
 from lakebed.lake import Lake
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.snapshot import CommitKind, Snapshot
+from lakebed.spark.session import Session
 from lakebed.testing.conditions import Filter, comparison
 from lakebed.testing.faulty_io import MUTATIONS, FaultyFileIO, SimulatedCrash
 from lakebed.testing.model import ModelSchema, Record, Row, Value
@@ -82,6 +83,14 @@ class Line:
     """Snapshots whose rows would read otherwise by now."""
 
 
+class NoSpark(Session):
+    """A session that is never started: every statement of a history has to do without."""
+
+    def get(self) -> Any:
+        """None."""
+        raise Finding("a statement asks for Spark", "it is meant to be carried out in this process")
+
+
 class Machine:
     """One table, one history."""
 
@@ -91,7 +100,7 @@ class Machine:
         self.directory = tempfile.mkdtemp(prefix="lakebed-combinations-", dir=base)
         self.spark = spark
         self.url = f"{self.directory}/lake"
-        self.lake = lakebed.connect(self.url, spark=spark)
+        self.lake = lakebed.connect(self.url, spark=spark or NoSpark())
         self.line = Line(Meaning(configuration))
         self.done: list[Operation] = []
         self.refused = 0
@@ -878,7 +887,7 @@ class Machine:
     # --- statements ---
 
     def _statement(self, text: str, meaning: Callable[[], None], *, may_refuse: bool) -> Step | None:
-        if self.spark is None or "rowkind.field" in self.meaning.options:
+        if "rowkind.field" in self.meaning.options:
             return None
 
         def mean() -> None:
@@ -936,7 +945,9 @@ class Machine:
                     self.meaning.delete_row(record, leaves_nothing=drops_partitions)
 
         text = f"DELETE FROM t WHERE {column} {sign.replace('==', '=')} {literal(value)}"
-        return self._statement(text, mean, may_refuse=self.meaning.is_write_only)
+        options = self.meaning.options
+        keeps_rows = options.get("data-evolution.enabled") == "true" and "deletion-vectors.enabled" not in options
+        return self._statement(text, mean, may_refuse=self.meaning.is_write_only or keeps_rows)
 
     def op_sql_merge(self, rows: list[Row], name: str, delete: bool) -> Step | None:
         """MERGE INTO t: rows that are there are changed or deleted, others inserted."""
@@ -988,7 +999,7 @@ class Machine:
     def op_sql_overwrite(self, rows: list[Row]) -> Step | None:
         """INSERT OVERWRITE t of all rows."""
         meaning, schema = self.meaning, self.meaning.model.schema
-        if self.spark is None or self.configuration.partition_by:
+        if self.configuration.partition_by:
             return None
         rows, _ = self._fitting(rows, None, replaces=True)
         if not rows:

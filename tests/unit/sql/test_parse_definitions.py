@@ -225,6 +225,7 @@ OTHERS = [
     ("SET 'a.b' = 'c'", ds.SetSetting("a.b", "c")),
     ("SET spark.x", ds.SetSetting("spark.x")),
     ("SET", ds.SetSetting()),
+    ("SET TIME ZONE 'UTC'", ds.SetSetting("spark.sql.session.timeZone", "UTC")),
     ("RESET `spark.paimon.a`", ds.ResetSetting("spark.paimon.a")),
     ("RESET", ds.ResetSetting()),
     ("CALL sys.compact('t')", ds.Call("compact", ((None, "t"),))),

@@ -23,6 +23,7 @@ from lakebed.schema.changes import RemoveOption
 from lakebed.table.plans import plan_write
 from lakebed.types.logical import STRING, DataField
 from lakebed.types.row_kind import RowKind, kinds_to_text
+from lakebed.types.transfer import to_precision
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,7 +76,7 @@ def _fill_on_spark(
     identifier: int,
     spark: SparkSession,
 ) -> None:
-    from lakebed.spark.types import spark_schema, to_precision
+    from lakebed.spark.types import spark_schema
     from lakebed.spark.write import write_frame
     from lakebed.types.transfer import to_transfer, transfer_schema
 

@@ -34,11 +34,11 @@ from lakebed.spark.session import prepare_worker
 from lakebed.spark.stream.follow_ups import FollowUps
 from lakebed.spark.stream.query import EventTime, SeenRows
 from lakebed.spark.tasks import made_by, message_paths, remove_leftovers, run_pieces
-from lakebed.spark.types import to_precision
 from lakebed.spark.write import TASK_NUMBERS_BITS, WriteTask, check_columns, check_place, parallelism
 from lakebed.table.alter import make_room
 from lakebed.table.follow_up import FollowUp, catch_up
 from lakebed.table.plans import plan_write
+from lakebed.types.transfer import to_precision
 from lakebed.write.commit import Committed, WriteCommit
 from lakebed.write.files import FileMaker
 from lakebed.write.placement.kept_keys import KeptPlace, can_keep

@@ -95,6 +95,9 @@ class FromBinder:
         common = self._queries.common.get(node.name.lower()) if not node.args.get("db") else None
         if common is not None and not isinstance(node.this, exp.Func):
             return self._named(common(), alias or exp.TableAlias(this=exp.to_identifier(node.name)))
+        view = self._queries.view(node)
+        if view is not None:
+            return self._named(view, alias or exp.TableAlias(this=exp.to_identifier(node.name)))
         table, scan, named = self._queries.scan(node)
         shown, hidden = named[: len(table.columns)], named[len(table.columns) :]
         path = table.path if alias is None else (alias.name,)

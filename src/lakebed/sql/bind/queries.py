@@ -59,6 +59,14 @@ Tables = Callable[[exp.Table], TableColumns]
 """Finds the table that a node names; raises if there is none, NotProven if only Spark knows it."""
 
 
+Views = Callable[[exp.Table], exp.Expression | None]
+"""The query of the view that a node names; None if it names none."""
+
+
+def _no_view(node: exp.Table) -> exp.Expression | None:
+    return None
+
+
 @dataclass(frozen=True)
 class QueryBinder:
     """Binds queries of one statement. `common` are the common table expressions that can be seen."""
@@ -67,6 +75,7 @@ class QueryBinder:
     select: Callable[[QueryBinder, exp.Select], Bound]
     """Binds a SELECT."""
     ids: Ids = field(default_factory=Ids)
+    views: Views = _no_view
     common: dict[str, Callable[[], Bound]] = field(default_factory=dict)
     outer: OuterColumn | None = None
 
@@ -86,6 +95,11 @@ class QueryBinder:
             case exp.Select():
                 return self.select(binder, node)
         raise NotProven(f"`{node.sql('spark')}`")
+
+    def view(self, node: exp.Table) -> Bound | None:
+        """What a view shows: nothing around the place that names it is known in it."""
+        query = self.views(node)
+        return None if query is None else replace(self, common={}, outer=None).bind(query)
 
     def inside(self, outer: OuterColumn) -> QueryBinder:
         """For a query within another: names that mean nothing in it are looked for around it."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from sqlglot import exp
@@ -16,18 +15,14 @@ from sqlglot import exp
 from lakebed.definition.statement_rules import Statement, Way
 from lakebed.metadata.entries import live_files
 from lakebed.options import DELETE_FORCE_PRODUCE_CHANGELOG
-from lakebed.spark.errors import spark_errors
-from lakebed.spark.late_workers import until_workers_come
+from lakebed.sql.change.finder import Changed, Found
 from lakebed.sql.change.target_rows import TargetRows, change_rows
-from lakebed.sql.change.write_rows import KIND, ChangedRows
+from lakebed.sql.change.write_rows import ChangedRows
 from lakebed.sql.query.views import quoted
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Delete, Sql
 from lakebed.table.opened import opened_of
 from lakebed.types.logical import DataField
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def delete(lake: SqlLake, statement: Delete) -> None:
@@ -52,20 +47,13 @@ def _delete(target: TargetRows, statement: Delete) -> None:
     target.change(Statement.DELETE, find, is_unique=True, rewrites=way is Way.REWRITE)
 
 
-def _deleted_rows(where: Sql | None, target: TargetRows) -> DataFrame:
-    from lakebed.spark.store_assignment import changed_rows  # pyspark is heavy: only when it is used
-
+def _deleted_rows(where: Sql | None, target: TargetRows) -> Found:
     places = ChangedRows.place_columns(target.pinned)
     view = target.view([where] if where else [], is_alone=True)
-    condition = target.planner.text(where) if where else "TRUE"
+    condition = target.finder.text(where) if where else "TRUE"
     columns = [*map(target.stored_column, target.column_names), *map(target.column, places)]
-    frame = target.planner.views.sql(_select(target, view, columns, condition))
-    with spark_errors():
-        return changed_rows(frame, target.table.schema.fields, set(), places, KIND, "-D")
-
-
-def _select(target: TargetRows, view: str, columns: list[str], where: str) -> str:
-    return f"SELECT {', '.join(columns)} FROM {view} AS {quoted(target.alias)} WHERE {where}"
+    text = f"SELECT {', '.join(columns)} FROM {view} AS {quoted(target.alias)} WHERE {condition}"
+    return target.finder.changed(text, Changed(target.table.schema.fields, frozenset(), places, "-D"))
 
 
 def _is_set(target: TargetRows, option: str) -> bool:
@@ -85,17 +73,9 @@ def _names_partitions_only(target: TargetRows, where: Sql) -> bool:
 
 
 def _drop_partitions(target: TargetRows, where: Sql) -> None:
-    """Which partitions match, Spark says: it knows all that a condition can consist of."""
-    from lakebed.spark.read import arrow_frame
-
     table = target.table
     fields = table.schema.fields_of(table.partition_by)
-    rows = _partition_rows(target, fields)
-    view = target.planner.views.add(arrow_frame(target.planner.views.spark, rows, fields), table.name)
-    text = _select(target, view, [target.column(field.name) for field in fields], target.planner.text(where))
-    frame = target.planner.views.sql(text)
-    with spark_errors():
-        found = until_workers_come(frame.toArrow).to_pylist()
+    found = target.finder.matching(_partition_rows(target, fields), fields, target.alias, where)
     if found:
         table.drop_partitions(found)
     else:

@@ -1,23 +1,34 @@
-"""INSERT from a query without Spark, where what would be stored is certain to be the same.
+"""Rows of statements without Spark, where what would be stored is certain to be the same.
 
-Each column of the query must have the type of its column, or one that every value of it has room in: what Spark does
-beyond that (text that spells a value, values that may not fit, padding) is left to Spark.
+Whether it is, the types tell: only then is anything computed. Rows that are too many to be written by one process are
+left to Spark, if it is there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 
 import pyarrow as pa
 
-from lakebed.expressions import kinds
-from lakebed.sql.query.choose import choose
+from lakebed.embedded.engine import Embedded
+from lakebed.errors import Unsupported
+from lakebed.expressions.nodes import NotProven
+from lakebed.sql.bind.scope import Bound
+from lakebed.sql.change.store import projected, stored, values_of
+from lakebed.sql.query.embedded import bound_text, planned
+from lakebed.sql.query.pins import Pins
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Sql
 from lakebed.sql.words.conversion import column_of
 from lakebed.sql.words.values import Value
-from lakebed.types.logical import STRING, DataField, TypeRoot, is_root, with_nullable
-from lakebed.types.transfer import transfer_schema
+from lakebed.types.logical import DataField
+from lakebed.types.transfer import to_precision
+
+MOST_ROWS_HERE = 2_000_000
+"""A statement that can not give more rows than this is carried out without a job that writes."""
+_MOST_BYTES_HERE = 1 << 30
+"""The same of their size in memory."""
 
 
 def may_run_embedded(lake: SqlLake) -> bool:
@@ -25,63 +36,71 @@ def may_run_embedded(lake: SqlLake) -> bool:
     return not lake.is_spark_started
 
 
-class EmbeddedRows:
-    """The rows of a query, as a table takes them."""
-
-    def __init__(self, rows: pa.Table) -> None:
-        self._rows = rows
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the query's columns."""
-        return list(self._rows.schema.names)
-
-    @staticmethod
-    def of(lake: SqlLake, query: Sql, most_rows: int) -> EmbeddedRows | None:
-        """The rows, if they can be computed here and are not more than that; None if not."""
-        choice = choose(lake, query)
-        if choice.embedded is None:
-            return None
-        batches, count = [], 0
-        for batch in choice.embedded.batches():
-            batches.append(batch)
-            count += batch.num_rows
-            if count > most_rows:
-                return None
-        return EmbeddedRows(pa.Table.from_batches(batches, schema=choice.embedded.schema))
-
-    def fitted(
-        self, fields: Sequence[DataField], sources: Sequence[int | None], fixed: Mapping[str, Value]
-    ) -> pa.Table | None:
-        """The rows with a table's columns: `sources` are the places of their values, or None for those that are fixed.
-
-        None if a column has to be converted in a way that may change or refuse a value.
-        """
-        wanted = transfer_schema(fields)
-        columns = []
-        for field, place, target in zip(fields, sources, wanted, strict=True):
-            if place is None:
-                one = column_of(field, [fixed.get(field.name)], None)
-                columns.append(pa.repeat(one[0], self._rows.num_rows))
-                continue
-            column = self._rows.column(place)
-            if not _has_room(column.type, target.type, field):
-                return None
-            columns.append(column if column.type == target.type else column.cast(target.type))
-        return pa.Table.from_arrays(columns, names=[field.name for field in fields])
+def check_engine() -> None:
+    """Raises if there is no engine in this process."""
+    if find_spec("duckdb") is None:
+        raise NotProven("the statement", "duckdb is not installed")
 
 
-def _has_room(given: pa.DataType, target: pa.DataType, field: DataField) -> bool:
-    """Whether every value of a type goes into a column as it is."""
-    plain = with_nullable(field.type, True)
-    if is_root(plain, {TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ}):
-        return bool(given == target) and "(6)" in str(plain)
-    if given == kinds.STRING or target == kinds.STRING:
-        return bool(given == target) and plain == STRING
-    if target == kinds.BINARY or kinds.is_nested(target):
-        return False
-    if given == target or given == kinds.NULL:
-        return True
-    if kinds.is_integral(given) and kinds.is_integral(target):
-        return kinds.INTEGRALS.index(given) <= kinds.INTEGRALS.index(target)
-    return bool(target == kinds.DOUBLE) and given in (kinds.TINYINT, kinds.SMALLINT, kinds.INT, kinds.FLOAT)
+def _has_spark() -> bool:
+    """Whether Spark could be started."""
+    return find_spec("pyspark") is not None
+
+
+def leave_to_spark(unproven: NotProven) -> None:
+    """Raises if there is no Spark for a statement that nobody else can carry out for this reason."""
+    if not _has_spark():
+        raise Unsupported(
+            f"the statement needs Spark, which is not installed; {unproven}",
+            hint='install it with: pip install "lakebed[spark]", or write that part otherwise',
+        ) from unproven
+
+
+def rows_to_insert(
+    lake: SqlLake,
+    query: Sql,
+    fields: Sequence[DataField],
+    sources: Callable[[list[str]], Sequence[int | None]],
+    fixed: Mapping[str, Value],
+    *,
+    by_name: bool,
+) -> pa.Table:
+    """The rows of a query with a table's columns. `sources`, told the names of the query's columns, says the places of
+    their values, or None for those that are `fixed`. Members of rows go by name, or by place.
+    """
+    check_engine()
+    bound = bound_text(lake, query.text, Pins())
+    places = sources(list(bound.names))
+    relation, values = values_of(bound)
+    given = [(field, place) for field, place in zip(fields, places, strict=True) if place is not None]
+    taken = [stored(values[place], field, by_place=not by_name) for field, place in given]
+    rows = collected_here(lake, projected(relation, taken, [field.name for field, _ in given]), fields)
+    columns = []
+    for field, place in zip(fields, places, strict=True):
+        if place is None:
+            one = column_of(field, [fixed.get(field.name)], None)
+            columns.append(pa.repeat(one[0], rows.num_rows))
+        else:
+            columns.append(rows.column(field.name))
+    return pa.Table.from_arrays(columns, names=[field.name for field in fields])
+
+
+def collected_here(lake: SqlLake, bound: Bound, fields: Sequence[DataField]) -> pa.Table:
+    """The rows of a query, with the precision of a table's columns."""
+    return to_precision(_all_of(planned(lake, bound)), fields)
+
+
+def _all_of(query: Embedded) -> pa.Table:
+    batches, rows, size_bytes = [], 0, 0
+    for batch in query.batches():
+        batches.append(batch)
+        rows += batch.num_rows
+        size_bytes += batch.nbytes
+        check_few(rows, size_bytes)
+    return pa.Table.from_batches(batches, schema=query.schema)
+
+
+def check_few(rows: int, size_bytes: int = 0) -> None:
+    """Raises if so many rows are better written by jobs."""
+    if (rows > MOST_ROWS_HERE or size_bytes > _MOST_BYTES_HERE) and _has_spark():
+        raise NotProven(f"{rows} rows", "jobs write as many")

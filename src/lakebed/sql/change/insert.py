@@ -11,24 +11,25 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from sqlglot import exp
 from sqlglot.tokens import TokenType
 
 from lakebed.errors import InvalidArgument, InvalidData, NotFound, Unsupported, did_you_mean
+from lakebed.expressions.nodes import NotProven
 from lakebed.options import WRITE_HIVE_STYLE_DYNAMIC_PARTITION_ENABLED, Options
 from lakebed.spark.errors import spark_errors
-from lakebed.spark.late_workers import until_workers_come
-from lakebed.sql.change.embedded_rows import EmbeddedRows, may_run_embedded
+from lakebed.sql.change.embedded_rows import MOST_ROWS_HERE, leave_to_spark, may_run_embedded, rows_to_insert
 from lakebed.sql.change.new_columns import SchemaMerge
+from lakebed.sql.change.spark_finder import collected
 from lakebed.sql.parse.query import read_query
+from lakebed.sql.query.choose import choose
 from lakebed.sql.query.plan import Planner
 from lakebed.sql.query.references import open_target
 from lakebed.sql.query.run import incoming_fields
 from lakebed.sql.session import SqlLake
-from lakebed.sql.settings import write_settings
+from lakebed.sql.settings import session_clock, write_settings
 from lakebed.sql.statements import Insert, PlainRows, Sql, Target
 from lakebed.sql.words.conversion import column_of, convert
 from lakebed.sql.words.cursor import Cursor
@@ -39,10 +40,6 @@ from lakebed.types.logical import DataField, TypeRoot, is_root
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-
-_MOST_ROWS_HERE = 2_000_000
-"""A query that can not give more rows than this is carried out without a job that writes."""
 
 
 def insert(lake: SqlLake, statement: Insert) -> None:
@@ -71,7 +68,7 @@ def insert(lake: SqlLake, statement: Insert) -> None:
     if merge.adds and statement.by_name:
         merge.apply(target, incoming_fields(frame))
     assigned = _assigned(lake, statement, target, frame, fixed, may_lack=merge.adds)
-    write_frame(target, assigned, overwrite, is_small=planner.is_small and planner.product_rows <= _MOST_ROWS_HERE)
+    write_frame(target, assigned, overwrite, is_small=planner.is_small and planner.product_rows <= MOST_ROWS_HERE)
 
 
 def _rows_here(
@@ -80,13 +77,16 @@ def _rows_here(
     """The rows of a query as rows of the table, if that needs no Spark."""
     if not may_run_embedded(lake) or SchemaMerge.of(lake, statement.target).adds:
         return None
-    rows = EmbeddedRows.of(lake, source, _MOST_ROWS_HERE)
-    if rows is None:
+    fields = table.schema.fields
+
+    def sources(names: list[str]) -> Sequence[int | None]:
+        return columns_of(statement, fields, table.name, names, _partitions_last(lake, statement, table)).sources
+
+    try:
+        return rows_to_insert(lake, source, fields, sources, fixed, by_name=statement.by_name)
+    except NotProven as unproven:
+        leave_to_spark(unproven)
         return None
-    columns = columns_of(
-        statement, table.schema.fields, table.name, rows.names, _partitions_last(lake, statement, table)
-    )
-    return rows.fitted(columns.fields, columns.sources, fixed)
 
 
 def insert_query(lake: SqlLake, name: str, query: Sql, columns: Sequence[str] | None = None) -> None:
@@ -100,16 +100,7 @@ def write_frame(table: Table, frame: DataFrame, overwrite: bool | Mapping[str, A
         with spark_errors():
             table.write_spark(frame, overwrite=overwrite)
         return
-    table.write(collected(table, frame), overwrite=overwrite)
-
-
-def collected(table: Table, frame: DataFrame) -> pa.Table:
-    """The rows of a DataFrame, with the precision of the table's columns."""
-    from lakebed.spark.types import to_precision  # pyspark is heavy: only when it is used
-
-    with spark_errors():
-        rows = until_workers_come(frame.toArrow)
-    return to_precision(rows, table.schema.fields)
+    table.write(collected(frame, table.schema.fields), overwrite=overwrite)
 
 
 # --- literals --------------------------------------------------------------------------------------------------------
@@ -167,7 +158,7 @@ def _table_of(
         raise InvalidArgument("VALUES has no names to go by", hint="leave BY NAME out, or insert from a SELECT")
     fields = table.schema.fields
     columns = columns_of(statement, fields, table.name, widths.pop(), _partitions_last(lake, statement, table))
-    zone = session_zone(lake) if any(is_root(field.type, TypeRoot.TIMESTAMP_LTZ) for field in fields) else None
+    zone = session_clock(lake) if any(is_root(field.type, TypeRoot.TIMESTAMP_LTZ) for field in fields) else None
     arrays = [
         column_of(field, (_given(field.name, row, place, fixed) for row in rows), zone)
         for field, place in zip(columns.fields, columns.sources, strict=True)
@@ -177,17 +168,6 @@ def _table_of(
 
 def _given(name: str, row: list[Value], place: int | None, fixed: Mapping[str, Value]) -> Value:
     return fixed.get(name) if place is None else row[place]
-
-
-def session_zone(lake: SqlLake) -> dt.tzinfo | None:
-    """The zone of the Spark session; None, the machine's, as long as there is none."""
-    if not lake.is_spark_started:
-        return None
-    name = str(lake.spark.conf.get("spark.sql.session.timeZone"))
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError):
-        return None
 
 
 def _fixed_values(lake: SqlLake, statement: Insert, table: Table) -> dict[str, Value]:
@@ -219,9 +199,19 @@ def _evaluated(lake: SqlLake, sql: Sql) -> Value:
     try:
         return evaluate(sql.tree)
     except NotLiteral:
-        with spark_errors():
-            row = lake.spark.sql(f"SELECT CAST(({sql.text}) AS STRING)").first()
-        return None if row is None or row[0] is None else Scalar(TypeRoot.VARCHAR, row[0])
+        found = _computed(lake, read_query(Cursor(f"SELECT CAST(({sql.text}) AS STRING) AS found")))
+        return None if found is None else Scalar(TypeRoot.VARCHAR, found)
+
+
+def _computed(lake: SqlLake, query: Sql) -> str | None:
+    """The one value of a query."""
+    choice = choose(lake, query, "auto" if may_run_embedded(lake) else "spark")
+    if choice.embedded is not None:
+        found: str | None = choice.embedded.table().column(0)[0].as_py()
+        return found
+    with spark_errors():
+        row = lake.spark.sql(query.text).first()
+    return None if row is None else row[0]
 
 
 # --- queries ---------------------------------------------------------------------------------------------------------

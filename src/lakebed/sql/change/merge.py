@@ -8,28 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from lakebed.definition.statement_rules import Sets, Statement, Way
 from lakebed.errors import InvalidArgument, NotFound, did_you_mean
-from lakebed.spark.errors import spark_errors
+from lakebed.sql.change.finder import CLAUSE, Found, Merged, MergeSource
 from lakebed.sql.change.insert import find_column, named_columns
 from lakebed.sql.change.new_columns import SchemaMerge
 from lakebed.sql.change.target_rows import TargetRows, change_rows
 from lakebed.sql.change.update import assigned_texts, is_default, sets_of
-from lakebed.sql.change.write_rows import KIND, ChangedRows
-from lakebed.sql.query.run import incoming_fields
+from lakebed.sql.change.write_rows import ChangedRows
 from lakebed.sql.query.views import quoted
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Merge, MergeClause, MergeDelete, MergeInsert, MergeUpdate, Sql, When
 from lakebed.types.logical import DataField
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-_IN_TARGET, _IN_SOURCE, _CLAUSE = "_lakebed_in_target", "_lakebed_in_source", "_lakebed_clause"
+_IN_TARGET, _IN_SOURCE = "_lakebed_in_target", "_lakebed_in_source"
 _HAPPENS = {
     When.MATCHED: f"{_IN_TARGET} AND {_IN_SOURCE}",
     When.NOT_MATCHED: f"{_IN_TARGET} IS NULL",
@@ -48,14 +43,13 @@ def _merge(lake: SqlLake, target: TargetRows, statement: Merge) -> None:
     way, known = _way(target, statement, evolves), None
     if evolves:
         known = _source(target, statement)
-        incoming = _new_columns(target, statement, incoming_fields(known))
+        incoming = _new_columns(target, statement, known.fields)
         if incoming and replace(merge_of, adds=True).apply(target.table, incoming):
             way = _way(target, statement, evolves)
-    first = target.planner
+    first = target.finder
 
-    def find(target: TargetRows) -> DataFrame:
-        if known is not None:  # the table itself may be in it, without its new columns
-            target.planner.also_reads(first)
+    def find(target: TargetRows) -> Found:
+        # The table itself may be in what is known, without its new columns.
         source = _source(target, statement) if known is None else known
         return Merging(target, statement, source, _source_name(statement), evolves).rows()
 
@@ -63,17 +57,16 @@ def _merge(lake: SqlLake, target: TargetRows, statement: Merge) -> None:
     try:
         target.change(Statement.MERGE, find, is_unique=is_unique, rewrites=way is Way.REWRITE)
     finally:
-        first.views.drop()  # of the source that told its columns
+        first.drop()  # of the source that told its columns
 
 
 def _source_name(statement: Merge) -> str:
     return statement.source_alias or "source"
 
 
-def _source(target: TargetRows, statement: Merge) -> DataFrame:
+def _source(target: TargetRows, statement: Merge) -> MergeSource:
     _ = target.pinned  # before the text, which may name the table
-    text = target.planner.text(statement.source, shown=_named_of_source(statement, _source_name(statement)))
-    return target.planner.views.sql(f"SELECT * FROM {text}", keep=True)
+    return target.finder.source(statement.source, _named_of_source(statement, _source_name(statement)))
 
 
 def _is_unique(statement: Merge) -> bool:
@@ -106,33 +99,27 @@ class Merging:
 
     target: TargetRows
     statement: Merge
-    source: DataFrame
+    source: MergeSource
     source_name: str
     may_lack_columns: bool
     """Whether `*` means the columns that the source has, and rows may lack members."""
 
-    def rows(self) -> DataFrame:
+    def rows(self) -> Found:
         """Joins, chooses, fits."""
-        from lakebed.spark.store_assignment import merged_rows  # pyspark is heavy: only when it is used
-
         fields = self.target.table.schema.fields
         clauses = self.statement.clauses
         values = [self._values(clause) for clause in clauses]
         places = [*self.target.table.primary_key, *ChangedRows.place_columns(self.target.pinned)]
-        frame = self.target.planner.views.sql(self._text(values, places))
-        kinds = [_kind(clause) for clause in clauses]
-        with spark_errors():
-            return merged_rows(
-                frame,
-                fields,
-                [set(found) for found in values],
-                kinds,
-                places,
-                KIND,
-                may_lack=self.may_lack_columns,
-                stars=[_is_star(clause) for clause in clauses],
-                kind_field=self.target.kind_field,
-            )
+        merged = Merged(
+            fields,
+            [frozenset(found) for found in values],
+            [_kind(clause) for clause in clauses],
+            places,
+            may_lack=self.may_lack_columns,
+            stars=[_is_star(clause) for clause in clauses],
+            kind_field=self.target.kind_field,
+        )
+        return self.target.finder.merged(self._text(values, places), merged)
 
     # --- the text ------------------------------------------------------------------------------------------------
 
@@ -145,15 +132,15 @@ class Merging:
         whens = " ".join(
             f"WHEN {self._condition(clause)} THEN {number}" for number, clause in enumerate(statement.clauses)
         )
-        columns = [f"CASE {whens} END AS {_CLAUSE}"]
+        columns = [f"CASE {whens} END AS {CLAUSE}"]
         columns += [f"{target.column(name)} AS _place_{index}" for index, name in enumerate(places)]
         columns += [f"{target.stored_column(name)} AS _old_{index}" for index, name in enumerate(target.column_names)]
         order = {name: index for index, name in enumerate(target.column_names)}
         for number, found in enumerate(values):
             for name, text in found.items():
-                guarded = f"CASE WHEN {_CLAUSE} = {number} THEN {text} END"
+                guarded = f"CASE WHEN {CLAUSE} = {number} THEN {text} END"
                 columns.append(f"{guarded} AS _new_{number}_{order[name]}")
-        return f"SELECT * FROM (SELECT {', '.join(columns)} FROM {self._join()}) WHERE {_CLAUSE} IS NOT NULL"
+        return f"SELECT * FROM (SELECT {', '.join(columns)} FROM {self._join()}) WHERE {CLAUSE} IS NOT NULL"
 
     def _join(self) -> str:
         statement, target = self.statement, self.target
@@ -165,11 +152,11 @@ class Merging:
         # Rows that a literal in ON rules out match nothing; they count only for NOT MATCHED BY SOURCE.
         conditions = [statement.on, *self._texts()] if not is_outer[0] else [_NO_CONDITION, *self._texts()]
         left = target.view(conditions, is_alone=False)
-        right = target.planner.views.add(self.source, self.source_name)
+        right = target.finder.relation_of(self.source, self.source_name)
         return (
             f"(SELECT *, TRUE AS {_IN_TARGET} FROM {left}) AS {quoted(target.alias)} {join} "
             f"(SELECT *, TRUE AS {_IN_SOURCE} FROM {right}) AS {quoted(self.source_name)} "
-            f"ON {target.planner.text(statement.on)}"
+            f"ON {target.finder.text(statement.on)}"
         )
 
     def _texts(self) -> Iterator[Sql]:
@@ -273,7 +260,7 @@ class Merging:
         def text(sql: Sql) -> str:
             if is_default(sql):
                 return "NULL"
-            return self.target.planner.text(sql, {} if side is None else self._qualified(sql, side))
+            return self.target.finder.text(sql, {} if side is None else self._qualified(sql, side))
 
         return text
 

@@ -1,4 +1,4 @@
-"""The table that a statement changes, as a relation of Spark's: under the name that conditions use for it."""
+"""The table that a statement changes, as a relation for whoever finds its rows: under the name that conditions use."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from lakebed.cleanup import on_failure
 from lakebed.definition.statement_rules import Rule, Sets, Statement, Way, rule_of
 from lakebed.errors import CommitConflict, InvalidArgument, Unsupported
-from lakebed.metadata.entries import live_files
+from lakebed.expressions.nodes import NotProven
 from lakebed.options import IGNORE_DELETE, POSTPONE_MERGE_ON_READ, ROWKIND_FIELD
 from lakebed.rewrite.rows_by_key import settled_for_rewrite
 from lakebed.rewrite.settle import is_settled
+from lakebed.sql.change.embedded_finder import EmbeddedFinder
+from lakebed.sql.change.embedded_rows import leave_to_spark, may_run_embedded
+from lakebed.sql.change.finder import Finder, Found
+from lakebed.sql.change.spark_finder import SparkFinder
 from lakebed.sql.change.write_rows import ChangedRows
-from lakebed.sql.query.plan import Planner, stored_name
+from lakebed.sql.query.plan import stored_name
 from lakebed.sql.query.pushdown import Needs, comparable_types, condition_of
 from lakebed.sql.query.references import open_target
 from lakebed.sql.query.views import quoted
@@ -30,21 +33,30 @@ from lakebed.table.system.handle import DefinedTable
 from lakebed.table.table import Table
 from lakebed.write.waiting_rows import place_waiting_rows
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 _log = logging.getLogger(__name__)
 
-FindRows = Callable[["TargetRows"], "DataFrame"]
+FindRows = Callable[["TargetRows"], Found]
 """Finds what a statement makes of a table's rows, as `ChangedRows` takes them."""
 _MOST_ATTEMPTS = 10
 _IGNORED = f"it ignores deletes (`{IGNORE_DELETE.key}`)"
 
 
 def change_rows(lake: SqlLake, target: Target, alias: str | None, change: Callable[[TargetRows], None]) -> None:
-    """Changes rows of a table, anew on what is there then if others have changed the same rows meanwhile."""
+    """Changes rows of a table: without Spark if that is proven to do the same, and no session is in use."""
+    if may_run_embedded(lake):
+        try:
+            # INVARIANT: NotProven is raised by finders alone, which change nothing: what follows begins from scratch.
+            _change_rows(lambda: TargetRows.open(lake, target, alias, EmbeddedFinder(lake)), change)
+            return
+        except NotProven as unproven:
+            leave_to_spark(unproven)
+    _change_rows(lambda: TargetRows.open(lake, target, alias, SparkFinder.start(lake)), change)
+
+
+def _change_rows(opened: Callable[[], TargetRows], change: Callable[[TargetRows], None]) -> None:
+    """Changes rows, anew on what is there then if others have changed the same rows meanwhile."""
     for attempts_left in reversed(range(_MOST_ATTEMPTS)):
-        rows = TargetRows.open(lake, target, alias)
+        rows = opened()
         began_at = rows.table.latest_snapshot()
         try:
             change(rows)
@@ -58,33 +70,25 @@ def change_rows(lake: SqlLake, target: Target, alias: str | None, change: Callab
 class TargetRows:
     """A table whose rows are to be changed."""
 
-    planner: Planner
+    finder: Finder
     table: Table
     alias: str
     is_rehearsal: bool = False
     """Whether the table is only looked at."""
 
     @staticmethod
-    def open(lake: SqlLake, target: Target, alias: str | None) -> TargetRows:
+    def open(lake: SqlLake, target: Target, alias: str | None, finder: Finder) -> TargetRows:
         """The target of a statement."""
         table = open_target(lake, target)
         if isinstance(table, DefinedTable) or table.fixed_to is not None:
             raise InvalidArgument(f"`{target.name}` is read only", hint="name the table itself")
-        planner = Planner.start(lake)
-        return TargetRows(planner, table, alias or target.name.rpartition(".")[2])
+        return TargetRows(finder, table, alias or target.name.rpartition(".")[2])
 
     @cached_property
     def pinned(self) -> Table:
-        """What the statement reads of the table: all that is stored. Waiting rows are read here, if they are few."""
-        waiting = self.is_rehearsal and self._is_small
-        return self.planner.pin_anew(_showing_all_stored(self.table, waiting=waiting))
-
-    @property
-    def _is_small(self) -> bool:
-        from lakebed.spark.read import are_few  # pyspark is heavy: only when it is used
-
-        context = opened_of(self.table).writable()
-        return are_few([entry.file for entry in live_files(context.stores, self.table.latest_snapshot())])
+        """What the statement reads of the table: all that is stored, waiting rows, too, if they can be read here."""
+        waiting = self.is_rehearsal and self.finder.reads_waiting(self.table)
+        return self.finder.pin_anew(_showing_all_stored(self.table, waiting=waiting))
 
     @property
     def column_names(self) -> list[str]:
@@ -115,7 +119,7 @@ class TargetRows:
         if not self._is_ready(rewrites):
             rehearsal = self._anew(is_rehearsal=True)
             rows = rehearsal._found(find)
-            if not rehearsal._changes(statement, is_unique, rewrites).is_needed(rows, rehearsal.planner.is_small):
+            if not rehearsal._changes(statement, is_unique, rewrites).is_needed(rows):
                 self.nothing_changed()
                 return
             if rewrites:
@@ -125,7 +129,7 @@ class TargetRows:
                 place_waiting_rows(opened_of(self.table).folded())
         target = self._anew()
         rows = target._found(find)
-        target._changes(statement, is_unique, rewrites).write(rows, is_small=target.planner.is_small)
+        target._changes(statement, is_unique, rewrites).write(rows)
 
     def nothing_changed(self) -> None:
         """The end of a statement that has found nothing."""
@@ -141,25 +145,24 @@ class TargetRows:
         snapshot = self.table.latest_snapshot()
         return is_settled(replace(context, shows_hidden=True), snapshot, one_row_per_key=rewrites)
 
-    def _found(self, find: FindRows) -> DataFrame:
-        with on_failure(self.planner.views.drop):
+    def _found(self, find: FindRows) -> Found:
+        with on_failure(self.finder.drop):
             return find(self)
 
     def _anew(self, *, is_rehearsal: bool = False) -> TargetRows:
-        found = replace(self, planner=Planner.start(self.planner.lake), is_rehearsal=is_rehearsal)
+        found = replace(self, finder=self.finder.anew(), is_rehearsal=is_rehearsal)
         _ = found.pinned  # now, before texts of the statement name the table
         return found
 
     def view(self, conditions: list[Sql], *, is_alone: bool, columns: list[str] | None = None) -> str:
-        """A view of the rows, without those that a condition rules out for sure."""
+        """The rows as a relation of a text, without those that a condition rules out for sure."""
         used = {word.name.lower() for sql in conditions for word in sql.tree.find_all(exp.Identifier)}
         hidden = self.pinned.hidden_schema
         wanted = [*(self.column_names if columns is None else columns), *ChangedRows.place_columns(self.pinned)]
         wanted += [name for name in hidden.names if name.lower() in used and name not in wanted]
         types = comparable_types(self.pinned)
         predicate = condition_of(conditions[0].tree, types, {self.alias}, is_alone=is_alone) if conditions else None
-        frame = self.planner.frame_to_change(self.pinned, Needs(frozenset(wanted), predicate))
-        return self.planner.views.add(frame, self.table.name)
+        return self.finder.target(self.pinned, Needs(frozenset(wanted), predicate), self.table.name)
 
     def column(self, name: str) -> str:
         """A column of the table as the statement's text names it."""

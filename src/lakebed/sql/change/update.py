@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from lakebed.definition.statement_rules import Sets, Statement, Way
 from lakebed.errors import InvalidArgument, NotFound, did_you_mean
-from lakebed.spark.errors import spark_errors
+from lakebed.sql.change.finder import Changed, Found
 from lakebed.sql.change.insert import find_column
 from lakebed.sql.change.target_rows import TargetRows, change_rows
-from lakebed.sql.change.write_rows import KIND, ChangedRows
+from lakebed.sql.change.write_rows import ChangedRows
 from lakebed.sql.query.views import quoted
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Assignment, Sql, Update
 from lakebed.types.logical import DataField, DataType, RowType
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def update(lake: SqlLake, statement: Update) -> None:
@@ -35,19 +31,16 @@ def _update(target: TargetRows, statement: Update) -> None:
     target.change(Statement.UPDATE, partial(_new_rows, statement), is_unique=True, rewrites=rewrites)
 
 
-def _new_rows(statement: Update, target: TargetRows) -> DataFrame:
-    from lakebed.spark.store_assignment import changed_rows  # pyspark is heavy: only when it is used
-
+def _new_rows(statement: Update, target: TargetRows) -> Found:
     fields = target.table.schema.fields
     values = assigned_texts(statement.assignments, fields, target.table.name, target.column, _value_of(target))
     view = target.view([statement.where] if statement.where else [], is_alone=True)
-    where = f" WHERE {target.planner.text(statement.where)}" if statement.where else ""
+    where = f" WHERE {target.finder.text(statement.where)}" if statement.where else ""
     places = ChangedRows.place_columns(target.pinned)
     new = [values.get(field.name, target.stored_column(field.name)) for field in fields]
-    text = ", ".join([*new, *map(target.column, places)])
-    frame = target.planner.views.sql(f"SELECT {text} FROM {view} AS {quoted(target.alias)}{where}")
-    with spark_errors():
-        return changed_rows(frame, fields, set(values), places, KIND, "+U", target.kind_field)
+    columns = ", ".join([*new, *map(target.column, places)])
+    text = f"SELECT {columns} FROM {view} AS {quoted(target.alias)}{where}"
+    return target.finder.changed(text, Changed(fields, frozenset(values), places, "+U", target.kind_field))
 
 
 def sets_of(target: TargetRows, assignments: Sequence[Assignment]) -> Sets:
@@ -79,7 +72,7 @@ def _refuse_key_update(target: TargetRows, columns: set[str]) -> None:
 
 def _value_of(target: TargetRows) -> Callable[[Sql], str]:
     def text(sql: Sql) -> str:
-        return "NULL" if is_default(sql) else target.planner.text(sql)
+        return "NULL" if is_default(sql) else target.finder.text(sql)
 
     return text
 

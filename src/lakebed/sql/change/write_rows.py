@@ -7,6 +7,7 @@ versions and new rows are written, all in one snapshot. If others have changed t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from lakebed.rewrite.rows_by_place import ReplaceRows
 from lakebed.schema.system_columns import FILE_PATH, ROW_ID, ROW_INDEX, TRACKED_SEQUENCE_NUMBER
 from lakebed.spark.errors import spark_errors
 from lakebed.spark.late_workers import until_workers_come
-from lakebed.sql.change.insert import collected
+from lakebed.sql.change.finder import KIND, Found
 from lakebed.sql.query.views import quoted
 from lakebed.table.follow_up import FollowUp, after_rows_changed
 from lakebed.table.opened import opened_of
@@ -36,15 +37,12 @@ from lakebed.write.waiting_rows import WaitingRows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-KIND = "_lakebed_kind"
-"""The column that says what to do with a row: `+I` new, `+U` new version of an old one, `-D` delete."""
-
 
 @dataclass(frozen=True)
 class ChangedRows:
     """The result of a statement on the rows of `table`, which was read as `pinned` shows it.
 
-    The frame has all columns of the table, KIND, and where there is no primary key the place of the old row.
+    The rows have all columns of the table, KIND, and where there is no primary key the place of the old row.
     """
 
     table: Table
@@ -57,26 +55,39 @@ class ChangedRows:
 
     @staticmethod
     def place_columns(table: Table) -> list[str]:
-        """Hidden columns that the frame has to have beside those of the table."""
+        """Hidden columns that the rows have to have beside those of the table."""
         if table.primary_key:
             return []
         names = [FILE_PATH.name, ROW_INDEX.name]
         return [*names, ROW_ID.name] if ROW_ID.name in table.hidden_schema.names else names
 
-    def write(self, frame: DataFrame, *, is_small: bool) -> None:
+    def write(self, rows: Found) -> None:
         """Commits the changes."""
-        if self.rewrites:
-            frame = self._with_counts(frame)
-        if is_small:
-            self._write_here(frame)
+        if isinstance(rows, pa.Table):
+            self._write_here(self._with_counts(rows) if self.rewrites else rows)
         elif self.table.primary_key:
-            self._write_keyed(frame)
+            self._write_keyed(self._with_counts_of(rows) if self.rewrites else rows)
         else:
-            self._write_placed(frame)
+            self._write_placed(rows)
 
-    def _with_counts(self, frame: DataFrame) -> DataFrame:
+    @property
+    def _counting(self) -> set[str]:
+        return set(opened_of(self.table).writable().options[LAKEBED_COUNT_FIELDS])
+
+    def _with_counts(self, rows: pa.Table) -> pa.Table:
         """Rows are stored as they are, which new versions should be; a new row has values that its table counts."""
-        counting = set(opened_of(self.table).writable().options[LAKEBED_COUNT_FIELDS])
+        is_new = pc.equal(rows.column(KIND), "+I")
+        for name in self._counting & set(rows.schema.names):
+            index = rows.schema.get_field_index(name)
+            column = rows.column(index)
+            none, one = (pa.scalar(_number(each, column.type), column.type) for each in (0, 1))
+            counted = pc.if_else(pc.is_valid(column), one, none)
+            rows = rows.set_column(index, name, pc.if_else(is_new, counted, column))
+        return rows
+
+    def _with_counts_of(self, frame: DataFrame) -> DataFrame:
+        """The same of many rows."""
+        counting = self._counting
         if not counting:
             return frame
 
@@ -89,14 +100,13 @@ class ChangedRows:
         with spark_errors():
             return frame.selectExpr(*map(counted, frame.columns))
 
-    def is_needed(self, frame: DataFrame, is_small: bool) -> bool:
+    def is_needed(self, rows: Found) -> bool:
         """Whether there are changes, found out without any. Raises what `write` would raise of rows that do not fit.
 
         Many rows are not looked at one by one, nor at all where some wait for their bucket: these were placed on this
         machine to be read, and tasks may run on others.
         """
-        if is_small:
-            rows = collected(self.table, frame)
+        if isinstance(rows, pa.Table):
             if rows.num_rows:
                 self._check_unique(rows)
                 self._check_fits(rows)
@@ -104,7 +114,7 @@ class ChangedRows:
         if WaitingRows(opened_of(self.table).writable()).files(self.pinned.fixed_to):
             return True
         with spark_errors():
-            return not until_workers_come(frame.isEmpty)
+            return not until_workers_come(rows.isEmpty)
 
     def _check_fits(self, rows: pa.Table) -> None:
         """REQUIRES: the table has a primary key."""
@@ -132,14 +142,13 @@ class ChangedRows:
 
     # --- in this process -----------------------------------------------------------------------------------------
 
-    def _write_here(self, frame: DataFrame) -> None:
-        rows = collected(self.table, frame)
+    def _write_here(self, rows: pa.Table) -> None:
         if not rows.num_rows:
             self.note_nothing()
             return
         self._check_unique(rows)
         if self.table.primary_key:
-            self._write_rows(self._kinds_in_rows(rows))
+            self._write_rows(self._kinds_in_rows(_new_rows_last(rows)))
             return
         context, _ = plan_write(self.table)
         kinds, names = rows.column(KIND), [field.name for field in self.table.schema.fields]
@@ -219,6 +228,16 @@ class ChangedRows:
                     self.note_nothing()
         finally:
             frame.unpersist()
+
+
+def _new_rows_last(rows: pa.Table) -> pa.Table:
+    """A MERGE may insert the key of a row that it changes: the new row is the later one, whoever has found them."""
+    is_new = pc.fill_null(pc.equal(rows.column(KIND), "+I"), False)
+    return pa.concat_tables([rows.filter(pc.invert(is_new)), rows.filter(is_new)])
+
+
+def _number(value: int, kind: pa.DataType) -> int | Decimal:
+    return Decimal(value) if pa.types.is_decimal(kind) else value
 
 
 def _matched_twice(table: str) -> InvalidData:

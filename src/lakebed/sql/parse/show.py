@@ -189,12 +189,16 @@ def _read_value(cursor: Cursor) -> Any:
 
 
 _SETTING = re.compile(r"\s*(`[^`]*`|'[^']*'|\"[^\"]*\"|[^\s=`]+)\s*(?:=\s*(.*))?", re.DOTALL)
+_TIME_ZONE = re.compile(r"SET\s+TIME\s+ZONE\s+'([^']+)'\s*", re.IGNORECASE)
 
 
 def read_set(cursor: Cursor) -> SetSetting | SparkStatement:
-    """SET [key [= value]]; what is set without a key (TIME ZONE, variables) is Spark's."""
+    """SET [key [= value]], SET TIME ZONE 'name'; what else is set without a key (variables) is Spark's."""
     text = cursor.source()
     cursor.expect("SET")
+    zone = _TIME_ZONE.fullmatch(text.strip().rstrip(";"))
+    if zone is not None:
+        return SetSetting("spark.sql.session.timeZone", zone[1], text)
     if cursor.sees("TIME", "ZONE") or cursor.sees_any("VAR", "VARIABLE", "CATALOG") or cursor.sees("-"):
         return SparkStatement(text)
     body = cursor.rest()

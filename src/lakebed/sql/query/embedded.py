@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +18,13 @@ from lakebed.expressions import kinds
 from lakebed.expressions.functions.clocks import proven_zone
 from lakebed.expressions.nodes import NotProven
 from lakebed.sql.bind.queries import TableColumns
+from lakebed.sql.bind.scope import Bound
 from lakebed.sql.bind.select import bind_query
 from lakebed.sql.bind.syntax import verbatim
 from lakebed.sql.query.pins import Pins
 from lakebed.sql.query.pushdown import cheapest_column, comparable_types, needs_of
 from lakebed.sql.query.references import reference_of
+from lakebed.sql.query.views import view_text
 from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import session_zone
 from lakebed.sql.statements import Sql
@@ -40,7 +42,17 @@ _NAME = re.compile(r"[A-Za-z_]+(/[A-Za-z0-9_+-]+)*")
 
 def prepared(lake: SqlLake, sql: Sql, pins: Pins) -> Embedded:
     """The query, bound and planned; NotProven if it is one that only Spark is sure to answer rightly."""
-    bound = bind_query(verbatim(sql.text), _Tables(lake, pins).columns)
+    return planned(lake, bound_text(lake, sql.text, pins))
+
+
+def bound_text(lake: SqlLake, text: str, pins: Pins, given: Mapping[str, TableColumns] | None = None) -> Bound:
+    """The query of a text. `given` are tables of it that are known already, by names that no other table has."""
+    tables = _Tables(lake, pins, given or {})
+    return bind_query(verbatim(text), tables.columns, tables.view)
+
+
+def planned(lake: SqlLake, bound: Bound) -> Embedded:
+    """The query with reads of its tables, ready to run."""
     if any(each.type == kinds.YEAR_MONTH for each in bound.relation.columns):
         raise NotProven("a result of months", "Arrow has no type for it that Spark hands out")
     used = used_ids(bound.relation)
@@ -64,9 +76,23 @@ class _Tables:
 
     lake: SqlLake
     pins: Pins
+    given: Mapping[str, TableColumns]
+
+    def view(self, node: exp.Table) -> exp.Expression | None:
+        """The query of a temporary view."""
+        if self.lake.is_spark_started or len(node.parts) > 1 or isinstance(node.this, exp.Func):
+            return None  # with a session, views are its own
+        text = view_text(self.lake, node.name)
+        if text is None:
+            return None
+        if node.meta.keys() & {"options", "version"}:
+            raise NotProven(f"`{node.name}`", "it is a view")
+        return verbatim(text.text)
 
     def columns(self, node: exp.Table) -> TableColumns:
         """What a table shows, under the types of the engine."""
+        if node.name in self.given:
+            return self.given[node.name]
         reference = reference_of(self.lake, node)
         if reference is None:
             raise NotProven(f"`{node.sql('spark')}`", "it is no table of the lake")

@@ -15,6 +15,7 @@ from lakebed.catalog.names import SYSTEM_DATABASE
 from lakebed.definition.moments import to_millis
 from lakebed.errors import InvalidArgument, LakebedError, NotFound
 from lakebed.options import SCAN_TIMESTAMP_MILLIS, SCAN_VERSION, WRITE_MERGE_SCHEMA
+from lakebed.sql.query.views import view_text
 from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import dynamic_options
 from lakebed.sql.statements import Sql, Target
@@ -80,7 +81,7 @@ def reference_of(lake: SqlLake, node: exp.Table) -> Reference | None:
     if isinstance(node.this, exp.Func):
         return _function(lake, node)
     parts = tuple(part.name for part in node.parts)
-    if len(parts) == 1 and (is_common_expression(node) or _is_spark_view(lake, parts[0])):
+    if len(parts) == 1 and (is_common_expression(node) or _is_view(lake, parts[0])):
         return None
     name = _lake_name(lake, parts)
     if name is None:
@@ -136,8 +137,10 @@ def _visible_expressions(node: exp.Expression) -> Iterator[exp.CTE]:
         child = parent
 
 
-def _is_spark_view(lake: SqlLake, name: str) -> bool:
-    if not lake.is_spark_started or "$" in name:
+def _is_view(lake: SqlLake, name: str) -> bool:
+    if not lake.is_spark_started:
+        return view_text(lake, name) is not None
+    if "$" in name:
         return False
     catalog = lake.spark.catalog
     return bool(catalog.tableExists(name)) and bool(catalog.getTable(name).isTemporary)

@@ -8,16 +8,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from sqlglot import exp
 
-from lakebed.errors import Unsupported
+from lakebed.errors import InvalidArgument, LakebedError, Unsupported
 from lakebed.spark.errors import spark_errors
+from lakebed.sql.parse.query import read_query
 from lakebed.sql.query.answer import QueryResult
 from lakebed.sql.query.choose import Choice, choose
 from lakebed.sql.query.plan import Planner
-from lakebed.sql.query.views import remember
+from lakebed.sql.query.references import is_common_expression, references
+from lakebed.sql.query.views import forget, quoted, remember, view_names, view_text
 from lakebed.sql.result import LazyResult
 from lakebed.sql.session import SqlLake, result
+from lakebed.sql.settings import hand_over_settings
 from lakebed.sql.statements import Query, SparkStatement, Sql
+from lakebed.sql.words.cursor import Cursor
 from lakebed.types.arrow import from_arrow_schema, to_arrow_schema
 from lakebed.types.logical import DataField
 from lakebed.write.make_room import relaxed
@@ -68,10 +73,10 @@ def run_spark(lake: SqlLake, statement: SparkStatement) -> Any:
     if statement.query is None:
         with spark_errors():
             return lake.spark.sql(statement.text)
-    planner = Planner.start(lake)
     view = _TEMPORARY_VIEW.fullmatch(statement.text.strip() + " ")
     if view is not None:
-        return _create_view(lake, planner, view, statement.query)
+        return _create_view(lake, view["name"].strip("`"), statement.query, replaces=view["replace"] is not None)
+    planner = Planner.start(lake)
     text = planner.text(statement.query)
     if text != statement.query.text and re.match(r"\s*CREATE\b", statement.text, re.IGNORECASE):
         raise Unsupported(
@@ -81,16 +86,67 @@ def run_spark(lake: SqlLake, statement: SparkStatement) -> Any:
     return planner.views.sql(f"{statement.text}{text}", keep=True)
 
 
-def _create_view(lake: SqlLake, planner: Planner, view: re.Match[str], query: Sql) -> None:
-    """The plan is Spark's, the text stays with us: later statements see the tables as they are then."""
-    frame = planner.frame(query)
-    name = view["name"].strip("`")
+def _create_view(lake: SqlLake, name: str, query: Sql, *, replaces: bool) -> None:
+    """The text stays with us: later statements see the tables as they are then. A session gets the plan."""
+    query = _in_its_database(lake, query)
+    _refuse_circle(lake, name, query)
+    if not lake.is_spark_started and choose(lake, query).embedded is not None:
+        if not replaces and view_text(lake, name) is not None:
+            raise InvalidArgument(
+                f"there is a temporary view `{name}` already", hint="write CREATE OR REPLACE TEMPORARY VIEW"
+            )
+        forget(lake, name)  # views are handed to a session in the order of their definitions
+        remember(lake, name, query)
+        return
+    _plan_view(lake, name, query, replaces=replaces)
+
+
+def _plan_view(lake: SqlLake, name: str, query: Sql, *, replaces: bool) -> None:
+    frame = Planner.start(lake).frame(query)
     with spark_errors():
-        if view["replace"]:
+        if replaces:
             frame.createOrReplaceTempView(name)
         else:
             frame.createTempView(name)
         remember(lake, name, query, lake.spark.table(name))
+
+
+def _in_its_database(lake: SqlLake, query: Sql) -> Sql:
+    """The query with tables in the database that was the current one: USE does not change a view."""
+    edits = {}
+    for reference in references(lake, query):
+        first = reference.node.this
+        if len(reference.node.parts) == 1 and isinstance(first, exp.Identifier) and "start" in first.meta:
+            edits[first.meta["start"], first.meta["start"]] = f"{quoted(lake.current_database)}."
+    return read_query(Cursor(query.spliced(edits))) if edits else query
+
+
+def _refuse_circle(lake: SqlLake, name: str, query: Sql) -> None:
+    """Raises if a view would be made of itself, which nobody could read."""
+    left, seen = [query], set()
+    while left:
+        for node in left.pop().tables():
+            called = node.name.lower()
+            if len(node.parts) > 1 or called in seen or is_common_expression(node):
+                continue
+            seen.add(called)
+            inner = view_text(lake, called)
+            if inner is not None:
+                left.append(inner)
+            if called == name.lower() and (inner is not None or not lake.has_table(name)):
+                raise InvalidArgument(f"view `{name}` would be made of itself", hint="give it another name")
+
+
+def hand_over(lake: SqlLake) -> None:
+    """Gives a session that has just started what statements have defined without one: the time zone and views."""
+    hand_over_settings(lake)
+    for name in view_names(lake):
+        query = view_text(lake, name)
+        assert query is not None
+        try:
+            _plan_view(lake, name, query, replaces=True)
+        except LakebedError:  # its tables may have changed: whoever uses it is told
+            remember(lake, name, query)
 
 
 def schema_of(lake: SqlLake, query: Sql) -> pa.Schema:

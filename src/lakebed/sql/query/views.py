@@ -81,22 +81,39 @@ def quoted(name: str) -> str:
 # --- Temporary views on tables of the lake, which show the tables as they are when the view is used ---------------
 #
 # Spark keeps the plan of a view, and a plan belongs to one snapshot. So the text of the view is kept here, and the
-# plan is made anew before a statement uses it.
+# plan is made anew before a statement uses it. Without a session the text is all there is.
 
 
 @dataclass
 class _View:
     text: Sql
-    plan: int
-    """Tells whether Spark still has the plan that we gave it: others may have replaced the view."""
+    plan: int | None = None
+    """Tells whether Spark still has the plan that we gave it: others may have replaced the view. None: it has none."""
 
 
 _VIEWS: WeakKeyDictionary[Any, dict[str, _View]] = WeakKeyDictionary()
 
 
-def remember(lake: Any, name: str, text: Sql, frame: DataFrame) -> None:
+def remember(lake: Any, name: str, text: Sql, frame: DataFrame | None = None) -> None:
     """Notes what a view stands for. `frame` is what Spark has for it."""
-    _VIEWS.setdefault(lake, {})[name.lower()] = _View(text, frame.semanticHash())
+    plan = None if frame is None else frame.semanticHash()
+    _VIEWS.setdefault(lake, {})[name.lower()] = _View(text, plan)
+
+
+def forget(lake: Any, name: str) -> None:
+    """The view is no more."""
+    _VIEWS.get(lake, {}).pop(name.lower(), None)
+
+
+def view_text(lake: Any, name: str) -> Sql | None:
+    """What the view of that name stands for; None if there is none."""
+    view = _VIEWS.get(lake, {}).get(name.lower())
+    return None if view is None else view.text
+
+
+def view_names(lake: Any) -> list[str]:
+    """Names of all views, in the order in which they were defined."""
+    return list(_VIEWS.get(lake, {}))
 
 
 def refresh(lake: Any, name: str, plan: Callable[[Sql], DataFrame]) -> None:
@@ -106,7 +123,8 @@ def refresh(lake: Any, name: str, plan: Callable[[Sql], DataFrame]) -> None:
     if view is None:
         return
     spark = lake.spark
-    if not spark.catalog.tableExists(name) or spark.table(name).semanticHash() != view.plan:
+    is_known = view.plan is not None
+    if is_known and (not spark.catalog.tableExists(name) or spark.table(name).semanticHash() != view.plan):
         del views[name.lower()]
         return
     frame = plan(view.text)
