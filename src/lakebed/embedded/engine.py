@@ -22,11 +22,15 @@ import pyarrow as pa
 
 from lakebed.algebra.relations import Relation, narrowed, scans, used_ids
 from lakebed.embedded.tables import threads_here
-from lakebed.errors import InvalidData, LakebedError, MissingDependency, told_in
+from lakebed.errors import InvalidArgument, InvalidData, InvalidOption, LakebedError, MissingDependency, told_in
 from lakebed.expressions import kinds
 from lakebed.expressions.nodes import ArrowFunction, Call
+from lakebed.units import format_size, parse_size
 
 _BATCH_ROWS = 1 << 17
+MEMORY = "LAKEBED_QUERY_MEMORY"
+"""The environment variable that bounds the memory of queries, such as `2 gb`."""
+_LEAST_BYTES = 64 << 20
 
 _OF_DUCKDB = re.compile(r"(Conversion|Out of Range|Invalid Input) Error: ")
 _INNER_COLUMN = re.compile(r" when casting from source column \w+$")
@@ -173,6 +177,7 @@ def _opened() -> Any:
             "queries in this process need duckdb, which is not installed",
             hint='install it with: pip install "lakebed[duckdb]"',
         ) from error
+    bound = _memory_bound()
     directory = tempfile.mkdtemp(prefix="lakebed-query-")
     atexit.register(_close, directory)
     return duckdb.connect(
@@ -180,6 +185,7 @@ def _opened() -> Any:
         config={
             "temp_directory": directory,
             "threads": threads_here(),
+            **({} if bound is None else {"memory_limit": f"{bound}B"}),
             # Nothing comes from elsewhere while a query runs.
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
@@ -187,6 +193,22 @@ def _opened() -> Any:
             "disabled_optimizers": "statistics_propagation,common_subplan",
         },
     )
+
+
+def _memory_bound() -> int | None:
+    """Bytes that queries of this process may hold in memory; None for what DuckDB takes by itself."""
+    text = os.environ.get(MEMORY)
+    if not text:
+        return None
+    try:
+        found = parse_size(text)
+    except InvalidOption as error:
+        raise InvalidArgument(f"environment variable {MEMORY} is `{text}`", hint=str(error.hint)) from error
+    if found < _LEAST_BYTES:
+        raise InvalidArgument(
+            f"environment variable {MEMORY} is `{text}`", hint=f"queries need at least {format_size(_LEAST_BYTES)}"
+        )
+    return found
 
 
 def _close(directory: str) -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from lakebed.changes.read import ChangeRead
 from lakebed.definition.context import TableContext
+from lakebed.read.plan import ScanPlan
 from lakebed.read.reader import SplitReader, pieces_of
 from lakebed.read.splits import Split, needs_merge
 from lakebed.table.plans import PlannedRead
@@ -42,6 +43,13 @@ def count_rows(planned: PlannedRead | pa.Table) -> int:
         known = _stored_rows(reader, piece)
         total += sum(batch.num_rows for batch in reader.read(piece)) if known is None else known
     return total
+
+
+def known_count(reader: SplitReader, plan: ScanPlan) -> int | None:
+    """How many rows a read would find, if metadata tell it."""
+    pieces = [piece for split in plan.splits for piece in pieces_of(split)]
+    counts = list(_known_counts(reader, pieces))
+    return sum(counts) if len(counts) == len(pieces) else None
 
 
 def _stored_rows(reader: SplitReader, piece: Split) -> int | None:
@@ -137,4 +145,4 @@ def _drawn_from_stream(
     return kept
 
 
-__all__ = ["count_rows", "first_rows", "sampled_rows"]
+__all__ = ["count_rows", "first_rows", "known_count", "sampled_rows"]

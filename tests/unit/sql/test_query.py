@@ -17,6 +17,7 @@ from tests.unit.table.test_lazy_outputs import KINDS
 from tests.unit.warehouse_under_test import Warehouse
 
 import lakebed
+from lakebed.embedded import engine
 from lakebed.embedded import tables as embedded_tables
 from lakebed.errors import InvalidArgument, InvalidData, Unsupported
 
@@ -187,3 +188,50 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True)
     assert (done.stdout, done.stderr) == ("[(1,)]\n", "")
     assert not list(tmp_path.glob("lakebed-query-*"))
+
+
+# --- counts that metadata tell, memory -------------------------------------------------------------------------------
+
+
+def test_rows_are_counted_without_reading_them(tmp_path: Path) -> None:
+    """`count(*)` of files that need no merge is a number of the plan; every other count is not."""
+    lake = lakebed.connect(tmp_path)
+    table = lake.create_table("t", {"id": [1, 2, 3], "s": ["a", "b", None]}, primary_key=["id"])
+    for text, counted in (
+        ("SELECT count(*) FROM t", 3),
+        ("SELECT count(1) + 1 AS n FROM t", 4),
+        ("SELECT * FROM (SELECT count(*), count(7) FROM t)", 3),
+        ("SELECT count(*) FROM t /*+ OPTIONS('scan.snapshot-id' = '1') */", 3),
+    ):
+        found = lake.query(text, engine="duckdb")
+        assert "source_" not in found._choice.embedded.text(), text
+        assert found.fetchall()[0][0] == counted
+    for text, counted in (
+        ("SELECT count(s) FROM t", 2),
+        ("SELECT count(DISTINCT 1) FROM t", 1),
+        ("SELECT count(*) FROM t WHERE id > 1", 2),
+        ("SELECT count(*) FILTER (WHERE id > 1) FROM t", 2),
+        ("SELECT id, count(*) FROM t GROUP BY id ORDER BY id", 1),
+        ("SELECT count(NULL) FROM t", 0),
+    ):
+        found = lake.query(text, engine="duckdb")
+        assert "source_" in found._choice.embedded.text(), text
+        assert found.fetchall()[0][0] == counted
+    table.write(pa.table({"id": [2], "s": ["c"]}))
+    assert lake.query("SELECT count(*) FROM t", engine="duckdb").fetchall() == [(3,)]
+
+
+@pytest.mark.parametrize(("bound", "told"), [("2 gb", None), ("much", "a unit"), ("1 mb", "at least 64 mb")])
+def test_the_memory_of_queries_can_be_bounded(
+    bound: str, told: str | None, lake: lakebed.Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variable sets DuckDB's limit; what can not be read is told by the variable's name."""
+    monkeypatch.setenv(engine.MEMORY, bound)
+    monkeypatch.setattr(engine, "_database", None)
+    if told is None:
+        lake.query("SELECT s FROM t").fetchall()
+        shown = engine._database.execute("SELECT current_setting('memory_limit')").fetchone()
+        assert shown == ("2.0 GiB",)
+        return
+    with pytest.raises(InvalidArgument, match=f"LAKEBED_QUERY_MEMORY(?s:.*){told}"):
+        lake.query("SELECT s FROM t").fetchall()

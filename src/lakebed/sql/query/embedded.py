@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from lakebed.algebra.relations import Relation, scans, used_ids
+from lakebed.algebra.relations import Relation, Scan, scans, used_ids
 from lakebed.changes.read import ChangeRead
 from lakebed.embedded.engine import Embedded
 from lakebed.embedded.tables import parts_of, scanned, threads_here
@@ -21,6 +21,7 @@ from lakebed.sql.bind.queries import TableColumns
 from lakebed.sql.bind.scope import Bound
 from lakebed.sql.bind.select import bind_query
 from lakebed.sql.bind.syntax import verbatim
+from lakebed.sql.query.counts import with_known_counts
 from lakebed.sql.query.pins import Pins
 from lakebed.sql.query.pushdown import cheapest_column, comparable_types, needs_of
 from lakebed.sql.query.references import reference_of
@@ -28,6 +29,7 @@ from lakebed.sql.query.views import view_text
 from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import session_zone
 from lakebed.sql.statements import Sql
+from lakebed.table.few_rows import known_count
 from lakebed.table.plans import plan_read
 from lakebed.table.system.handle import DefinedTable
 from lakebed.table.table import Table
@@ -55,13 +57,23 @@ def planned(lake: SqlLake, bound: Bound) -> Embedded:
     """The query with reads of its tables, ready to run."""
     if any(each.type == kinds.YEAR_MONTH for each in bound.relation.columns):
         raise NotProven("a result of months", "Arrow has no type for it that Spark hands out")
-    used = used_ids(bound.relation)
-    for scan in scans(bound.relation):
+    relation = with_known_counts(bound.relation, _known_count)
+    used = used_ids(relation)
+    for scan in scans(relation):
         scan.source.plan(scan.narrowed(used).names)
     zone = session_zone(lake)
-    if zone is not None and _has_moments(bound.relation):
+    if zone is not None and _has_moments(relation):
         proven_zone(zone)
-    return Embedded(bound.relation, bound.names, zone if zone is not None and _NAME.fullmatch(zone) else None)
+    return Embedded(relation, bound.names, zone if zone is not None and _NAME.fullmatch(zone) else None)
+
+
+def _known_count(scan: Scan) -> int | None:
+    """How many rows a table shows, if metadata tell it. REQUIRES: nothing is said of its rows but the table's name."""
+    source = scan.source
+    if not isinstance(source, _Source) or isinstance(source.table, DefinedTable):
+        return None
+    found = plan_read(source.table, [])
+    return None if isinstance(found, ChangeRead) else known_count(*found)
 
 
 def _has_moments(relation: Relation) -> bool:
