@@ -20,6 +20,7 @@ from lakebed.lsm.merge_runs import merge_levels, merge_runs
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.merge.levels import with_level
 from lakebed.metadata.manifest import ManifestEntry
+from lakebed.read.keyed_reader import ReaderFor
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split, needs_merge
 from lakebed.schema import system_columns
@@ -130,6 +131,8 @@ class MergedRows:
 
     context: TableContext
     columns: tuple[DataField, ...]
+    reader_for: ReaderFor = SplitReader
+    """Makes the reader of files, which may leave out rows of some keys."""
 
     def of(self, split: Split, section: Section) -> Iterator[pa.RecordBatch]:
         """Visible rows of a section in key-value shape."""
@@ -159,7 +162,7 @@ class MergedRows:
         besides = self.context.merge_engine.needed_columns(frozenset(names)) | {*order.key, *order.sequence_fields}
         more = tuple(field for field in self.context.schema.fields if field.name in besides - names)
         fields = (system_columns.SEQUENCE_NUMBER, system_columns.VALUE_KIND, *self.columns, *more)
-        yield from SplitReader(self.context, fields).read_stored(split.with_sections((Section((run,)),)))
+        yield from self.reader_for(self.context, fields).read_stored(split.with_sections((Section((run,)),)))
 
     def _levelled(self, split: Split, run: SortedRun) -> Iterator[pa.RecordBatch]:
         for file in run.files:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakebed.types import ordering
+from lakebed.types.ordering import Codes
 
 Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -20,10 +21,12 @@ def find_keys(columns: Sequence[pa.Array], asked: Sequence[pa.Array]) -> tuple[P
     REQUIRES: columns in ascending key order, each key once, and at least one row.
     """
     count = len(columns[0])
-    if len(columns) == 1 and columns[0].null_count == asked[0].null_count == 0 and _has_lasting_codes(columns[0].type):
-        codes, wanted = ordering.sort_codes(columns[0]), ordering.sort_codes(asked[0])
-        places = np.minimum(np.searchsorted(codes, wanted), count - 1)
-        return places, codes[places] == wanted
+    if all(_has_lasting_codes(column.type) for column in columns):
+        codes = _packed_codes(columns, asked)
+        if codes is not None:
+            mine, wanted = codes
+            places = np.minimum(np.searchsorted(mine, wanted), count - 1)
+            return places, mine[places] == wanted
     low = np.zeros(len(asked[0]), dtype=np.int64)
     high = np.full(len(asked[0]), count, dtype=np.int64)
     while np.any(low < high):
@@ -36,8 +39,17 @@ def find_keys(columns: Sequence[pa.Array], asked: Sequence[pa.Array]) -> tuple[P
     return places, _compared(columns, places, asked)[1]
 
 
+def _packed_codes(columns: Sequence[pa.Array], asked: Sequence[pa.Array]) -> tuple[Codes, Codes] | None:
+    """One number for each row and one for each key, if numbers are large enough."""
+    if len(columns) == 1 and columns[0].null_count == asked[0].null_count == 0:
+        return ordering.sort_codes(columns[0]), ordering.sort_codes(asked[0])
+    both = [pa.concat_arrays([column, wanted]) for column, wanted in zip(columns, asked, strict=True)]
+    codes = ordering.key_codes(both)
+    return (codes[0][: len(columns[0])], codes[0][len(columns[0]) :]) if len(codes) == 1 else None
+
+
 def _has_lasting_codes(arrow: pa.DataType) -> bool:
-    """Whether codes of two columns of the type compare although they came from two calls."""
+    """Whether codes of two columns of the type compare although they came from two calls, and are cheap to make."""
     return bool(
         pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_temporal(arrow)
     ) and not pa.types.is_duration(arrow)
