@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from lakebed.changes.changed_keys import ChangedKeys, Commits, commits_between, is_worth_looking_up
 from lakebed.changes.events import MergedRows, of_kind
+from lakebed.changes.row_bags import remaining_events
 from lakebed.definition.context import TableContext
 from lakebed.definition.row_rules import lowest_level_counts, vectors_at
 from lakebed.definition.shown_defaults import with_defaults
-from lakebed.errors import Unsupported
 from lakebed.lsm.merge_runs import windows
 from lakebed.lsm.sections import Section, SortedRun, cut_sections
 from lakebed.merge.base import MergeOrder
@@ -131,9 +131,12 @@ class StateDiff:
         if self.context.has_key:
             for parts in self.compared_together():
                 yield from self.events_of(parts)
-        else:
+        elif self.context.options[DATA_EVOLUTION_ENABLED]:
             for part in self._differences:
-                yield from self._by_ids(part) if self.context.options[DATA_EVOLUTION_ENABLED] else self._unkeyed(part)
+                yield from self._by_ids(part)
+        else:
+            for parts in self.compared_together():
+                yield from self._unkeyed(parts)
 
     @property
     def _vectors(self) -> tuple[Vectors, Vectors]:
@@ -348,20 +351,23 @@ class StateDiff:
 
     # --- without -------------------------------------------------------------------------------------------------
 
-    def _unkeyed(self, part: Difference) -> Iterator[pa.RecordBatch]:
-        if part.before and part.after:
-            raise Unsupported(
-                f"table `{self.context.name}` has no primary key, and files were replaced between the two states: "
-                "which of their rows are the same can not be told",
-                hint="read both states with t.at(...) and compare them, or read what was appended with t.changes(...)",
-            )
+    def _unkeyed(self, parts: Sequence[Difference]) -> Iterator[pa.RecordBatch]:
+        """Rows that went and rows that came; those that files were only rewritten with are neither."""
+        if not any(part.masked or (part.before and part.after) for part in parts):
+            yield from self._went_and_came(parts)
+            return
+        row_count = sum(file.row_count for part in parts for file in (*part.before, *part.after, *part.masked))
+        fields = self.context.schema.fields
+        yield from remaining_events(lambda: self._went_and_came(parts), fields, row_count)
+
+    def _went_and_came(self, parts: Sequence[Difference]) -> Iterator[pa.RecordBatch]:
         reader = SplitReader(self.context, self.context.schema.fields)
-        kind = RowKind.DELETE if part.before else RowKind.INSERT
-        sections = tuple(map(_alone, part.before or part.after))
-        yield from self._newly_masked(part)
-        vectors = self._vectors[_OLD if part.before else _NEW]
-        for batch in reader.read_stored(Split(part.partition, part.bucket, sections, vectors)):
-            yield of_kind(with_defaults(batch, self.context.shown_defaults), kind)
+        for part in parts:
+            yield from self._newly_masked(part)
+            for side, files, kind in ((_OLD, part.before, RowKind.DELETE), (_NEW, part.after, RowKind.INSERT)):
+                split = Split(part.partition, part.bucket, tuple(map(_alone, files)), self._vectors[side])
+                for batch in reader.read_stored(split):
+                    yield of_kind(with_defaults(batch, self.context.shown_defaults), kind)
 
     def _newly_masked(self, part: Difference) -> Iterator[pa.RecordBatch]:
         """Rows that a deletion vector has taken in between, and those that it has given back."""

@@ -18,6 +18,7 @@ from lakebed.changes.position import StreamPosition
 from lakebed.changes.range import read_changes, state_named
 from lakebed.changes.read import ChangeRead, ChangeReading
 from lakebed.changes.scan_modes import batch_snapshot
+from lakebed.changes.told import told_snapshot
 from lakebed.changes.views import DiffRows, packed_changes, shows_changes, view_of
 from lakebed.definition.arguments import (
     filter_argument,
@@ -273,6 +274,16 @@ class Table(TableReading, TableUpkeep):
     def latest_snapshot(self) -> Snapshot | None:
         """The newest snapshot; None before the first commit."""
         return self._opened.context.stores.snapshots.latest()
+
+    def told_snapshot(self) -> Snapshot | None:
+        """The newest snapshot whose changes are all told: `changes` up to it, folded, are its rows.
+
+        With `changelog-producer` = `lookup` or `full-compaction` rows are shown by the write that brings them, and told
+        by the compaction after it: the latest snapshot is told once nothing waits for that. With other producers, and
+        without a key, the latest is. None if no snapshot is there of which all changes are told.
+        """
+        context = self._opened.current()
+        return told_snapshot(context, self._opened.pinned or context.stores.snapshots.latest())
 
     def _as(self, opened: OpenedTable) -> Table:
         """The same, opened otherwise."""

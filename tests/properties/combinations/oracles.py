@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from tests.properties.combinations.findings import Finding
+from tests.properties.ways_of_diff import WAYS, differences_by
 
 import lakebed
 from lakebed.errors import LakebedError
@@ -302,9 +303,16 @@ def _check_difference(machine: Machine, table: lakebed.Table, random: Random) ->
     if len(same) < 2:
         return
     before, after = sorted(random.sample(same, 2))
-    if not meaning.has_key:
-        return  # which of two equal rows is the same one can not be told once files were replaced
-    told = changes_from_arrow(_asked("a diff", lambda: table.diff(before, after)))
+    if random.random() < 0.3:
+        before, after = after, before
+    for way in WAYS if meaning.has_key else ("as it is",):
+        _check_told(machine, table, before, after, way)
+
+
+def _check_told(machine: Machine, table: lakebed.Table, before: int, after: int, way: str) -> None:
+    line = machine.line
+    with differences_by(way):
+        told = changes_from_arrow(_asked("a diff", lambda: table.diff(before, after)))
     plus = [row for kind, row in told if kind in ("+I", "+U")]
     minus = [row for kind, row in told if kind in ("-D", "-U")]
     state = tally(line.rows[before])
@@ -313,7 +321,7 @@ def _check_difference(machine: Machine, table: lakebed.Table, random: Random) ->
     state = +state if all(count >= 0 for count in state.values()) else state
     wanted = tally(line.rows[after])
     if state != wanted:
-        raise Finding("a diff does not apply", f"{before} to {after}: {tally_changes(told)}")
+        raise Finding("a diff does not apply", f"{before} to {after}, {way}: {tally_changes(told)}")
 
 
 def _same(found: Sequence[Row], expected: Sequence[Row], what: str) -> None:
