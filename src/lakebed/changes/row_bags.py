@@ -70,7 +70,8 @@ def _hashes(rows: pa.Array) -> npt.NDArray[np.uint64]:
     mixed = (data.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)) * (weights * np.uint64(0xBF58476D1CE4E5B9))[within]
     sums = np.concatenate([[np.uint64(0)], np.cumsum(mixed, dtype=np.uint64)])
     found = sums[ends] - sums[ends - lengths]
-    return found ^ (found >> np.uint64(29))
+    hashes: npt.NDArray[np.uint64] = found ^ (found >> np.uint64(29))
+    return hashes
 
 
 __all__ = ["remaining_events"]

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lakebed.definition.context import TableContext
 from lakebed.definition.memory import Slot
-from lakebed.lsm.lookup.store import LookupLimits, LookupStore
+from lakebed.lsm.lookup.store import Accept, LookupLimits, LookupStore
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.deletion_vector import NO_POSITIONS, Positions, Vectors
@@ -94,23 +94,47 @@ class KeyReader(SplitReader):
         fields: tuple[DataField, ...],
         keys: Sequence[pa.Array],
     ) -> Iterator[pa.RecordBatch]:
-        """Copies hold all rows of a file, as those do that compactions make: which rows are gone changes."""
-        context = self.context
-        stored = SplitReader(context, _copied_fields(context), use_threads=self.use_threads)
-        place = split.vectors.get(file.file_name)
-        deleted = NO_POSITIONS if place is None else context.vector_store.read(place)
         run = SortedRun((file,))
-
-        def read(file: DataFile) -> Iterator[pa.RecordBatch]:
-            return stored.read_stored(Split(split.partition, split.bucket, (Section((run,)),)))
-
-        def accept(_: DataFile, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-            return ~np.isin(np.asarray(rows.column(system_columns.ROW_INDEX.name)), deleted)
-
+        stored, accept = copied_rows(self, split, file)
+        context = self.context
         asked = pa.RecordBatch.from_arrays(list(keys), names=list(context.merge_order.key))
-        _, rows = copies.find([run], asked, context.key_types, stored.schema, read, accept if len(deleted) else None)
+        _, rows = copies.find([run], asked, context.key_types, stored.schema, stored.read, accept)
         if rows.num_rows:
             yield rows.select([field.name for field in fields])
+
+
+@dataclass(frozen=True)
+class CopiedRows:
+    """Reads a file for a local copy of it."""
+
+    reader: SplitReader
+    split: Split
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of copies."""
+        return self.reader.schema
+
+    def read(self, file: DataFile) -> Iterator[pa.RecordBatch]:
+        """All rows of the file."""
+        section = Section((SortedRun((file,)),))
+        return self.reader.read_stored(Split(self.split.partition, self.split.bucket, (section,)))
+
+
+def copied_rows(reader: SplitReader, split: Split, file: DataFile) -> tuple[CopiedRows, Accept | None]:
+    """How a file is copied, and which rows of the copy count; None if all do.
+
+    Copies hold all rows of a file, as those do that compactions make: which rows are gone changes.
+    """
+    context = reader.context
+    stored = SplitReader(context, _copied_fields(context), use_threads=reader.use_threads)
+    place = split.vectors.get(file.file_name)
+    deleted = NO_POSITIONS if place is None else context.vector_store.read(place)
+
+    def accept(_: DataFile, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        return ~np.isin(np.asarray(rows.column(system_columns.ROW_INDEX.name)), deleted)
+
+    return CopiedRows(stored, split), accept if len(deleted) else None
 
 
 @dataclass(frozen=True)
@@ -243,4 +267,4 @@ def lookup_store(context: TableContext) -> LookupStore:
         return store
 
 
-__all__ = ["KeyReader", "ReaderFor", "SoughtKeys", "lookup_store", "ranked", "spans_of"]
+__all__ = ["KeyReader", "ReaderFor", "SoughtKeys", "copied_rows", "lookup_store", "ranked", "spans_of"]

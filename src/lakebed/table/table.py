@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
@@ -37,6 +37,7 @@ from lakebed.notebook import html_table, short_list
 from lakebed.options import CONTINUOUS_DISCOVERY_INTERVAL
 from lakebed.read.lookup import KeyLookup
 from lakebed.read.plan import ScanPlan
+from lakebed.read.value_lookup import ValueLookup
 from lakebed.rewrite.rows_by_place import RowChanges, rows_matching
 from lakebed.schema.changes import SchemaChange
 from lakebed.schema.table_schema import TableSchema
@@ -135,26 +136,55 @@ class Table(TableReading, TableUpkeep):
         """
         return jobs_of(self.name, self._opened.context.jobs).read(self, columns, filter)
 
-    def lookup(self, keys: Any, columns: Sequence[str] | None = None) -> pa.Table:
+    def lookup(
+        self,
+        keys: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        by: Sequence[str] | None = None,
+        null_safe: bool = False,
+    ) -> pa.Table:
         """The current rows of these keys of a primary-key table, in the order of the keys; keys without one give none.
 
         `keys` is anything with the columns of the primary key, others are ignored: pyarrow, pandas, polars, a list of
         dicts; or, for a key of one column, its values. A key that is given twice brings its row twice. Only files that
         may hold the keys are read, and those that are asked for again get a local copy, in which keys are found fast.
-        """
-        return self.key_lookup(columns).rows(keys)
 
-    def key_lookup(self, columns: Sequence[str] | None = None) -> KeyLookup:
+        With `by`, rows are looked up by the values of these columns instead, of any table: every row whose values are
+        among those given comes once, in any order. By the first columns of the key that is about as fast as by all of
+        it; by others, what statistics and indexes can not exclude is read. A null finds nothing, unless `null_safe`:
+        then it finds null.
+        """
+        finder = self.key_lookup(columns, by=by, null_safe=null_safe)
+        return finder.rows(keys)
+
+    @overload
+    def key_lookup(self, columns: Sequence[str] | None = None) -> KeyLookup: ...
+
+    @overload
+    def key_lookup(
+        self, columns: Sequence[str] | None = None, *, by: Sequence[str] | None, null_safe: bool = False
+    ) -> KeyLookup | ValueLookup: ...
+
+    def key_lookup(
+        self, columns: Sequence[str] | None = None, *, by: Sequence[str] | None = None, null_safe: bool = False
+    ) -> KeyLookup | ValueLookup:
         """Finds rows of the current snapshot as often as asked: `rows(keys)`, or `find(keys)` to hear which are there.
 
-        It can be pickled, so the tasks of a Spark job can use it.
+        With `by` it finds them by these columns, with `rows` only. It can be pickled, so the tasks of a Spark job can
+        use it.
         """
         context = self._opened.readable()
         if shows_only_changes(context):
             raise InvalidArgument(f"`{self.name}` shows changes, which have no key", hint="look up in the table itself")
         names = None if columns is None else names_argument(columns, "columns")
         snapshot = self._opened.pinned or batch_snapshot(context)
-        return KeyLookup.of(context.as_meant_in(snapshot), snapshot, names)
+        meant = context.as_meant_in(snapshot)
+        if by is not None:
+            return ValueLookup.of(meant, snapshot, names, names_argument(by, "by"), null_safe)
+        if null_safe:
+            raise InvalidArgument("null_safe goes with `by`: keys have no nulls", hint="name the columns: by=[...]")
+        return KeyLookup.of(meant, snapshot, names)
 
     def scan(self, filter: Any = None) -> ScanPlan:  # noqa: A002
         """Which files a read with this filter would open."""

@@ -27,16 +27,37 @@ def find_keys(columns: Sequence[pa.Array], asked: Sequence[pa.Array]) -> tuple[P
             mine, wanted = codes
             places = np.minimum(np.searchsorted(mine, wanted), count - 1)
             return places, mine[places] == wanted
+    places = np.minimum(_lower_bounds(columns, asked), count - 1)
+    return places, _compared(columns, places, asked)[1]
+
+
+def find_ranges(columns: Sequence[pa.Array], asked: Sequence[pa.Array]) -> tuple[Positions, Positions]:
+    """For each asked key where its rows begin and where they end; both are the same if there is none.
+
+    REQUIRES: columns in ascending order, and at least one row.
+    """
+    if all(_has_lasting_codes(column.type) for column in columns):
+        codes = _packed_codes(columns, asked)
+        if codes is not None:
+            mine, wanted = codes
+            return np.searchsorted(mine, wanted, "left"), np.searchsorted(mine, wanted, "right")
+    return _lower_bounds(columns, asked), _lower_bounds(columns, asked, and_equal=True)
+
+
+def _lower_bounds(columns: Sequence[pa.Array], asked: Sequence[pa.Array], *, and_equal: bool = False) -> Positions:
+    """How many rows lie below each asked key; or below it and at it."""
+    count = len(columns[0])
     low = np.zeros(len(asked[0]), dtype=np.int64)
     high = np.full(len(asked[0]), count, dtype=np.int64)
     while np.any(low < high):
         middle = np.minimum((low + high) // 2, count - 1)
-        is_below, _ = _compared(columns, middle, asked)
+        is_below, is_equal = _compared(columns, middle, asked)
+        if and_equal:
+            is_below |= is_equal
         is_open = low < high
         low = np.where(is_open & is_below, middle + 1, low)
         high = np.where(is_open & ~is_below, middle, high)
-    places = np.minimum(low, count - 1)
-    return places, _compared(columns, places, asked)[1]
+    return low
 
 
 def _packed_codes(columns: Sequence[pa.Array], asked: Sequence[pa.Array]) -> tuple[Codes, Codes] | None:
@@ -68,4 +89,4 @@ def _compared(columns: Sequence[pa.Array], rows: Positions, asked: Sequence[pa.A
     return below, equal
 
 
-__all__ = ["find_keys"]
+__all__ = ["find_keys", "find_ranges"]

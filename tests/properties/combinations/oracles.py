@@ -22,6 +22,7 @@ from lakebed.metadata.snapshot import CommitKind
 from lakebed.testing.conditions import comparison, membership, null_test
 from lakebed.testing.model import Change, Row, Value, order_of
 from lakebed.testing.model_arrow import changes_from_arrow, from_arrow, tally, tally_changes
+from lakebed.types.logical import is_nested
 
 if TYPE_CHECKING:
     from tests.properties.combinations.machine import Machine
@@ -294,6 +295,24 @@ def _check_pushed_down(machine: Machine, table: lakebed.Table, rows: list[Row], 
         wanted = random.sample(rows, min(3, len(rows)))
         keys = machine.arrow(wanted).select(meaning.key_names)
         _same(from_arrow(_asked("a lookup", lambda: table.lookup(keys))), wanted, "a lookup")
+    plain = [each.name for each in columns if not is_nested(each.type)]
+    if plain and rows:
+        by = random.sample(plain, min(len(plain), random.randint(1, 2)))
+        asked, null_safe = random.sample(rows, min(2, len(rows))), random.random() < 0.5
+        found = _asked("a lookup by", lambda: table.lookup(machine.arrow(asked).select(by), by=by, null_safe=null_safe))
+        alike = [row for row in rows if any(_is_alike(row, other, by, null_safe) for other in asked)]
+        _same(from_arrow(found), alike, f"a lookup by {by}")
+
+
+def _is_alike(row: Row, other: Row, by: Sequence[str], null_safe: bool) -> bool:
+    """Whether two rows are equal in these columns as SQL has it."""
+    return all(
+        null_safe if row[name] is None and other[name] is None else _is_equal(row[name], other[name]) for name in by
+    )
+
+
+def _is_equal(value: Value, other: Value) -> bool:
+    return value is not None and (value == other or (value != value and other != other))
 
 
 def _check_difference(machine: Machine, table: lakebed.Table, random: Random) -> None:
