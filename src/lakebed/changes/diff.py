@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakebed.changes.changed_keys import ChangedKeys, Commits, commits_between, is_worth_looking_up
-from lakebed.changes.events import MergedRows, of_kind
+from lakebed.changes.events import EventSource, MergedRows, of_kind
 from lakebed.changes.row_bags import remaining_events
 from lakebed.definition.context import TableContext
 from lakebed.definition.row_rules import lowest_level_counts, vectors_at
@@ -102,6 +102,8 @@ class StateDiff:
     rules: EventRules = _RULES
     commits: Commits | None = None
     """What was committed between the two states, if that tells which keys may differ."""
+    parts: tuple[tuple[Difference, ...], ...] | None = None
+    """Which differences to tell, as they are compared together; None: all there are."""
 
     @staticmethod
     def between(
@@ -142,8 +144,22 @@ class StateDiff:
     def _vectors(self) -> tuple[Vectors, Vectors]:
         return self.before.vectors, self.after.vectors
 
+    def pieces(self, keeps_buckets: bool) -> Sequence[EventSource]:
+        """See `EventSource.pieces`: what is compared together stays together. Lists of all files are left out."""
+        found: list[EventSource] = []
+        for parts in self.compared_together():
+            names = {file.file_name for part in parts for file in (*part.before, *part.after, *part.masked)}
+            before, after = (
+                replace(side, entries=(), hidden=(), vectors={n: side.vectors[n] for n in names & side.vectors.keys()})
+                for side in (self.before, self.after)
+            )
+            found.append(replace(self, before=before, after=after, commits=None, parts=(tuple(parts),)))
+        return found
+
     @cached_property
     def _differences(self) -> list[Difference]:
+        if self.parts is not None:
+            return [part for together in self.parts for part in together]
         sides = [_by_bucket(side.entries) for side in (self.before, self.after)]
         found: list[Difference] = []
         for partition, bucket in sorted(sides[_OLD].keys() | sides[_NEW].keys()):
@@ -217,6 +233,8 @@ class StateDiff:
 
     def compared_together(self) -> list[list[Difference]]:
         """Each alone, unless keys may have changed their bucket: then those of a partition together."""
+        if self.parts is not None:
+            return [list(together) for together in self.parts]
         mode = self.context.bucket_mode
         moves_keys = mode.indexes_keys
         rescaled = _rescaled(self.before.entries, self.after.entries)

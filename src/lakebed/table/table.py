@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lakebed.changes.follow import ChangeStream
 from lakebed.changes.position import StreamPosition
-from lakebed.changes.range import read_changes, state_named
+from lakebed.changes.range import planned_changes, read_changes, state_named
 from lakebed.changes.read import ChangeRead, ChangeReading
 from lakebed.changes.scan_modes import batch_snapshot
 from lakebed.changes.told import told_snapshot
@@ -31,7 +31,7 @@ from lakebed.definition.arguments import (
 from lakebed.definition.context import BINLOG
 from lakebed.definition.elsewhere import jobs_of
 from lakebed.definition.moments import snapshot_at_time, snapshot_of_tag, to_millis
-from lakebed.errors import InvalidArgument
+from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.metadata.snapshot import Snapshot, Snapshots
 from lakebed.notebook import html_table, short_list
 from lakebed.options import CONTINUOUS_DISCOVERY_INTERVAL
@@ -210,10 +210,41 @@ class Table(TableReading, TableUpkeep):
         New rows are `+I`, rows that are gone `-D`, others that differ `-U` with the old row and `+U` with the new one.
         Snapshot 0 is the empty table.
         """
+        return self._difference(before, after, columns, filter).to_table()
+
+    def _difference(
+        self,
+        before: int | str,
+        after: int | str,
+        columns: Sequence[str] | None,
+        filter: Any,  # noqa: A002
+    ) -> ChangeRead:
         context = self._opened.readable()
         names = None if columns is None else ["rowkind", *names_argument(columns, "columns")]
         reading = ChangeReading.asked(DiffRows(context), names, filter)
-        return reading.of_difference(state_named(context, before), state_named(context, after)).to_table()
+        return reading.of_difference(state_named(context, before), state_named(context, after))
+
+    def changes_to_spark(self, since: int = 0, until: int | None = None) -> DataFrame:
+        """What `changes` tells as a Spark DataFrame. Several tasks read it; its partitions are in commit order."""
+        context, pinned = self._opened.readable(), self._opened.pinned
+        if context.view == BINLOG:
+            raise Unsupported(
+                f"`{self.name}` shows changes one by one, each in one row, which Spark's tasks can not tell apart",
+                hint="take the changes of the table itself, or read `t$binlog` with option `incremental-between`",
+            )
+        reader, splits = planned_changes(context, since, pinned.id if until is None and pinned else until)
+        return jobs_of(self.name, self._opened.context.jobs).read_changes((reader, list(splits)))
+
+    def diff_to_spark(
+        self,
+        before: int | str,
+        after: int | str,
+        columns: Sequence[str] | None = None,
+        filter: Any = None,  # noqa: A002
+    ) -> DataFrame:
+        """What `diff` tells as a Spark DataFrame, read by several tasks. A `-U` comes directly before its `+U`."""
+        jobs = jobs_of(self.name, self._opened.context.jobs)
+        return jobs.read_changes(self._difference(before, after, columns, filter))
 
     def follow(
         self,

@@ -325,10 +325,10 @@ def _check_difference(machine: Machine, table: lakebed.Table, random: Random) ->
     if random.random() < 0.3:
         before, after = after, before
     for way in WAYS if meaning.has_key else ("as it is",):
-        _check_told(machine, table, before, after, way)
+        _check_one_difference(machine, table, before, after, way)
 
 
-def _check_told(machine: Machine, table: lakebed.Table, before: int, after: int, way: str) -> None:
+def _check_one_difference(machine: Machine, table: lakebed.Table, before: int, after: int, way: str) -> None:
     line = machine.line
     with differences_by(way):
         told = changes_from_arrow(_asked("a diff", lambda: table.diff(before, after)))
