@@ -68,7 +68,7 @@ class KeyLookup:
         if not context.has_key:
             raise InvalidArgument(
                 f"table `{context.name}` has no primary key, so its rows can not be looked up",
-                hint="name the columns to look up by, t.lookup(values, by=[...]), or filter a read",
+                hint="name the columns to look up by in `by`, or filter a read: t.to_arrow(filter=...)",
             )
         refuse_unreachable(context)
         return KeyLookup(context, snapshot, chosen_fields(context, columns))
@@ -262,7 +262,7 @@ def asked_columns(context: TableContext, keys: Any, parts: Sequence[DataField]) 
         raise InvalidData(
             f"keys for table `{context.name}` lack column `{lacking[0]}`",
             hint=f"the columns to look up by are {', '.join(part.name for part in parts)}; name other ones, such as "
-            f"the first of the key, in by=[...]; {did_you_mean(lacking[0], given.column_names)}",
+            f"the first of the key, in `by`; {did_you_mean(lacking[0], given.column_names)}",
         )
     columns = []
     for part in parts:

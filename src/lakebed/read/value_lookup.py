@@ -54,7 +54,7 @@ class ValueLookup:
         refuse_unreachable(context)
         if not by or len(set(by)) != len(by):
             problem = "names no column" if not by else "names a column twice"
-            raise InvalidArgument(f"by {problem}", hint="name the columns to look up by, each once: by=[...]")
+            raise InvalidArgument(f"by {problem}", hint="list the columns to look up by in `by`, each once")
         fields = tuple(context.schema.fields_of(by))
         for field in fields:
             if is_nested(field.type):

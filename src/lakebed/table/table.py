@@ -183,7 +183,9 @@ class Table(TableReading, TableUpkeep):
         if by is not None:
             return ValueLookup.of(meant, snapshot, names, names_argument(by, "by"), null_safe)
         if null_safe:
-            raise InvalidArgument("null_safe goes with `by`: keys have no nulls", hint="name the columns: by=[...]")
+            raise InvalidArgument(
+                "null_safe goes with `by`: keys have no nulls", hint="name the columns to look up by in `by`"
+            )
         return KeyLookup.of(meant, snapshot, names)
 
     def scan(self, filter: Any = None) -> ScanPlan:  # noqa: A002

@@ -125,7 +125,7 @@ def test_what_is_refused(warehouse: Warehouse) -> None:
         table.lookup([1], by=[])
     with warehouse.refuses(InvalidArgument, "null_safe"):
         table.lookup([{"o": 1, "line": 1}], null_safe=True)
-    with warehouse.refuses(InvalidData, "by=["):
+    with warehouse.refuses(InvalidData, "`by`"):
         table.lookup([{"o": 1}])
     with warehouse.refuses(InvalidData, "part"):
         table.lookup([{"o": 1}], by=["o", "part"])
