@@ -1,16 +1,16 @@
 """What makes one state of a table another one: the difference of two snapshots, key by key.
 
-Only key ranges in which the two have different files are read, both sides merged and compared window by window, so
-that memory grows neither with the table nor with the difference. What happened in between does not matter: a key that
-came and went, or that was written again as it was, is no difference. Where columns have files of their own, rows are
-told apart by their ids instead.
+Where few keys may differ, their rows are looked up in both states. Otherwise key ranges in which the two have
+different files are read, both sides merged and compared window by window. Either way memory grows neither with the
+table nor with the difference. What happened in between does not matter: a key that came and went, or that was written
+again as it was, is no difference. Where columns have files of their own, rows are told apart by their ids instead.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
@@ -18,11 +18,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakebed.changes.events import MergedRows, of_kind
+from lakebed.changes.changed_keys import ChangedKeys, Commits, commits_between, is_worth_looking_up
+from lakebed.changes.events import EventSource, MergedRows, of_kind
+from lakebed.changes.row_bags import remaining_events
 from lakebed.definition.context import TableContext
 from lakebed.definition.row_rules import lowest_level_counts, vectors_at
 from lakebed.definition.shown_defaults import with_defaults
-from lakebed.errors import Unsupported
 from lakebed.lsm.merge_runs import windows
 from lakebed.lsm.sections import Section, SortedRun, cut_sections
 from lakebed.merge.base import MergeOrder
@@ -34,11 +35,12 @@ from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import DATA_EVOLUTION_ENABLED
+from lakebed.read.keyed_reader import ReaderFor, SoughtKeys
 from lakebed.read.plan import FileSieve
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split, stitched_sections
 from lakebed.schema.system_columns import ROW_ID, ROW_INDEX
-from lakebed.types import key_value
+from lakebed.types import key_value, ordering
 from lakebed.types.key_value import KIND_FIELD, VALUE_KIND
 from lakebed.types.row_kind import RowKind, is_retract
 
@@ -56,7 +58,9 @@ class Difference:
     before: tuple[DataFile, ...]
     after: tuple[DataFile, ...]
     masked: tuple[DataFile, ...] = ()
-    """Files of both sides of a table without a key, of which deletion vectors have taken rows in between."""
+    """Files of both sides of which deletion vectors have taken rows in between. With a key: if keys are looked up."""
+    changed: tuple[DataFile, ...] | None = None
+    """Files that hold, with those that are masked, all keys whose rows may differ; None: any key may."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ class StateFiles:
     vectors: Vectors = field(default_factory=dict)
     meant: TableContext | None = None
     """The table with rows merged as the state meant them: options may have changed since. None: as they are now."""
+    hidden: Sequence[ManifestEntry] = ()
+    """Files that belong to the state and are not shown yet."""
 
     @property
     def described(self) -> Hashable:
@@ -80,7 +86,8 @@ class StateFiles:
         entries = live_files(context.stores, snapshot, keep_metas=sieve.keep_metas, keep_entries=sieve.keep_entries)
         lowest = meant.lowest_visible_level
         shown = sieve.keep_live([entry for entry in entries if entry.file.level >= lowest])
-        return StateFiles(shown, vectors_at(context, snapshot), meant)
+        hidden = [entry for entry in entries if entry.file.level < lowest]
+        return StateFiles(shown, vectors_at(context, snapshot), meant, hidden)
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,10 @@ class StateDiff:
     tells_pairs: bool = True
     """Whether rows that differ are told as `-U` and `+U`; otherwise only the new one comes, as it was written."""
     rules: EventRules = _RULES
+    commits: Commits | None = None
+    """What was committed between the two states, if that tells which keys may differ."""
+    parts: tuple[tuple[Difference, ...], ...] | None = None
+    """Which differences to tell, as they are compared together; None: all there are."""
 
     @staticmethod
     def between(
@@ -104,14 +115,15 @@ class StateDiff:
     ) -> StateDiff:
         """The difference of what reads of two snapshots show. The sieve says which files may matter."""
         old, new = (StateFiles.shown_at(context, snapshot, sieve) for snapshot in (before, after))
-        return StateDiff(context, old, new, tells_pairs)
+        return StateDiff(context, old, new, tells_pairs, commits=commits_between(context, before, after, sieve))
 
     @property
     def splits(self) -> tuple[Split, ...]:
         """See `EventSource.splits`: files of both sides, each once."""
         splits = []
         for part in self._differences:
-            files = {file.file_name: file for file in (*part.before, *part.after, *part.masked)}
+            every = (*part.before, *part.after, *part.masked, *(part.changed or ()))
+            files = {file.file_name: file for file in every}
             sections = tuple(map(_alone, files.values()))
             splits.append(Split(part.partition, part.bucket, sections))
         return tuple(splits)
@@ -121,22 +133,39 @@ class StateDiff:
         if self.context.has_key:
             for parts in self.compared_together():
                 yield from self.events_of(parts)
-        else:
+        elif self.context.options[DATA_EVOLUTION_ENABLED]:
             for part in self._differences:
-                yield from self._by_ids(part) if self.context.options[DATA_EVOLUTION_ENABLED] else self._unkeyed(part)
+                yield from self._by_ids(part)
+        else:
+            for parts in self.compared_together():
+                yield from self._unkeyed(parts)
 
     @property
     def _vectors(self) -> tuple[Vectors, Vectors]:
         return self.before.vectors, self.after.vectors
 
+    def pieces(self, keeps_buckets: bool) -> Sequence[EventSource]:
+        """See `EventSource.pieces`: what is compared together stays together. Lists of all files are left out."""
+        found: list[EventSource] = []
+        for parts in self.compared_together():
+            names = {file.file_name for part in parts for file in (*part.before, *part.after, *part.masked)}
+            before, after = (
+                replace(side, entries=(), hidden=(), vectors={n: side.vectors[n] for n in names & side.vectors.keys()})
+                for side in (self.before, self.after)
+            )
+            found.append(replace(self, before=before, after=after, commits=None, parts=(tuple(parts),)))
+        return found
+
     @cached_property
     def _differences(self) -> list[Difference]:
+        if self.parts is not None:
+            return [part for together in self.parts for part in together]
         sides = [_by_bucket(side.entries) for side in (self.before, self.after)]
         found: list[Difference] = []
         for partition, bucket in sorted(sides[_OLD].keys() | sides[_NEW].keys()):
             old, new = (side.get((partition, bucket), {}) for side in sides)
             if self.context.has_key:
-                found += self._changed_ranges(partition, bucket, old, new)
+                found += self._changed_in_bucket(partition, bucket, old, new)
             elif self.context.options[DATA_EVOLUTION_ENABLED]:
                 found += self._changed_rows(partition, bucket, old, new)
             else:
@@ -155,6 +184,29 @@ class StateDiff:
         old, new = self._vectors
         return old.get(name) != new.get(name)
 
+    def _changed_in_bucket(
+        self, partition: bytes, bucket: int, old: dict[str, DataFile], new: dict[str, DataFile]
+    ) -> list[Difference]:
+        """By the keys that commits have written, if these are fewer than those of files that came or went."""
+        ranges = list(self._changed_ranges(partition, bucket, old, new))
+        if self.commits is None or not ranges or not self._may_look_up:
+            return ranges
+        older = self.after if self.commits.is_backwards else self.before
+        hidden = [entry.file for entry in older.hidden if (entry.partition, entry.bucket) == (partition, bucket)]
+        changed = self.commits.keys_changed_in((partition, bucket), old.values(), new.values(), hidden)
+        to_read = [file for part in ranges for file in _files_read(part)]
+        if changed is None or not is_worth_looking_up(changed, to_read):
+            return ranges
+        if not changed:
+            return []
+        return [Difference(partition, bucket, tuple(old.values()), tuple(new.values()), changed=tuple(changed))]
+
+    @property
+    def _may_look_up(self) -> bool:
+        """Whether a key has the same row in both states if its rows are the same: not if they are merged otherwise."""
+        before, after = self._meant
+        return before.options.raw == after.options.raw
+
     def _changed_ranges(
         self, partition: bytes, bucket: int, old: dict[str, DataFile], new: dict[str, DataFile]
     ) -> Iterator[Difference]:
@@ -164,15 +216,25 @@ class StateDiff:
             names = [file.file_name for file in section.files]
             before = tuple(old[name] for name in names if name in old)
             after = tuple(new[name] for name in names if name in new)
-            if _identities(before, levels_matter) != _identities(after, levels_matter) or any(
-                map(self._is_masked_anew, names)
-            ):
-                yield Difference(partition, bucket, before, after)
+            shared = _identities(before, levels_matter) & _identities(after, levels_matter)
+            changed = {
+                file.file_name: file for file in (*before, *after) if _identity(file, levels_matter) not in shared
+            }
+            masked = tuple(new[name] for name in names if name not in changed and self._is_masked_anew(name))
+            if not changed and not masked:
+                continue
+            part = Difference(partition, bucket, before, after)
+            sought = replace(part, masked=masked, changed=tuple(changed.values()))
+            # Of files whose marks have changed, keys alone are read; that costs less than all else that is read.
+            is_worth_it = self._may_look_up and is_worth_looking_up(sought.changed or (), _files_read(part))
+            yield sought if is_worth_it else part
 
     # --- with a key ----------------------------------------------------------------------------------------------
 
     def compared_together(self) -> list[list[Difference]]:
         """Each alone, unless keys may have changed their bucket: then those of a partition together."""
+        if self.parts is not None:
+            return [list(together) for together in self.parts]
         mode = self.context.bucket_mode
         moves_keys = mode.indexes_keys
         rescaled = _rescaled(self.before.entries, self.after.entries)
@@ -190,25 +252,50 @@ class StateDiff:
         buckets: dict[int, list[Difference]] = defaultdict(list)
         for part in parts:
             buckets[part.bucket].append(part)
-        sides = [
-            rows
-            for ranges in buckets.values()
-            for rows in (
-                chain.from_iterable(self._side(part, part.before, _OLD) for part in ranges),
-                chain.from_iterable(self._side(part, part.after, _NEW) for part in ranges),
-            )
-        ]
+        sides: list[Iterator[pa.RecordBatch]] = []
+        for ranges in buckets.values():
+            if any(part.changed is not None for part in ranges):
+                sides.append(chain.from_iterable(map(self._both_sides, ranges)))
+            else:
+                sides.append(chain.from_iterable(self._side(part, part.before, _OLD) for part in ranges))
+                sides.append(chain.from_iterable(self._side(part, part.after, _NEW) for part in ranges))
         for window in windows(sides, self.context.merge_order):
             events = self._compared(pa.concat_batches(window))
             if events.num_rows:
                 yield events
 
-    def _side(self, part: Difference, files: Sequence[DataFile], side: int) -> Iterator[pa.RecordBatch]:
-        merged = MergedRows(self._meant[side], self.context.schema.fields)
+    def _side(
+        self, part: Difference, files: Sequence[DataFile], side: int, readers: ReaderFor = SplitReader
+    ) -> Iterator[pa.RecordBatch]:
+        """Merged rows of one side in the order of their keys."""
+        merged = MergedRows(self._meant[side], self.context.schema.fields, readers)
         split = Split(part.partition, part.bucket, (), self._vectors[side])
         for section in cut_sections(files, self.context.key_types):
             for batch in merged.of(split, section):
                 yield with_level(batch, side)
+
+    def _both_sides(self, part: Difference) -> Iterator[pa.RecordBatch]:
+        """Rows of both sides in the order of their keys, those of a key in one batch."""
+        if part.changed is None:
+            sides = [self._side(part, part.before, _OLD), self._side(part, part.after, _NEW)]
+            for window in windows(sides, self.context.merge_order):
+                yield self._in_key_order(window)
+            return
+        keys = ChangedKeys(self.context, part.partition, part.bucket, part.changed, part.masked, self._vectors)
+        for chunk in keys.chunks():
+            sought = SoughtKeys.shared_by(self.context, chunk, part.before, part.after, self._vectors)
+            rows = [
+                batch
+                for side, files in enumerate((part.before, part.after))
+                for batch in self._side(part, sought.may_be_in(files), side, sought.reader)
+            ]
+            if rows:
+                yield self._in_key_order(rows)
+
+    def _in_key_order(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        rows = pa.concat_batches(batches)
+        codes = ordering.key_codes([rows.column(name) for name in self.context.merge_order.key])
+        return rows.take(pa.array(ordering.argsort(codes)))
 
     def _compared(self, window: pa.RecordBatch) -> pa.RecordBatch:
         """Events of all rows of some keys, of both sides."""
@@ -282,20 +369,23 @@ class StateDiff:
 
     # --- without -------------------------------------------------------------------------------------------------
 
-    def _unkeyed(self, part: Difference) -> Iterator[pa.RecordBatch]:
-        if part.before and part.after:
-            raise Unsupported(
-                f"table `{self.context.name}` has no primary key, and files were replaced between the two states: "
-                "which of their rows are the same can not be told",
-                hint="read both states with t.at(...) and compare them, or read what was appended with t.changes(...)",
-            )
+    def _unkeyed(self, parts: Sequence[Difference]) -> Iterator[pa.RecordBatch]:
+        """Rows that went and rows that came; those that files were only rewritten with are neither."""
+        if not any(part.masked or (part.before and part.after) for part in parts):
+            yield from self._went_and_came(parts)
+            return
+        row_count = sum(file.row_count for part in parts for file in (*part.before, *part.after, *part.masked))
+        fields = self.context.schema.fields
+        yield from remaining_events(lambda: self._went_and_came(parts), fields, row_count)
+
+    def _went_and_came(self, parts: Sequence[Difference]) -> Iterator[pa.RecordBatch]:
         reader = SplitReader(self.context, self.context.schema.fields)
-        kind = RowKind.DELETE if part.before else RowKind.INSERT
-        sections = tuple(map(_alone, part.before or part.after))
-        yield from self._newly_masked(part)
-        vectors = self._vectors[_OLD if part.before else _NEW]
-        for batch in reader.read_stored(Split(part.partition, part.bucket, sections, vectors)):
-            yield of_kind(with_defaults(batch, self.context.shown_defaults), kind)
+        for part in parts:
+            yield from self._newly_masked(part)
+            for side, files, kind in ((_OLD, part.before, RowKind.DELETE), (_NEW, part.after, RowKind.INSERT)):
+                split = Split(part.partition, part.bucket, tuple(map(_alone, files)), self._vectors[side])
+                for batch in reader.read_stored(split):
+                    yield of_kind(with_defaults(batch, self.context.shown_defaults), kind)
 
     def _newly_masked(self, part: Difference) -> Iterator[pa.RecordBatch]:
         """Rows that a deletion vector has taken in between, and those that it has given back."""
@@ -315,8 +405,17 @@ def _alone(file: DataFile) -> Section:
     return Section((SortedRun((file,)),))
 
 
+def _identity(file: DataFile, levels_matter: bool) -> tuple[str, int]:
+    return file.file_name, file.level if levels_matter else 0
+
+
 def _identities(files: Sequence[DataFile], levels_matter: bool) -> set[tuple[str, int]]:
-    return {(file.file_name, file.level if levels_matter else 0) for file in files}
+    return {_identity(file, levels_matter) for file in files}
+
+
+def _files_read(part: Difference) -> Sequence[DataFile]:
+    """What is read of a difference: all rows of both sides, or about as many as are looked up."""
+    return (*part.before, *part.after) if part.changed is None else (*part.changed, *part.masked)
 
 
 def _by_bucket(entries: Sequence[ManifestEntry]) -> dict[tuple[bytes, int], dict[str, DataFile]]:

@@ -7,7 +7,8 @@ to a table without a key has been inserted. Differences of two states are a thir
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ from lakebed.lsm.merge_runs import merge_levels, merge_runs
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.merge.levels import with_level
 from lakebed.metadata.manifest import ManifestEntry
+from lakebed.read.keyed_reader import ReaderFor
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split, needs_merge
 from lakebed.schema import system_columns
@@ -43,6 +45,34 @@ class EventSource(Protocol):
     def read(self) -> Iterator[pa.RecordBatch]:
         """The events, in order."""
 
+    def pieces(self, keeps_buckets: bool) -> Sequence[EventSource]:
+        """The same events in pieces, in order, each of which can be read anywhere.
+
+        With `keeps_buckets`, files of a bucket that follow one another are in one piece: changes are told by several
+        rows, which may lie in two files.
+        """
+
+
+@dataclass(frozen=True)
+class JoinedEvents:
+    """Pieces one after the other."""
+
+    sources: Sequence[EventSource]
+
+    @property
+    def splits(self) -> tuple[Split, ...]:
+        """See `EventSource.splits`."""
+        return tuple(split for source in self.sources for split in source.splits)
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """See `EventSource.read`."""
+        for source in self.sources:
+            yield from source.read()
+
+    def pieces(self, keeps_buckets: bool) -> Sequence[EventSource]:
+        """See `EventSource.pieces`."""
+        return [piece for source in self.sources for piece in source.pieces(keeps_buckets)]
+
 
 @dataclass(frozen=True)
 class StoredEvents:
@@ -62,6 +92,14 @@ class StoredEvents:
     def read(self) -> Iterator[pa.RecordBatch]:
         """See `EventSource.read`."""
         return stored_events(self.context, self.splits, self.fields)
+
+    def pieces(self, keeps_buckets: bool) -> Sequence[EventSource]:
+        """See `EventSource.pieces`."""
+        groups: Iterable[Sequence[ManifestEntry]] = ([entry] for entry in self.entries)
+        if keeps_buckets:
+            by_bucket = groupby(self.entries, key=lambda entry: (entry.partition, entry.bucket))
+            groups = (list(entries) for _, entries in by_bucket)
+        return [replace(self, entries=entries) for entries in groups]
 
 
 def stored_events(
@@ -123,6 +161,10 @@ class StateEvents:
                     has_numbers = system_columns.SEQUENCE_NUMBER in self.fields
                     yield batch if has_numbers else batch.drop_columns([SEQUENCE_NUMBER])
 
+    def pieces(self, keeps_buckets: bool) -> Sequence[EventSource]:
+        """See `EventSource.pieces`. A state has one row of each key."""
+        return [replace(self, splits=(split,)) for split in self.splits]
+
 
 @dataclass(frozen=True)
 class MergedRows:
@@ -130,6 +172,8 @@ class MergedRows:
 
     context: TableContext
     columns: tuple[DataField, ...]
+    reader_for: ReaderFor = SplitReader
+    """Makes the reader of files, which may leave out rows of some keys."""
 
     def of(self, split: Split, section: Section) -> Iterator[pa.RecordBatch]:
         """Visible rows of a section in key-value shape."""
@@ -159,7 +203,7 @@ class MergedRows:
         besides = self.context.merge_engine.needed_columns(frozenset(names)) | {*order.key, *order.sequence_fields}
         more = tuple(field for field in self.context.schema.fields if field.name in besides - names)
         fields = (system_columns.SEQUENCE_NUMBER, system_columns.VALUE_KIND, *self.columns, *more)
-        yield from SplitReader(self.context, fields).read_stored(split.with_sections((Section((run,)),)))
+        yield from self.reader_for(self.context, fields).read_stored(split.with_sections((Section((run,)),)))
 
     def _levelled(self, split: Split, run: SortedRun) -> Iterator[pa.RecordBatch]:
         for file in run.files:
@@ -177,6 +221,7 @@ def of_kind(rows: pa.RecordBatch, kind: RowKind) -> pa.RecordBatch:
 
 __all__ = [
     "EventSource",
+    "JoinedEvents",
     "MergedRows",
     "StateEvents",
     "StoredEvents",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakebed.changes.splits import ChangeReader, change_splits, refuse_unmergeable, sieve_of
+from lakebed.changes.splits import ChangeReader, ChangeSplit, change_splits, refuse_unmergeable, sieve_of
 from lakebed.definition.changelog_rules import NONE, producer
 from lakebed.definition.context import TableContext
 from lakebed.definition.moments import History, is_travelling, snapshot_of_tag, to_millis
@@ -240,10 +240,16 @@ def read_changes(context: TableContext, since: int, until: int | None) -> pa.Tab
     Compactions change no row. Overwrites replace rather than change: they are passed over unless the table's options
     ask for them.
     """
+    reader, splits = planned_changes(context, since, until)
+    return reader.read_all(splits)
+
+
+def planned_changes(context: TableContext, since: int, until: int | None) -> tuple[ChangeReader, Iterator[ChangeSplit]]:
+    """The same in pieces, in order, which can be read anywhere."""
     refuse_unmergeable(context)
     reader = ChangeReader(context, context.schema.fields)
     snapshots, sieve = _snapshots_between(context, since, until), sieve_of(context)
-    return reader.read_all(split for found in snapshots for split in change_splits(context, found, sieve=sieve))
+    return reader, (split for found in snapshots for split in change_splits(context, found, sieve=sieve))
 
 
 def _snapshots_between(context: TableContext, since: int, until: int | None) -> Iterator[Snapshot]:
@@ -274,4 +280,4 @@ def _snapshots_between(context: TableContext, since: int, until: int | None) -> 
         yield history.changes(snapshot_id) or context.stores.snapshots.get(snapshot_id)
 
 
-__all__ = ["ChangeRange", "asked_range", "entries_of", "is_incremental", "state_named"]
+__all__ = ["ChangeRange", "asked_range", "entries_of", "is_incremental", "planned_changes", "state_named"]

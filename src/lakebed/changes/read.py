@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from lakebed.changes.diff import StateDiff
-from lakebed.changes.events import EventSource, StateEvents, StoredEvents
+from lakebed.changes.events import EventSource, JoinedEvents, StateEvents, StoredEvents
 from lakebed.changes.range import DIFF, ChangeRange, entries_of
 from lakebed.changes.views import ChangeView, view_of
 from lakebed.definition.arguments import filter_argument
@@ -58,6 +58,15 @@ class ChangeRead:
     def to_table(self) -> pa.Table:
         """All of them."""
         return pa.Table.from_batches(list(self.batches()), schema=self.schema)
+
+    def pieces(self) -> list[ChangeRead]:
+        """The same events in pieces, in order, each of which can be read anywhere."""
+        return [replace(self, source=source) for source in self.source.pieces(self.view.tells_pairs)]
+
+    @staticmethod
+    def joined(pieces: Sequence[ChangeRead]) -> ChangeRead:
+        """Pieces of one read as one. REQUIRES: at least one."""
+        return replace(pieces[0], source=JoinedEvents([piece.source for piece in pieces]))
 
     def plan(self) -> ScanPlan:
         """Which files are opened."""

@@ -107,7 +107,7 @@ def state_splits(
     predicate: Predicate | None = None,
 ) -> list[ChangeSplit]:
     """The whole state of a snapshot as far as no changelog will tell of it later, and as far as it may match."""
-    context = _as_told_in(context, snapshot)
+    context = as_told_in(context, snapshot)
     lowest, sieve = lowest_level_told(context), sieve_of(context, predicate)
     entries = [
         entry
@@ -141,7 +141,7 @@ def change_splits(
 
     Who asks for many snapshots makes the `sieve_of` them once.
     """
-    context = _as_told_in(context, snapshot)
+    context = as_told_in(context, snapshot)
     sieve = sieve or sieve_of(context, predicate)
     is_overwrite = snapshot.commit_kind == CommitKind.OVERWRITE
     if is_overwrite and context.has_key and context.options[STREAMING_READ_OVERWRITE]:
@@ -185,7 +185,7 @@ def _leaving_first(context: TableContext, entries: Iterable[ManifestEntry]) -> l
     return [part for telling in tellings for part in _in_order(context, (ChangeSplit(s, telling) for s in splits))]
 
 
-def _as_told_in(context: TableContext, snapshot: Snapshot) -> TableContext:
+def as_told_in(context: TableContext, snapshot: Snapshot) -> TableContext:
     """The table as it told its changes when the snapshot was made: the producer may have changed since."""
     if snapshot.schema_id == context.schema.id:
         return context

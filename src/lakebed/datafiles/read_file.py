@@ -40,6 +40,7 @@ from lakebed.types.key_value import SEQUENCE_NUMBER, VALUE_KIND
 from lakebed.types.logical import FLOATS, DataField, DataType, is_nested, is_root, same_ignoring_nullability
 from lakebed.types.predicate import Predicate
 from lakebed.types.predicate_evaluate import to_expression
+from lakebed.types.predicate_ranges import with_ranges
 
 _SYSTEM_COLUMNS = frozenset({SEQUENCE_NUMBER, VALUE_KIND, ROW_ID.name})
 _READ_WHOLE_BYTES = 256 << 10
@@ -297,7 +298,7 @@ def _pushed(predicate: Predicate | None, evolution: Evolution) -> pc.Expression 
         if old is not None and _is_bounded(old.type):
             names[wanted.name] = old.name
     part = predicates.project_onto(predicate, frozenset(names))
-    return None if part is None else to_expression(predicates.rename(part, names))
+    return None if part is None else to_expression(with_ranges(predicates.rename(part, names)))
 
 
 def unchanged_field(evolution: Evolution, name: str) -> DataField | None:

@@ -38,6 +38,10 @@ class SparkJobs(Protocol):
         """The table as a DataFrame."""
         ...
 
+    def read_changes(self, planned: Any) -> DataFrame:
+        """Changes that are planned already as a DataFrame."""
+        ...
+
     def read_stream(
         self,
         table: Any,

@@ -6,7 +6,7 @@ as many rows of a file were read as it holds, a local copy is made, in which a k
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from lakebed.definition.context import TableContext
 from lakebed.definition.memory import Slot
-from lakebed.lsm.lookup.store import LookupLimits, LookupStore
+from lakebed.lsm.lookup.store import Accept, LookupLimits, LookupStore
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.metadata.data_file import DataFile
-from lakebed.metadata.deletion_vector import NO_POSITIONS, Positions
+from lakebed.metadata.deletion_vector import NO_POSITIONS, Positions, Vectors
 from lakebed.options import LOOKUP_CACHE_FILE_RETENTION, LOOKUP_CACHE_MAX_DISK_SIZE, LOOKUP_CACHE_MAX_MEMORY_SIZE
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split
@@ -30,6 +30,9 @@ from lakebed.types.binary_row import decode_rows
 from lakebed.types.logical import DataField
 from lakebed.types.predicate import In, Predicate
 from lakebed.types.sorted_search import find_keys
+
+ReaderFor = Callable[[TableContext, tuple[DataField, ...]], SplitReader]
+"""Makes a reader for columns."""
 
 Span = tuple[int, int]
 """From where to where, in sorted keys, a file may hold them."""
@@ -64,7 +67,11 @@ class KeyReader(SplitReader):
             count += batch.num_rows
             if not batch.num_rows:
                 continue
-            places, hits = find_keys([batch.column(name) for name in names], keys)
+            columns = [batch.column(name) for name in names]
+            mine = _between(keys, columns)
+            if not len(mine[0]):
+                continue
+            places, hits = find_keys(columns, mine)
             if np.any(hits):
                 yield batch.take(pa.array(places[hits]))
         if self.copies is not None:
@@ -87,23 +94,120 @@ class KeyReader(SplitReader):
         fields: tuple[DataField, ...],
         keys: Sequence[pa.Array],
     ) -> Iterator[pa.RecordBatch]:
-        """Copies hold all rows of a file, as those do that compactions make: which rows are gone changes."""
-        context = self.context
-        stored = SplitReader(context, _copied_fields(context), use_threads=self.use_threads)
-        place = split.vectors.get(file.file_name)
-        deleted = NO_POSITIONS if place is None else context.vector_store.read(place)
         run = SortedRun((file,))
-
-        def read(file: DataFile) -> Iterator[pa.RecordBatch]:
-            return stored.read_stored(Split(split.partition, split.bucket, (Section((run,)),)))
-
-        def accept(_: DataFile, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-            return ~np.isin(np.asarray(rows.column(system_columns.ROW_INDEX.name)), deleted)
-
+        stored, accept = copied_rows(self, split, file)
+        context = self.context
         asked = pa.RecordBatch.from_arrays(list(keys), names=list(context.merge_order.key))
-        _, rows = copies.find([run], asked, context.key_types, stored.schema, read, accept if len(deleted) else None)
+        _, rows = copies.find([run], asked, context.key_types, stored.schema, stored.read, accept)
         if rows.num_rows:
             yield rows.select([field.name for field in fields])
+
+
+@dataclass(frozen=True)
+class CopiedRows:
+    """Reads a file for a local copy of it."""
+
+    reader: SplitReader
+    split: Split
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of copies."""
+        return self.reader.schema
+
+    def read(self, file: DataFile) -> Iterator[pa.RecordBatch]:
+        """All rows of the file."""
+        section = Section((SortedRun((file,)),))
+        return self.reader.read_stored(Split(self.split.partition, self.split.bucket, (section,)))
+
+
+def copied_rows(reader: SplitReader, split: Split, file: DataFile) -> tuple[CopiedRows, Accept | None]:
+    """How a file is copied, and which rows of the copy count; None if all do.
+
+    Copies hold all rows of a file, as those do that compactions make: which rows are gone changes.
+    """
+    context = reader.context
+    stored = SplitReader(context, _copied_fields(context), use_threads=reader.use_threads)
+    place = split.vectors.get(file.file_name)
+    deleted = NO_POSITIONS if place is None else context.vector_store.read(place)
+
+    def accept(_: DataFile, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        return ~np.isin(np.asarray(rows.column(system_columns.ROW_INDEX.name)), deleted)
+
+    return CopiedRows(stored, split), accept if len(deleted) else None
+
+
+@dataclass(frozen=True)
+class SoughtKeys:
+    """Some keys of one bucket that are looked up in two states. What a file tells of them is read once for both.
+
+    Rows of the files that both states have are in memory, as far as they are of these keys.
+    """
+
+    context: TableContext
+    keys: tuple[pa.Array, ...]
+    """The key columns in ascending order, each key once."""
+    spans: Mapping[str, Span]
+    shared: frozenset[str]
+    """Files that both states have, with the same rows."""
+    known: dict[tuple[str, tuple[DataField, ...]], list[pa.RecordBatch]] = field(default_factory=dict)
+
+    @staticmethod
+    def shared_by(
+        context: TableContext,
+        keys: tuple[pa.Array, ...],
+        before: Sequence[DataFile],
+        after: Sequence[DataFile],
+        vectors: tuple[Vectors, Vectors],
+    ) -> SoughtKeys:
+        """Keys to be looked up in these files, from which the vectors take rows."""
+        every = {file.file_name: file for file in (*before, *after)}
+        names = {file.file_name for file in before} & {file.file_name for file in after}
+        shared = frozenset(name for name in names if vectors[0].get(name) == vectors[1].get(name))
+        return SoughtKeys(context, keys, spans_of(list(every.values()), keys, context) if every else {}, shared)
+
+    def may_be_in(self, files: Sequence[DataFile]) -> list[DataFile]:
+        """Those of the files that may hold a key."""
+        return [file for file in files if file.file_name in self.spans]
+
+    def reader(self, context: TableContext, fields: tuple[DataField, ...]) -> SplitReader:
+        """Reads these keys."""
+        copies = lookup_store(self.context)
+        return _SharingReader(context, fields, keys=self.keys, spans=self.spans, copies=copies, sought=self)
+
+
+@dataclass(frozen=True)
+class _SharingReader(KeyReader):
+    """Remembers what shared files hold, until it is asked again."""
+
+    sought: SoughtKeys | None = None
+
+    def _file(
+        self,
+        split: Split,
+        file: DataFile,
+        fields: tuple[DataField, ...],
+        predicate: Predicate | None,
+        batch_rows: int | None = None,
+        deleted: Positions | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        read = super()._file(split, file, fields, predicate, batch_rows, deleted)
+        if self.sought is None or file.file_name not in self.sought.shared:
+            yield from read
+            return
+        known, place = self.sought.known, (file.file_name, fields)
+        batches = known.pop(place, None)
+        if batches is None:
+            batches = known[place] = list(read)
+        yield from batches
+
+
+def _between(keys: Sequence[pa.Array], columns: Sequence[pa.Array]) -> Sequence[pa.Array]:
+    """Those of sorted keys that lie between the first and the last row of sorted columns."""
+    last = len(columns[0]) - 1
+    start = ordering.count_below(keys, ordering.sort_key(columns, 0))
+    stop = ordering.count_not_above(keys, ordering.sort_key(columns, last))
+    return [key.slice(start, max(0, stop - start)) for key in keys]
 
 
 def _copied_fields(context: TableContext) -> tuple[DataField, ...]:
@@ -163,4 +267,4 @@ def lookup_store(context: TableContext) -> LookupStore:
         return store
 
 
-__all__ = ["KeyReader", "lookup_store", "ranked", "spans_of"]
+__all__ = ["KeyReader", "ReaderFor", "SoughtKeys", "copied_rows", "lookup_store", "ranked", "spans_of"]

@@ -68,24 +68,10 @@ class KeyLookup:
         if not context.has_key:
             raise InvalidArgument(
                 f"table `{context.name}` has no primary key, so its rows can not be looked up",
-                hint="filter a read instead: t.to_arrow(filter=...)",
+                hint="name the columns to look up by in `by`, or filter a read: t.to_arrow(filter=...)",
             )
-        for option in (SCAN_FALLBACK_BRANCH, SCAN_PRIMARY_BRANCH, SCAN_PARTITIONS):
-            if context.options.has(option):
-                raise Unsupported(
-                    f"table `{context.name}` is opened with `{option.key}`, with which rows can not be looked up",
-                    hint="open the table, or each of its branches, without the option",
-                )
-        if shows_waiting_rows(context):
-            raise Unsupported(
-                f"table `{context.name}`: rows that wait for their bucket can not be looked up",
-                hint=f"compact the table, which gives them one, and look up without `{POSTPONE_MERGE_ON_READ.key}`",
-            )
-        names = context.schema.field_names if columns is None else columns
-        twice = [name for name in names if list(names).count(name) > 1]
-        if twice:
-            raise InvalidArgument(f"columns names `{twice[0]}` twice", hint="name each column once")
-        return KeyLookup(context, snapshot, tuple(context.schema.fields_of(names)))
+        refuse_unreachable(context)
+        return KeyLookup(context, snapshot, chosen_fields(context, columns))
 
     @property
     def schema(self) -> pa.Schema:
@@ -98,7 +84,7 @@ class KeyLookup:
 
     def find(self, keys: Any) -> tuple[pa.Array, pa.Table]:
         """For each key whether there is a row, and the rows, in the order of the keys."""
-        asked = _asked_keys(self.context, keys)
+        asked = asked_columns(self.context, keys, self.context.schema.fields_of(self.context.schema.primary_keys))
         names = list(self.context.schema.primary_keys)
         ranks = ranked(asked.columns) if asked.num_rows else np.zeros(0, np.int64)
         _, firsts = np.unique(ranks, return_index=True)
@@ -241,19 +227,42 @@ def _places(asked: pa.RecordBatch, found: pa.Table) -> _Rows:
 # --- Keys to look up, from whatever a caller has: a table, a DataFrame, dicts, or the values of a key of one column
 
 
-def _asked_keys(context: TableContext, keys: Any) -> pa.RecordBatch:
-    """The key columns of whatever a caller hands over, under their types. Other columns are left out.
+def refuse_unreachable(context: TableContext) -> None:
+    """Raises if reads of the table show rows that a lookup does not know of."""
+    for option in (SCAN_FALLBACK_BRANCH, SCAN_PRIMARY_BRANCH, SCAN_PARTITIONS):
+        if context.options.has(option):
+            raise Unsupported(
+                f"table `{context.name}` is opened with `{option.key}`, with which rows can not be looked up",
+                hint="open the table, or each of its branches, without the option",
+            )
+    if shows_waiting_rows(context):
+        raise Unsupported(
+            f"table `{context.name}`: rows that wait for their bucket can not be looked up",
+            hint=f"compact the table, which gives them one, and look up without `{POSTPONE_MERGE_ON_READ.key}`",
+        )
+
+
+def chosen_fields(context: TableContext, columns: Sequence[str] | None) -> tuple[DataField, ...]:
+    """The columns to look up; all of them for None."""
+    names = context.schema.field_names if columns is None else columns
+    twice = [name for name in names if list(names).count(name) > 1]
+    if twice:
+        raise InvalidArgument(f"columns names `{twice[0]}` twice", hint="name each column once")
+    return tuple(context.schema.fields_of(names))
+
+
+def asked_columns(context: TableContext, keys: Any, parts: Sequence[DataField]) -> pa.RecordBatch:
+    """The columns to look up by of whatever a caller hands over, under their types. Other columns are left out.
 
     A null in a column that has none is a key that is not there, as in a join.
     """
-    parts = context.schema.fields_of(context.schema.primary_keys)
     given = _as_table(context, keys, parts)
     lacking = [part.name for part in parts if part.name not in given.column_names]
     if lacking:
         raise InvalidData(
             f"keys for table `{context.name}` lack column `{lacking[0]}`",
-            hint=f"the key columns are {', '.join(part.name for part in parts)}; "
-            f"{did_you_mean(lacking[0], given.column_names)}",
+            hint=f"the columns to look up by are {', '.join(part.name for part in parts)}; name other ones, such as "
+            f"the first of the key, in `by`; {did_you_mean(lacking[0], given.column_names)}",
         )
     columns = []
     for part in parts:
@@ -276,7 +285,7 @@ def _as_table(context: TableContext, keys: Any, parts: Sequence[DataField]) -> p
         if is_listed or not _are_columns(keys):
             if len(parts) > 1:
                 raise InvalidData(
-                    f"the key of table `{context.name}` has {len(parts)} columns, one list of values is given",
+                    f"table `{context.name}` is looked up by {len(parts)} columns, one list of values is given",
                     hint=f"pass a table or dicts with {', '.join(names)}",
                 )
             values = keys if isinstance(keys, pa.Array | pa.ChunkedArray) else pa.array(keys)
@@ -296,4 +305,4 @@ def _are_columns(keys: Any) -> bool:
     return not is_column
 
 
-__all__ = ["KeyLookup"]
+__all__ = ["KeyLookup", "asked_columns", "chosen_fields", "refuse_unreachable"]

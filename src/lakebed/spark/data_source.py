@@ -35,7 +35,7 @@ from lakebed.options import READ_CHANGE_FEED, Options
 from lakebed.options.table import OPTIONS, find_option
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split
-from lakebed.spark.read import packed
+from lakebed.spark.read import groups_of_changes, packed
 from lakebed.spark.session import prepare_worker
 from lakebed.spark.stream.columns import with_feed
 from lakebed.spark.stream.source import stream_columns, stream_reader
@@ -130,19 +130,27 @@ class _TableReader(DataSourceReader):  # type: ignore[misc]
                 yield to_transfer(batch, schema)
 
 
+@dataclass
+class _Changes(InputPartition):  # type: ignore[misc]
+    """Changes that one task reads."""
+
+    changes: ChangeRead
+
+
 class _ChangeReader(DataSourceReader):  # type: ignore[misc]
-    """Changes come in the order of their commits: one task reads them all."""
+    """Changes come in the order of their commits: each task reads what follows that of the one before it."""
 
     def __init__(self, changes: ChangeRead) -> None:
-        self._changes = changes
+        self._groups = groups_of_changes(changes)
+        self._schema = changes.schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(0)]
+        return [_Changes(group) for group in self._groups] or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         prepare_worker()
-        schema = transfer_schema(from_arrow_schema(self._changes.schema))
-        for batch in self._changes.batches():
+        schema = transfer_schema(from_arrow_schema(self._schema))
+        for batch in partition.changes.batches() if isinstance(partition, _Changes) else ():
             yield to_transfer(batch, schema)
 
 

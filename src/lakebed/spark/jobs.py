@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
+    from lakebed.changes.read import ChangeRead
+    from lakebed.changes.splits import ChangeReader, ChangeSplit
     from lakebed.definition.elsewhere import Elsewhere
     from lakebed.metadata.snapshot import Snapshot
     from lakebed.table.table import Table
@@ -37,6 +39,15 @@ class SparkJobs:
         from lakebed.spark.read import table_frame
 
         return table_frame(self.spark, table, columns, filter)
+
+    def read_changes(self, planned: ChangeRead | tuple[ChangeReader, Sequence[ChangeSplit]]) -> DataFrame:
+        """Changes that are planned already as a DataFrame."""
+        import_pyspark()
+        from lakebed.spark.read import changes_frame, planned_frame
+
+        if isinstance(planned, tuple):
+            return changes_frame(self.spark, *planned)
+        return planned_frame(self.spark, planned)
 
     def read_stream(
         self,

@@ -11,16 +11,19 @@ on what else is asked of the DataFrame later.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from lakebed.changes.read import ChangeRead
+from lakebed.changes.splits import ChangeReader, ChangeSplit
 from lakebed.definition.context import TableContext
 from lakebed.errors import Unsupported
 from lakebed.fileio.local import LocalFileIO
@@ -46,6 +49,9 @@ if TYPE_CHECKING:
 
     from lakebed.table.table import Table
 
+
+_Item = TypeVar("_Item")
+_Group = TypeVar("_Group")
 
 _LOCAL_BYTES = 2 << 20
 LOCAL_ROWS = 50_000
@@ -158,20 +164,11 @@ class HybridRead:
         return frame.select(*(quoted(field.name) for field in self.reader.fields))
 
     def _merged_frame(self, spark: SparkSession, splits: Sequence[Split]) -> DataFrame:
-        groups = packed(splits, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
-        fields = self.reader.fields
+        groups = packed(splits, _parallelism(spark))
         reader = replace(self.reader, use_threads=False, keeps_everything=False)
-        schema = transfer_schema(fields)
-
-        def read_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            prepare_worker()
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    for split in groups[number]:
-                        for rows in reader.read(split):
-                            yield to_transfer(rows, schema)
-
-        return spark.range(0, len(groups), 1, len(groups)).mapInArrow(read_groups, spark_schema(fields))
+        return _frame_of_groups(
+            spark, groups, reader.fields, lambda group: chain.from_iterable(map(reader.read, group))
+        )
 
 
 def table_frame(
@@ -204,18 +201,51 @@ def is_small(planned: tuple[SplitReader, ScanPlan] | ChangeRead) -> bool:
 
 
 def _changes_frame(spark: SparkSession, changes: ChangeRead) -> DataFrame:
-    """Changes come in the order of their commits, so one task reads them all."""
+    """Changes in their order, read by several tasks: each reads a part of them, and the next task what follows it."""
     fields = from_arrow_schema(changes.schema)
-    schema = transfer_schema(fields)
     if _is_small(changes.plan()):
         return arrow_frame(spark, changes.to_table(), fields)
+    groups = groups_of_changes(changes, _parallelism(spark))
+    return _frame_of_groups(spark, groups, fields, lambda group: group.batches())
 
-    def read(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+
+def groups_of_changes(changes: ChangeRead, parallelism: int = 1) -> list[ChangeRead]:
+    """Changes in parts, one for each task, in their order."""
+    groups = packed(changes.pieces(), parallelism, lambda piece: sum(file.size_bytes for file in piece.plan().files))
+    return [ChangeRead.joined(group) for group in groups]
+
+
+def changes_frame(spark: SparkSession, reader: ChangeReader, splits: Sequence[ChangeSplit]) -> DataFrame:
+    """What commits have changed, as `t.changes` tells it, in its order, read by several tasks."""
+    fields = from_arrow_schema(reader.schema)
+    size_bytes, rows = _size([file for item in splits for file in item.split.files])
+    if size_bytes <= _LOCAL_BYTES and rows <= LOCAL_ROWS:
+        return arrow_frame(spark, reader.read_all(splits), fields)
+    groups = packed(splits, _parallelism(spark), lambda item: item.split.size_bytes)
+    return _frame_of_groups(spark, groups, fields, lambda group: chain.from_iterable(map(reader.read, group)))
+
+
+def _frame_of_groups(
+    spark: SparkSession,
+    groups: Sequence[_Group],
+    fields: Sequence[DataField],
+    read: Callable[[_Group], Iterable[pa.RecordBatch]],
+) -> DataFrame:
+    """What the groups hold, one task for each."""
+    schema = transfer_schema(fields)
+
+    def read_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
-        for batch in changes.batches():
-            yield to_transfer(batch, schema)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for rows in read(groups[number]):
+                    yield to_transfer(rows, schema)
 
-    return spark.range(0, 1, 1, 1).mapInArrow(read, spark_schema(fields))
+    return spark.range(0, len(groups), 1, len(groups)).mapInArrow(read_groups, spark_schema(fields))
+
+
+def _parallelism(spark: SparkSession) -> int:
+    return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
 
 def _local_frame(spark: SparkSession, reader: SplitReader, splits: Sequence[Split]) -> DataFrame:
@@ -256,18 +286,21 @@ def are_few(files: Sequence[DataFile]) -> bool:
     return size_bytes <= _LOCAL_BYTES // 4 and rows <= LOCAL_ROWS
 
 
-def packed(splits: Sequence[Split], parallelism: int = 1) -> list[list[Split]]:
-    """Splits in groups, one for each task, in their order: groups of about the same size, and work for everybody."""
-    total_bytes = max(1, sum(split.size_bytes for split in splits))
+def packed(
+    items: Sequence[_Item], parallelism: int = 1, size_of: Callable[[_Item], int] = attrgetter("size_bytes")
+) -> list[list[_Item]]:
+    """Items in groups, one for each task, in their order: groups of about the same size, and work for everybody."""
+    sizes = [size_of(item) for item in items]
+    total_bytes = max(1, sum(sizes))
     tasks = max(-(-total_bytes // _TASK_BYTES), min(parallelism, total_bytes // _LEAST_TASK_BYTES), 1)
     if tasks > parallelism:
         tasks += -tasks % parallelism  # all of them are busy to the end
-    groups: list[list[Split]] = [[] for _ in range(tasks)]
+    groups: list[list[_Item]] = [[] for _ in range(tasks)]
     before_bytes = 0
-    for split in splits:
-        middle = before_bytes + split.size_bytes // 2
-        groups[min(middle * tasks // total_bytes, tasks - 1)].append(split)
-        before_bytes += split.size_bytes
+    for item, size_bytes in zip(items, sizes, strict=True):
+        middle = before_bytes + size_bytes // 2
+        groups[min(middle * tasks // total_bytes, tasks - 1)].append(item)
+        before_bytes += size_bytes
     return [group for group in groups if group]
 
 
@@ -377,6 +410,8 @@ __all__ = [
     "MarkedFile",
     "are_few",
     "arrow_frame",
+    "changes_frame",
+    "groups_of_changes",
     "is_small",
     "planned_frame",
     "table_frame",

@@ -21,7 +21,7 @@ from lakebed.errors import MissingDependency
 from lakebed.notebook import no_member
 from lakebed.table.plans import PlannedRead
 from lakebed.types.arrow import with_hidden
-from lakebed.types.predicate import Predicate, conjunction
+from lakebed.types.predicate import LONG_LIST, Predicate, conjunction, most_values
 
 if TYPE_CHECKING:
     import duckdb
@@ -121,7 +121,9 @@ class TableReading(ABC):
         if isinstance(planned, ChangeRead):
             return planned.to_table()
         reader, plan = planned
-        reader = replace(reader, keeps_everything=reader.predicate is None)
+        # A long list is turned into a set for each batch: few large ones then cost less than many.
+        is_long = reader.predicate is not None and most_values(reader.predicate) > LONG_LIST
+        reader = replace(reader, keeps_everything=reader.predicate is None or is_long)
         return pa.Table.from_batches(reader.read_all(plan.splits), schema=reader.schema)
 
     def to_pandas(self, columns: Sequence[str] | None = None, filter: Any = None) -> pandas.DataFrame:  # noqa: A002

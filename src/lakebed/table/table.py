@@ -9,13 +9,14 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
 from lakebed.changes.position import StreamPosition
 from lakebed.changes.read import ChangeRead, ChangeReading
 from lakebed.changes.scan_modes import batch_snapshot
+from lakebed.changes.told import told_snapshot
 from lakebed.changes.views import DiffRows, packed_changes, shows_changes, view_of
 from lakebed.definition.arguments import (
     filter_argument,
@@ -28,7 +29,7 @@ from lakebed.definition.arguments import (
 from lakebed.definition.context import BINLOG
 from lakebed.definition.elsewhere import jobs_of
 from lakebed.definition.moments import snapshot_at_time, snapshot_of_tag, to_millis
-from lakebed.errors import InvalidArgument
+from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.metadata.snapshot import Snapshot, Snapshots
 from lakebed.notebook import html_table, short_list
 from lakebed.options import CONTINUOUS_DISCOVERY_INTERVAL
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
     from lakebed.changes.follow import ChangeStream
+    from lakebed.read.value_lookup import ValueLookup
     from lakebed.table.writer import TableWriter
 
 
@@ -131,26 +133,59 @@ class Table(TableReading, TableUpkeep):
         """
         return jobs_of(self.name, self._opened.context.jobs).read(self, columns, filter)
 
-    def lookup(self, keys: Any, columns: Sequence[str] | None = None) -> pa.Table:
+    def lookup(
+        self,
+        keys: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        by: Sequence[str] | None = None,
+        null_safe: bool = False,
+    ) -> pa.Table:
         """The current rows of these keys of a primary-key table, in the order of the keys; keys without one give none.
 
         `keys` is anything with the columns of the primary key, others are ignored: pyarrow, pandas, polars, a list of
         dicts; or, for a key of one column, its values. A key that is given twice brings its row twice. Only files that
         may hold the keys are read, and those that are asked for again get a local copy, in which keys are found fast.
-        """
-        return self.key_lookup(columns).rows(keys)
 
-    def key_lookup(self, columns: Sequence[str] | None = None) -> KeyLookup:
+        With `by`, rows are looked up by the values of these columns instead, of any table: every row whose values are
+        among those given comes once, in any order. By the first columns of the key that is about as fast as by all of
+        it; by others, what statistics and indexes can not exclude is read. A null finds nothing, unless `null_safe`:
+        then it finds null.
+        """
+        finder = self.key_lookup(columns, by=by, null_safe=null_safe)
+        return finder.rows(keys)
+
+    @overload
+    def key_lookup(self, columns: Sequence[str] | None = None) -> KeyLookup: ...
+
+    @overload
+    def key_lookup(
+        self, columns: Sequence[str] | None = None, *, by: Sequence[str] | None, null_safe: bool = False
+    ) -> KeyLookup | ValueLookup: ...
+
+    def key_lookup(
+        self, columns: Sequence[str] | None = None, *, by: Sequence[str] | None = None, null_safe: bool = False
+    ) -> KeyLookup | ValueLookup:
         """Finds rows of the current snapshot as often as asked: `rows(keys)`, or `find(keys)` to hear which are there.
 
-        It can be pickled, so the tasks of a Spark job can use it.
+        With `by` it finds them by these columns, with `rows` only. It can be pickled, so the tasks of a Spark job can
+        use it.
         """
+        from lakebed.read.value_lookup import ValueLookup
+
         context = self._opened.readable()
         if shows_only_changes(context):
             raise InvalidArgument(f"`{self.name}` shows changes, which have no key", hint="look up in the table itself")
         names = None if columns is None else names_argument(columns, "columns")
         snapshot = self._opened.pinned or batch_snapshot(context)
-        return KeyLookup.of(context.as_meant_in(snapshot), snapshot, names)
+        meant = context.as_meant_in(snapshot)
+        if by is not None:
+            return ValueLookup.of(meant, snapshot, names, names_argument(by, "by"), null_safe)
+        if null_safe:
+            raise InvalidArgument(
+                "null_safe goes with `by`: keys have no nulls", hint="name the columns to look up by in `by`"
+            )
+        return KeyLookup.of(meant, snapshot, names)
 
     def scan(self, filter: Any = None) -> ScanPlan:  # noqa: A002
         """Which files a read with this filter would open."""
@@ -178,12 +213,45 @@ class Table(TableReading, TableUpkeep):
         New rows are `+I`, rows that are gone `-D`, others that differ `-U` with the old row and `+U` with the new one.
         Snapshot 0 is the empty table.
         """
+        return self._difference(before, after, columns, filter).to_table()
+
+    def _difference(
+        self,
+        before: int | str,
+        after: int | str,
+        columns: Sequence[str] | None,
+        filter: Any,  # noqa: A002
+    ) -> ChangeRead:
         from lakebed.changes.range import state_named
 
         context = self._opened.readable()
         names = None if columns is None else ["rowkind", *names_argument(columns, "columns")]
         reading = ChangeReading.asked(DiffRows(context), names, filter)
-        return reading.of_difference(state_named(context, before), state_named(context, after)).to_table()
+        return reading.of_difference(state_named(context, before), state_named(context, after))
+
+    def changes_to_spark(self, since: int = 0, until: int | None = None) -> DataFrame:
+        """What `changes` tells as a Spark DataFrame. Several tasks read it; its partitions are in commit order."""
+        from lakebed.changes.range import planned_changes
+
+        context, pinned = self._opened.readable(), self._opened.pinned
+        if context.view == BINLOG:
+            raise Unsupported(
+                f"`{self.name}` shows changes one by one, each in one row, which Spark's tasks can not tell apart",
+                hint="take the changes of the table itself, or read `t$binlog` with option `incremental-between`",
+            )
+        reader, splits = planned_changes(context, since, pinned.id if until is None and pinned else until)
+        return jobs_of(self.name, self._opened.context.jobs).read_changes((reader, list(splits)))
+
+    def diff_to_spark(
+        self,
+        before: int | str,
+        after: int | str,
+        columns: Sequence[str] | None = None,
+        filter: Any = None,  # noqa: A002
+    ) -> DataFrame:
+        """What `diff` tells as a Spark DataFrame, read by several tasks. A `-U` comes directly before its `+U`."""
+        jobs = jobs_of(self.name, self._opened.context.jobs)
+        return jobs.read_changes(self._difference(before, after, columns, filter))
 
     def follow(
         self,
@@ -276,6 +344,16 @@ class Table(TableReading, TableUpkeep):
     def latest_snapshot(self) -> Snapshot | None:
         """The newest snapshot; None before the first commit."""
         return self._opened.context.stores.snapshots.latest()
+
+    def told_snapshot(self) -> Snapshot | None:
+        """The newest snapshot whose changes are all told: `changes` up to it, folded, are its rows.
+
+        With `changelog-producer` = `lookup` or `full-compaction` rows are shown by the write that brings them, and told
+        by the compaction after it: the latest snapshot is told once nothing waits for that. With other producers, and
+        without a key, the latest is. None if no snapshot is there of which all changes are told.
+        """
+        context = self._opened.current()
+        return told_snapshot(context, self._opened.pinned or context.stores.snapshots.latest())
 
     def _as(self, opened: OpenedTable) -> Table:
         """The same, opened otherwise."""

@@ -7,7 +7,7 @@ dense ranks. `sort_value` gives one row's key in a form that Python compares the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -220,10 +220,19 @@ def sort_key(columns: Sequence[pa.Array], row: int) -> tuple[tuple[bool, object]
 
 def count_not_above(columns: Sequence[pa.Array], cut: tuple[tuple[bool, object], ...]) -> int:
     """How many leading rows of sorted columns have a key <= cut (binary search)."""
-    low, high = 0, len(columns[0])
+    return _count_while(len(columns[0]), lambda row: sort_key(columns, row) <= cut)
+
+
+def count_below(columns: Sequence[pa.Array], cut: tuple[tuple[bool, object], ...]) -> int:
+    """How many leading rows of sorted columns have a key < cut (binary search)."""
+    return _count_while(len(columns[0]), lambda row: sort_key(columns, row) < cut)
+
+
+def _count_while(count: int, is_leading: Callable[[int], bool]) -> int:
+    low, high = 0, count
     while low < high:
         middle = (low + high) // 2
-        if sort_key(columns, middle) <= cut:
+        if is_leading(middle):
             low = middle + 1
         else:
             high = middle

@@ -27,6 +27,9 @@ from lakebed.errors import InvalidArgument
 from lakebed.types.expression_tree import ExpressionTree, UnreadableExpression
 from lakebed.types.predicate_text import identifier, literal_list, literal_text
 
+LONG_LIST = 4096
+"""Values from which on it costs more to make a set of them than to look for the rows of a batch in it."""
+
 
 class Op(StrEnum):
     """A comparison of a column with a literal, the column on the left."""
@@ -343,6 +346,17 @@ def _both(left: dict[str, pa.Array], right: dict[str, pa.Array]) -> dict[str, pa
 
 def _either(left: dict[str, pa.Array], right: dict[str, pa.Array]) -> dict[str, pa.Array]:
     return {name: pa.concat_arrays([left[name], right[name]]).unique() for name in left if name in right}
+
+
+def most_values(predicate: Predicate) -> int:
+    """The length of the longest list in it."""
+    match predicate:
+        case In(_, values) | Not(In(_, values)):
+            return len(values)
+        case And(children) | Or(children):
+            return max(map(most_values, children), default=0)
+        case _:
+            return 0
 
 
 def distinct_values(values: pa.Array) -> pa.Array:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from tests.properties.combinations.findings import Finding
+from tests.properties.ways_of_diff import WAYS, differences_by
 
 import lakebed
 from lakebed.embedded import overlay, tables
@@ -22,6 +23,7 @@ from lakebed.metadata.snapshot import CommitKind
 from lakebed.testing.conditions import comparison, membership, null_test
 from lakebed.testing.model import Change, Row, Value, order_of
 from lakebed.testing.model_arrow import changes_from_arrow, from_arrow, tally, tally_changes
+from lakebed.types.logical import is_nested
 
 if TYPE_CHECKING:
     from tests.properties.combinations.machine import Machine
@@ -296,6 +298,24 @@ def _check_pushed_down(machine: Machine, table: lakebed.Table, rows: list[Row], 
         wanted = random.sample(rows, min(3, len(rows)))
         keys = machine.arrow(wanted).select(meaning.key_names)
         _same(from_arrow(_asked("a lookup", lambda: table.lookup(keys))), wanted, "a lookup")
+    plain = [each.name for each in columns if not is_nested(each.type)]
+    if plain and rows:
+        by = random.sample(plain, min(len(plain), random.randint(1, 2)))
+        asked, null_safe = random.sample(rows, min(2, len(rows))), random.random() < 0.5
+        found = _asked("a lookup by", lambda: table.lookup(machine.arrow(asked).select(by), by=by, null_safe=null_safe))
+        alike = [row for row in rows if any(_is_alike(row, other, by, null_safe) for other in asked)]
+        _same(from_arrow(found), alike, f"a lookup by {by}")
+
+
+def _is_alike(row: Row, other: Row, by: Sequence[str], null_safe: bool) -> bool:
+    """Whether two rows are equal in these columns as SQL has it."""
+    return all(
+        null_safe if row[name] is None and other[name] is None else _is_equal(row[name], other[name]) for name in by
+    )
+
+
+def _is_equal(value: Value, other: Value) -> bool:
+    return value is not None and (value == other or (value != value and other != other))
 
 
 def _check_queried(machine: Machine, shown: pa.Table, random: Random) -> None:
@@ -334,9 +354,16 @@ def _check_difference(machine: Machine, table: lakebed.Table, random: Random) ->
     if len(same) < 2:
         return
     before, after = sorted(random.sample(same, 2))
-    if not meaning.has_key:
-        return  # which of two equal rows is the same one can not be told once files were replaced
-    told = changes_from_arrow(_asked("a diff", lambda: table.diff(before, after)))
+    if random.random() < 0.3:
+        before, after = after, before
+    for way in WAYS if meaning.has_key else ("as it is",):
+        _check_one_difference(machine, table, before, after, way)
+
+
+def _check_one_difference(machine: Machine, table: lakebed.Table, before: int, after: int, way: str) -> None:
+    line = machine.line
+    with differences_by(way):
+        told = changes_from_arrow(_asked("a diff", lambda: table.diff(before, after)))
     plus = [row for kind, row in told if kind in ("+I", "+U")]
     minus = [row for kind, row in told if kind in ("-D", "-U")]
     state = tally(line.rows[before])
@@ -345,7 +372,7 @@ def _check_difference(machine: Machine, table: lakebed.Table, random: Random) ->
     state = +state if all(count >= 0 for count in state.values()) else state
     wanted = tally(line.rows[after])
     if state != wanted:
-        raise Finding("a diff does not apply", f"{before} to {after}: {tally_changes(told)}")
+        raise Finding("a diff does not apply", f"{before} to {after}, {way}: {tally_changes(told)}")
 
 
 def _same(found: Sequence[Row], expected: Sequence[Row], what: str) -> None:

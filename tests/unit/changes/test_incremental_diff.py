@@ -18,7 +18,7 @@ from tests.unit.warehouse_under_test import Warehouse, ints
 
 import lakebed
 from lakebed.datafiles.read_file import FileReader
-from lakebed.errors import InvalidArgument, InvalidData, NotFound, Unsupported
+from lakebed.errors import InvalidArgument, InvalidData, NotFound
 from lakebed.metadata.data_file import DataFile
 
 Rows = list[tuple[Any, ...]]
@@ -159,14 +159,14 @@ def test_schema_changes_in_between(warehouse: Warehouse) -> None:
 
 
 def test_tables_without_a_key(warehouse: Warehouse) -> None:
-    """Files that came are inserts, files that went deletes; rows of replaced files can not be told apart."""
+    """Files that came are inserts, files that went deletes; equal rows of files that were replaced cancel out."""
     table = warehouse.table("t", {"v": "INT"}, pa.table({"v": ints(1)}))
     table.write(pa.table({"v": ints(1, 2)}))
     assert differences(table, 1, 2) == [("+I", 1), ("+I", 2)]
     assert differences(table, 2, 0) == [("-D", 1), ("-D", 1), ("-D", 2)]
-    table.write(pa.table({"v": ints(3)}), overwrite=True)
-    with warehouse.refuses(Unsupported, "no primary key"):
-        table.diff(2, 3)
+    table.write(pa.table({"v": ints(3, 1, None)}), overwrite=True)
+    assert differences(table, 2, 3) == [("-D", 1), ("-D", 2), ("+I", 3), ("+I", None)]
+    assert differences(table, 3, 2) == [("-D", 3), ("-D", None), ("+I", 1), ("+I", 2)]
 
 
 def test_memory_does_not_grow_with_the_states(disk: Warehouse) -> None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lakebed.cleanup import on_failure
 from lakebed.types import ordering
-from lakebed.types.sorted_search import find_keys
+from lakebed.types.sorted_search import find_keys, find_ranges
 
 CHUNK_ROWS = 1 << 18
 _Key = tuple[tuple[bool, object], ...]
@@ -68,6 +68,20 @@ class LocalFile:
                     rows.append(chunk.take(pa.array(places[hits])))
                 start = stop
         return found, rows
+
+    def find_prefix(self, prefix: Sequence[pa.Array]) -> Iterator[pa.RecordBatch]:
+        """Rows whose keys begin with one of these. REQUIRES: in ascending order, each combination once."""
+        names = self.key[: len(prefix)]
+        for chunk in self.chunks:
+            columns = _columns(chunk, names)
+            low = ordering.count_below(prefix, ordering.sort_key(columns, 0))
+            high = ordering.count_not_above(prefix, ordering.sort_key(columns, chunk.num_rows - 1))
+            if low < high:
+                starts, ends = find_ranges(columns, [column.slice(low, high - low) for column in prefix])
+                counts = ends - starts
+                if counts.any():
+                    skipped = np.cumsum(counts) - counts
+                    yield chunk.take(pa.array(np.repeat(starts - skipped, counts) + np.arange(counts.sum())))
 
     def remove(self) -> None:
         """Deletes the copy; rows that were found stay valid."""

@@ -107,6 +107,15 @@ class LookupStore:
                 owners.append(open_rows[hits])
         return found, _in_key_order(parts, owners, schema)
 
+    def find_prefix(
+        self, file: DataFile, prefix: Sequence[pa.Array], schema: pa.Schema, read: ReadFile, key: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """All rows of a file whose keys begin with one of these, in key order.
+
+        REQUIRES: `prefix` holds the first key columns, in ascending order, each combination once.
+        """
+        return self._copy(file, schema, read, key).find_prefix(prefix)
+
     def is_worth_a_copy(self, file: DataFile) -> bool:
         """Whether as many rows of the file were read without a copy as it holds: so others will be asked for."""
         with self._lock:
