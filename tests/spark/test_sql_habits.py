@@ -9,8 +9,11 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.sessions import IS_CONNECT
 
 import lakebed
+from lakebed.errors import NotFound
+from lakebed.expressions.spark_functions import SPARK_FUNCTIONS
 
 
 @pytest.fixture
@@ -35,6 +38,35 @@ def test_a_varchar_of_any_length(tables: lakebed.Lake) -> None:
 def test_explain_plan_for(tables: lakebed.Lake) -> None:
     """Flink's words for EXPLAIN."""
     assert "lan" in tables.sql("EXPLAIN PLAN FOR SELECT k FROM t").collect()[0][0]
+
+
+@pytest.mark.skipif(IS_CONNECT, reason="Spark Connect looks names up each time a result is used")
+@pytest.mark.parametrize("words", ["", "EXTENDED ", "FORMATTED ", "CODEGEN ", "COST "])
+def test_a_plan_leaves_no_view(tables: lakebed.Lake, words: str) -> None:
+    """Spark's list of tables has nothing of ours after EXPLAIN, and the plan can still be read."""
+    before = {view.name for view in tables.spark.catalog.listTables()}
+    plan = tables.sql(f"EXPLAIN {words}SELECT k FROM t WHERE k > 1")
+    assert {view.name for view in tables.spark.catalog.listTables()} == before
+    assert len(plan.collect()[0][0]) > 20
+
+
+@pytest.mark.parametrize(
+    ("text", "near"), [("cuont(*)", "count"), ("lenght(v)", "length"), ("strftime(ts, '')", "date_format")]
+)
+def test_functions_that_spark_does_not_know(tables: lakebed.Lake, text: str, near: str) -> None:
+    """A session is asked, since it may have functions of its own; what it does not know is told with the nearest."""
+    with pytest.raises(NotFound, match=f"(?s)no function `{text.partition('(')[0]}`.*{near}"):
+        tables.sql(f"SELECT {text} FROM t")
+    tables.sql("CREATE OR REPLACE TEMPORARY FUNCTION lenghten(x STRING) RETURNS STRING RETURN x || x")
+    assert tables.query("SELECT lenghten('a')").fetchall() == [("aa",)]
+    tables.sql("DROP TEMPORARY FUNCTION lenghten")
+
+
+@pytest.mark.nightly
+def test_the_names_of_functions(tables: lakebed.Lake) -> None:
+    """The list that mistyped names are looked up in is that of the installed Spark."""
+    shown = (row[0] for row in tables.spark.sql("SHOW SYSTEM FUNCTIONS").collect())
+    assert tuple(sorted(name for name in shown if name.isidentifier())) == SPARK_FUNCTIONS
 
 
 def test_views_shown_are_those_of_users(tables: lakebed.Lake) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from lakebed import errors
 from lakebed.errors import InvalidArgument, LakebedError
+from lakebed.expressions.spark_functions import no_function
 
 _TOLD: Final = re.compile(r"lakebed\.errors\.(\w+): (.*?)\n  -> ([^\n]*)", re.DOTALL)
 
@@ -71,15 +72,6 @@ _PLACE = re.compile(r"\s*(?:;\s*)?line \d+,? pos(?:ition)? \d+;?.*", re.DOTALL)
 _CLASS = re.compile(r"^\[([A-Z_.0-9]+)\] ")
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+")
 _NO_FUNCTION = re.compile(r"Cannot resolve routine `(\w+)`")
-_OF_FLINK: Final = {
-    "JSON_EXISTS": "get_json_object(text, '$.path') IS NOT NULL",
-    "JSON_QUERY": "get_json_object(text, '$.path')",
-    "JSON_VALUE": "get_json_object(text, '$.path')",
-    "PROCTIME": "current_timestamp()",
-    "SPLIT_INDEX": "split_part(text, ',', n), where n counts from 1",
-    "TO_TIMESTAMP_LTZ": "timestamp_millis(n), or timestamp_seconds(n)",
-}
-"""Functions of Flink that Spark has under another name."""
 
 
 @contextmanager
@@ -114,8 +106,8 @@ def translated_error(error: Any, names: Mapping[str, str]) -> LakebedError:
         text = re.sub(rf"`?{name}\b`?", f"`{shown}`", text)
     hint = f"Spark calls this {kind.group(1)}" if kind else "correct the statement"
     unknown = _NO_FUNCTION.match(text)
-    if unknown is not None and unknown[1].upper() in _OF_FLINK:
-        hint = f"{unknown[1]} is Flink's: type {_OF_FLINK[unknown[1].upper()]}"
+    if unknown is not None:
+        return no_function(unknown[1])
     return InvalidArgument(text or "Spark refused the statement", hint=hint)
 
 

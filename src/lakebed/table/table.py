@@ -275,7 +275,7 @@ class Table(TableReading, TableUpkeep):
             tag = point
             if not self._opened.context.stores.tags.exists(tag_argument(tag)) and _is_moment(tag):
                 raise NotFound(
-                    f"table `{self.name}` has no tag `{tag}`", hint=f"for a time write at(timestamp={tag!r})"
+                    f"table `{self.name}` has no tag `{tag}`", hint=f"for a time write t.at(timestamp={tag!r})"
                 )
         elif point is not None:
             snapshot = point

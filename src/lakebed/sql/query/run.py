@@ -78,7 +78,7 @@ def run_spark(lake: SqlLake, statement: SparkStatement) -> Any:
             "a view that Spark's catalog keeps can not read tables of the lake", hint="create a TEMPORARY VIEW"
         )
     # What Spark remembers as text (CACHE TABLE) needs the views for as long as the session lives.
-    return planner.views.sql(f"{statement.text}{text}", keep=True)
+    return planner.views.sql(f"{statement.text}{text}", keep=_EXPLAIN.match(statement.text) is None)
 
 
 def _create_view(lake: SqlLake, planner: Planner, view: re.Match[str], query: Sql) -> None:
