@@ -493,10 +493,12 @@ class ShowCreateTable:
 
 @dataclass(frozen=True, slots=True)
 class ShowColumns:
-    """SHOW COLUMNS; `text` is for Spark, when it is one of its views."""
+    """SHOW COLUMNS; `text` is for Spark, when it is one of its views. `is_not`: those that the pattern does not fit."""
 
     name: str
     text: str = field(default="", compare=False)
+    like: str | None = None
+    is_not: bool = False
 
 
 @dataclass(frozen=True, slots=True)
