@@ -224,3 +224,14 @@ def test_functions_that_somebody_knows() -> None:
         "soundex",
         "range",
     ]
+
+
+@pytest.mark.parametrize("kind", ["INT", "BIGINT", "DOUBLE", "DECIMAL(10, 2)", "BOOLEAN", "DATE"])
+def test_errors_show_the_value(warehouse: Warehouse, kind: str) -> None:
+    """A text that spells no value of a type is named in the error; TRY_CAST makes it null, and nulls stay null."""
+    lake = warehouse.lake
+    for text in ("abc", "1_000,5", ""):
+        with pytest.raises(InvalidData, match=f'"{text}"'):
+            lake.query(f"SELECT CAST(s AS {kind}) FROM VALUES (:s) AS v(s)", {"s": text}, engine="duckdb").arrow()
+        query = f"SELECT TRY_CAST(s AS {kind}) FROM VALUES (:s), (NULL) AS v(s)"
+        assert lake.query(query, {"s": text}, engine="duckdb").fetchall() == [(None,), (None,)]
