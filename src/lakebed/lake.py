@@ -123,7 +123,8 @@ class Lake:
     if not TYPE_CHECKING:  # or a checker of types would take any name for a member
 
         def __getattr__(self, name: str) -> Any:
-            raise no_member(self, name, _HABITS)
+            is_table = not name.startswith("_") and self.has_table(name)
+            raise no_member(self, name, {name: f'lake["{name}"]'} if is_table else _HABITS)
 
     @property
     def spark(self) -> SparkSession:

@@ -68,7 +68,7 @@ def cause_of(error: BaseException) -> BaseException:
 
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Print each error with the names of views and the whole plan, before anybody can catch it."""
-_PLACE = re.compile(r"\s*(?:;\s*)?line \d+,? pos(?:ition)? \d+;?.*", re.DOTALL)
+_PLACE = re.compile(r"\s*(?:[;(]\s*)?line \d+,? pos(?:ition)? \d+;?.*", re.DOTALL)
 _CLASS = re.compile(r"^\[([A-Z_.0-9]+)\] ")
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+")
 _NO_FUNCTION = re.compile(r"Cannot resolve routine `(\w+)`")

@@ -65,6 +65,14 @@ _HABITS = {
     "vacuum": "t.expire_snapshots()",
     "restore": "t.rollback_to(snapshot)",
     "time_travel": "t.at(snapshot=...)",
+    **dict.fromkeys(("query", "sql", "join", "merge_asof"), "lake.query('SELECT ... FROM t ...')"),
+    **dict.fromkeys(("groupby", "group_by", "groupBy", "agg"), "lake.query('SELECT a, sum(b) FROM t GROUP BY a')"),
+    **dict.fromkeys(("sort", "sort_values", "order_by", "orderBy"), "lake.query('SELECT ... FROM t ORDER BY ...')"),
+    **dict.fromkeys(("iloc", "loc", "plot", "values", "iterrows"), "t.to_pandas() first"),
+    "rows": "t.to_arrow().to_pylist()",
+    "to_list": "t.to_arrow().to_pylist()",
+    "to_pylist": "t.to_arrow().to_pylist()",
+    "to_dicts": "t.to_arrow().to_pylist()",
 }
 """Words that users of other libraries try."""
 

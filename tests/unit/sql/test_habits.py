@@ -305,3 +305,37 @@ def test_the_first_rows_in_the_words_of_the_standard(shop: Warehouse) -> None:
     assert shop.lake.query(f"{query} FETCH FIRST 2 ROWS ONLY").fetchall() == [(1,), (2,)]
     assert shop.lake.query(f"{query} OFFSET 1 FETCH NEXT ROW ONLY").fetchall() == [(2,)]
     assert shop.lake.sql(f"SELECT * FROM ({query} FETCH FIRST 2 ROWS ONLY) AS x").count() == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("SUMMARIZE t", "min(a)"),
+        ("PIVOT t ON v USING sum(id)", "FROM t PIVOT"),
+        ("COPY t TO 'out.parquet'", "write_parquet"),
+        ("COPY (SELECT * FROM t) TO 'out.csv' (HEADER)", "to_csv"),
+        ("PRAGMA show_tables", "SHOW TABLES"),
+        ("ATTACH 'x.db'", "SHOW DATABASES"),
+        ("INSTALL httpfs", "leave it out"),
+        ("SELECT * FROM 'files/x.parquet'", "parquet.`files/x.parquet`"),
+    ],
+)
+def test_words_of_duckdb(shop: Warehouse, text: str, hint: str) -> None:
+    """Statements of DuckDB are answered with what does the same here."""
+    with shop.refuses(Unsupported, hint):
+        shop.lake.sql(text)
+    assert not shop.lake.is_spark_started
+
+
+def test_files_of_duckdb(shop: Warehouse) -> None:
+    """A function that reads a file is answered with Spark's way to name one; other texts behind FROM are none."""
+    with shop.refuses(NotFound, "read_parquet", "parquet.`path`"):
+        shop.lake.query("SELECT * FROM read_parquet('x.parquet')")
+    assert shop.lake.query("SELECT trim('x' FROM 'xa.b'), extract(SECOND FROM TIMESTAMP '2024-01-01 00:00:01.5')")
+
+
+def test_a_list_is_no_member_of_a_list(shop: Warehouse) -> None:
+    """IN with an array in place of values says what takes one, which then works."""
+    with shop.refuses(InvalidArgument, "`in` compares INT with an array", "array_contains"):
+        shop.lake.query("SELECT * FROM t WHERE id IN (:ids)", {"ids": [1, 2]})
+    assert len(shop.lake.query("SELECT * FROM t WHERE array_contains(:ids, id)", {"ids": [1, 2]}).fetchall()) == 2

@@ -179,6 +179,7 @@ def without_plan_for(cursor: Cursor) -> Cursor:
 _ONE_BY_ONE = "leave it out: each statement is committed by itself, so put what belongs together into one statement"
 _MODULES = "leave it out: Spark's functions are all there"
 _ONE_CATALOG = "type SHOW DATABASES, or DESCRIBE DATABASE default; lakebed.connect(path) opens another lake"
+_TAKE_OUT = "take the rows out: lake.query('SELECT ...').pl().write_parquet(path), or df().to_csv(path)"
 _RIGHTS = "give people rights to the directory or the bucket of the lake"
 _UPSERT = "INSERT INTO a table with a primary key replaces the rows of the same keys; MERGE INTO takes conditions"
 _REGISTER = "register it in Python: lake.spark.udf.register('f', function), or define it in SQL: CREATE TEMPORARY " + (
@@ -203,6 +204,9 @@ _BEGINNINGS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("COMPILE", "PLAN"), "plans are not kept", "type EXPLAIN and the query to see one"),
     (("EXECUTE", "PLAN"), "plans are not kept", "type the statement itself"),
     (("CREATE", "TEMPORARY", "SYSTEM", "FUNCTION"), "functions of classes are Flink's", _REGISTER),
+    (("PRAGMA",), "PRAGMA is of DuckDB", "type SHOW TABLES, DESCRIBE t, or SET 'key' = 'value'"),
+    (("ATTACH",), "the lake is the only catalog", _ONE_CATALOG),
+    (("INSTALL",), "there are no extensions to install", "leave it out"),
     (("UPSERT", "INTO"), "there is no UPSERT", _UPSERT),
     (("REPLACE", "INTO"), "there is no REPLACE INTO", _UPSERT),
     (("GRANT",), "the lake keeps no rights", _RIGHTS),
@@ -239,6 +243,13 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
         rf"COPY INTO {_NAME} FROM '([^']*)'(?:.*FILEFORMAT\s*=\s*(\w+))?",
         "COPY INTO is not a statement here",
         "type INSERT INTO {0} SELECT * FROM {2}.`{1}`",
+    ),
+    (rf"COPY (?:{_NAME}|\(.*\)) TO\b", "COPY is not a statement here", _TAKE_OUT),
+    (rf"SUMMARIZE {_NAME}", "SUMMARIZE is of DuckDB", "type SELECT count(*), min(a), max(a), avg(a) FROM {0}"),
+    (
+        rf"PIVOT {_NAME}",
+        "PIVOT follows a table",
+        "type SELECT * FROM {0} PIVOT (sum(a) FOR b IN ('x', 'y'))",
     ),
     (rf"REORG TABLE {_NAME}", "REORG is of Delta", "type OPTIMIZE {0}"),
     (
@@ -323,6 +334,7 @@ _GROUP_WINDOW = re.compile(r"(TUMBLE|HOP|SESSION)(?:_\w+)? ?\( ?([\w.`]+) ?,( ?I
 _INTERVAL = re.compile(r"INTERVAL ?'([^']*)' ?(\w+)", re.IGNORECASE)
 _CHANGES = re.compile(r"table_changes ?\( ?'([^']*)' ?, ?(\d+) ?(?:, ?(\d+))?", re.IGNORECASE)
 _ROUNDED = re.compile(r"(FLOOR|CEIL|CEILING) ?\( ?(.+?) TO (\w+) ?\)", re.IGNORECASE)
+_FILE = re.compile(r"\b(?:FROM|JOIN)\s+'([^']*\.(parquet|csv|json|orc|avro))'", re.IGNORECASE)
 _VERSION = re.compile(r"@v\d", re.IGNORECASE)
 _WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 _SUSPECTS = re.compile(
@@ -333,6 +345,9 @@ _SUSPECTS = re.compile(
 
 def _refuse_inside(cursor: Cursor) -> None:
     """Windows, lookup joins and the like, wherever a query stands."""
+    file = _FILE.search(cursor.source()[:_ENOUGH])
+    if file is not None and not cursor.sees("COPY"):
+        raise Unsupported("files are not named in quotes", hint=f"type {file[2].lower()}.`{file[1]}`")
     if _SUSPECTS.search(cursor.source()) is None:
         return
     is_insert = cursor.sees("INSERT")
