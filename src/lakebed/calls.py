@@ -1,4 +1,4 @@
-"""What is said when a method is called with arguments that it does not take.
+"""What callers are told: arguments that a method does not take, and warnings that point at their own line.
 
 Python's own TypeError names the argument and no more. People bring arguments along from other libraries (`mode`,
 `limit`, `where`), so a class says what to write in place of each, and a mistyped one is told the nearest.
@@ -6,6 +6,8 @@ Python's own TypeError names the argument and no more. People bring arguments al
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter, Signature, isfunction, signature
@@ -95,4 +97,12 @@ def _written(parameter: Parameter) -> str:
     return f"{parameter.name}=..." if needs_name else parameter.name
 
 
-__all__ = ["explains_call", "explains_calls"]
+def warn_caller(message: str) -> None:
+    """A warning that points at the line outside of this package that led to it."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and f"{frame.f_globals.get('__name__', '')}.".startswith("lakebed."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
+
+
+__all__ = ["explains_call", "explains_calls", "warn_caller"]

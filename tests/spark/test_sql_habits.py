@@ -12,7 +12,7 @@ import pytest
 from tests.sessions import IS_CONNECT
 
 import lakebed
-from lakebed.errors import NotFound
+from lakebed.errors import InvalidArgument, NotFound
 from lakebed.expressions.spark_functions import SPARK_FUNCTIONS
 
 
@@ -60,6 +60,14 @@ def test_functions_that_spark_does_not_know(tables: lakebed.Lake, text: str, nea
     tables.sql("CREATE OR REPLACE TEMPORARY FUNCTION lenghten(x STRING) RETURNS STRING RETURN x || x")
     assert tables.query("SELECT lenghten('a')").fetchall() == [("aa",)]
     tables.sql("DROP TEMPORARY FUNCTION lenghten")
+
+
+@pytest.mark.skipif(IS_CONNECT, reason="there it is an error of another kind")
+def test_mistakes_of_spark_itself(tables: lakebed.Lake) -> None:
+    """What Spark fails at inside is told without its stack; Flink's way to make a moment is answered with Spark's."""
+    with pytest.raises(InvalidArgument, match="timestamp_millis") as refused:
+        tables.sql("SELECT TO_TIMESTAMP_LTZ(1700000000000, 3)")
+    assert "\tat " not in str(refused.value)
 
 
 @pytest.mark.nightly

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,3 +81,18 @@ def test_errors_of_the_function_itself_stay() -> None:
 
     with pytest.raises(TypeError, match="unsupported operand"):
         add(1)
+
+
+def test_warnings_point_at_the_caller(warehouse: Warehouse) -> None:
+    """However deep a warning comes from, it names the line that led to it."""
+    table = warehouse.table("t", {"id": "INT"})
+    options = {"sink.parallelism": "4"}
+    calls: list[Callable[[], object]] = [
+        lambda: table.with_options(options),
+        lambda: warehouse.lake.sql("SET 'sql-client.execution.result-mode' = 'tableau'"),
+        lambda: warehouse.lake.create_table("u", {"id": "INT"}, options=options),
+    ]
+    for call in calls:
+        with pytest.warns(UserWarning, match="no effect") as heard:
+            call()
+        assert [Path(each.filename).name for each in heard] == ["test_calls.py"]

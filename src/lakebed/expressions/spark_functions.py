@@ -108,7 +108,6 @@ _ELSEWHERE = {
     "strftime": "date_format(moment, 'yyyy-MM-dd')",
     "string_split": "split(text, ',')",
     "strptime": "to_timestamp(text, 'yyyy-MM-dd')",
-    "to_timestamp_ltz": "timestamp_millis(n), or timestamp_seconds(n)",
     "uniq": "count(DISTINCT value)",
 }
 """Functions of Flink, DuckDB and others that Spark has under another name."""

@@ -66,6 +66,7 @@ def cause_of(error: BaseException) -> BaseException:
 # --- Spark's errors in our own words: without stacks and plans, and without names that only we know ---------------
 
 
+_JAVA = re.compile(r"^An error occurred while calling .*?\n: (?:[\w.$]+: )?")
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Print each error with the names of views and the whole plan, before anybody can catch it."""
 _PLACE = re.compile(r"\s*(?:[;(]\s*)?line \d+,? pos(?:ition)? \d+;?.*", re.DOTALL)
@@ -77,6 +78,7 @@ _NO_FUNCTION = re.compile(r"Cannot resolve routine `(\w+)`")
 @contextmanager
 def spark_errors(names: Mapping[str, str] | None = None) -> Iterator[None]:
     """Turns Spark's errors into ours; `names` are those of views, with what stands for them."""
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException  # heavy: only when it is used
     from pyspark.logger import PySparkLogger
 
@@ -89,6 +91,8 @@ def spark_errors(names: Mapping[str, str] | None = None) -> Iterator[None]:
         yield
     except PySparkException as error:
         raise translated_error(error, names or {}) from error
+    except Py4JJavaError as error:  # what pyspark has no class for, such as Spark's own mistakes
+        raise translated_error(_JAVA.sub("", str(error)).partition("\n\tat ")[0], names or {}) from error
     finally:
         for logger, was_disabled in zip(loggers, before, strict=True):
             logger.disabled = was_disabled
@@ -96,7 +100,7 @@ def spark_errors(names: Mapping[str, str] | None = None) -> Iterator[None]:
 
 def translated_error(error: Any, names: Mapping[str, str]) -> LakebedError:
     """Spark's message without its view names, stack and plan."""
-    if is_worker_late(error):
+    if isinstance(error, BaseException) and is_worker_late(error):
         return worker_late()
     text = str(error).split("\nJVM stacktrace")[0].split("\n\nDriver stacktrace")[0]
     text = _PLACE.sub("", text.split("\n== SQL")[0]).strip()
@@ -108,6 +112,8 @@ def translated_error(error: Any, names: Mapping[str, str]) -> LakebedError:
     unknown = _NO_FUNCTION.match(text)
     if unknown is not None:
         return no_function(unknown[1])
+    if "to_timestamp_ltz(" in text:
+        hint = "to_timestamp_ltz reads text here: write timestamp_millis(n), or timestamp_seconds(n), for a number"
     return InvalidArgument(text or "Spark refused the statement", hint=hint)
 
 
