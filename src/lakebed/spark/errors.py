@@ -7,6 +7,7 @@ Spark's own there is one kind that nothing of the user's has caused: a worker th
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -78,7 +79,6 @@ _NO_FUNCTION = re.compile(r"Cannot resolve routine `(\w+)`")
 @contextmanager
 def spark_errors(names: Mapping[str, str] | None = None) -> Iterator[None]:
     """Turns Spark's errors into ours; `names` are those of views, with what stands for them."""
-    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException  # heavy: only when it is used
     from pyspark.logger import PySparkLogger
 
@@ -91,11 +91,17 @@ def spark_errors(names: Mapping[str, str] | None = None) -> Iterator[None]:
         yield
     except PySparkException as error:
         raise translated_error(error, names or {}) from error
-    except Py4JJavaError as error:  # what pyspark has no class for, such as Spark's own mistakes
+    except _java_errors() as error:  # what pyspark has no class for, such as Spark's own mistakes
         raise translated_error(_JAVA.sub("", str(error)).partition("\n\tat ")[0], names or {}) from error
     finally:
         for logger, was_disabled in zip(loggers, before, strict=True):
             logger.disabled = was_disabled
+
+
+def _java_errors() -> tuple[type[Exception], ...]:
+    """Errors of the JVM that pyspark passes on as they are; none on Spark Connect, which has no JVM in this process."""
+    bridge = sys.modules.get("py4j.protocol")
+    return () if bridge is None else (bridge.Py4JJavaError,)
 
 
 def translated_error(error: Any, names: Mapping[str, str]) -> LakebedError:
