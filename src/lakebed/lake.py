@@ -221,7 +221,7 @@ class Lake:
     ) -> Table:
         """Makes a table and returns it.
 
-        `schema` is a pyarrow schema, a mapping from column names to types (`{"id": "BIGINT NOT NULL", ...}`), a
+        `schema` is a schema of pyarrow or Spark, a mapping from column names to types (`{"id": "BIGINT NOT NULL"}`), a
         dataclass or a pydantic model, whose annotations tell the columns, or rows: a DataFrame, an Arrow table, a dict
         of columns, a list of dicts. Rows are written, too, unless the table was there already; if that fails, there is
         no table. Options are Paimon's, by their own names; an option that is not honoured is refused by name.
@@ -319,6 +319,10 @@ def _to_fields(schema: SchemaLike) -> tuple[DataField, ...]:
         return fields_of_type(schema)
     if isinstance(schema, pa.Schema):
         return from_arrow_schema(schema)
+    if type(schema).__module__ == "pyspark.sql.types" and hasattr(schema, "fields"):
+        from lakebed.spark.types import arrow_schema  # pyspark is there already
+
+        return from_arrow_schema(arrow_schema(schema))
     if isinstance(schema, Mapping):
         counter = iter(range(1 << 30))
         fields = []

@@ -12,7 +12,7 @@ import pytest
 from tests.sessions import IS_CONNECT
 
 import lakebed
-from lakebed.errors import InvalidArgument, NotFound
+from lakebed.errors import InvalidArgument, NotFound, Unsupported
 from lakebed.expressions.spark_functions import SPARK_FUNCTIONS
 
 
@@ -130,3 +130,31 @@ def test_values_in_queries(tables: lakebed.Lake) -> None:
         True,
         5,
     )
+
+
+def test_hints_of_spark_name_what_the_query_names(tables: lakebed.Lake) -> None:
+    """BROADCAST of an alias, of a table and of a view: none of them is looked for in the lake."""
+    tables.sql("CREATE OR REPLACE TEMPORARY VIEW other AS SELECT k FROM t")
+    for words in ("BROADCAST(a)", "BROADCAST(o)", "MERGE(a, o)", "REPARTITION(2)"):
+        found = tables.sql(f"SELECT /*+ {words} */ a.k FROM t a JOIN other o ON a.k = o.k ORDER BY 1").collect()
+        assert [row.k for row in found] == [1, 2]
+    assert tables.sql("SELECT /*+ BROADCAST(t) */ count(*) FROM t").collect()[0][0] == 2
+    tables.sql("DROP VIEW other")
+
+
+def test_caching_a_table(tables: lakebed.Lake) -> None:
+    """Spark does not know tables of the lake; it caches a query on one."""
+    with pytest.raises(Unsupported, match="CACHE TABLE c AS SELECT"):
+        tables.sql("CACHE TABLE t")
+
+
+def test_schemas_of_spark(tables: lakebed.Lake) -> None:
+    """A table is made from the schema of a DataFrame, and keeps what may not be null."""
+    frame = tables.spark.sql(
+        "SELECT 1L AS id, 'x' AS s, CAST(1.5 AS DECIMAL(5, 2)) AS d, array(1) AS a, current_date AS day"
+    )
+    made = tables.create_table("made", frame.schema)
+    made.write_spark(frame)
+    assert made.to_spark().collect() == frame.collect()
+    with pytest.raises(InvalidArgument, match=r"(?s)pandas is no Spark DataFrame.*`write` takes"):
+        made.write_spark(frame.toPandas())

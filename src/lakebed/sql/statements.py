@@ -31,8 +31,12 @@ class Sql:
     tree: exp.Expression
 
     def tables(self) -> tuple[exp.Table, ...]:
-        """All table references, in the order of the text; names of common table expressions are among them."""
-        found = [node for node in self.tree.find_all(exp.Table) if "span" in node.meta]
+        """All table references, in the order of the text; names of common table expressions are among them.
+
+        Those in a hint of Spark's (`BROADCAST(a)`) are names of the query, and mean no table.
+        """
+        nodes = (node for node in self.tree.find_all(exp.Table) if "span" in node.meta)
+        found = [node for node in nodes if node.find_ancestor(exp.Hint) is None]
         return tuple(sorted(found, key=lambda node: node.meta["span"]))
 
     def spliced(self, edits: Mapping[tuple[int, int], str]) -> str:
