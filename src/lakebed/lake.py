@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
 
+from lakebed.calls import explains_call, explains_calls
 from lakebed.catalog.base import Catalog
 from lakebed.catalog.names import DEFAULT_DATABASE, TableName, parse_table_name
 from lakebed.catalog.registry import open_catalog
@@ -39,6 +40,7 @@ SchemaLike = Any
 """A pyarrow schema, a mapping from column names to types, a list of fields, or a class that tells them."""
 
 
+@explains_call(dict.fromkeys(("warehouse", "location", "uri", "url", "root"), "lakebed.connect(path)"))
 def connect(path: str | os.PathLike[str], spark: object = None, options: Mapping[str, str] | None = None) -> Lake:
     """Opens the warehouse at a local path or a URL (s3://, gs://, az://, memory://).
 
@@ -69,7 +71,38 @@ _HABITS = {
 }
 """Words that users of other libraries try."""
 
+_IN_TIME = "lake.table(name).at(snapshot=...), or tag=..., timestamp=..."
+_TABLE_ARGUMENTS = {
+    **dict.fromkeys(("keys", "key", "pk", "primary_keys", "unique_key"), "primary_key=['id']"),
+    **dict.fromkeys(("partitions", "partition_keys", "partition_cols", "partitioned_by"), "partition_by=['day']"),
+    **dict.fromkeys(("properties", "tblproperties", "table_properties"), "options={'bucket': '4'}"),
+    **dict.fromkeys(("bucket", "buckets", "num_buckets"), "options={'bucket': '4'}"),
+    "merge_engine": "options={'merge-engine': 'deduplicate'}",
+    "changelog_producer": "options={'changelog-producer': 'lookup'}",
+}
+_ARGUMENTS = {
+    "table": {
+        **dict.fromkeys(("snapshot", "snapshot_id", "version", "tag", "timestamp"), _IN_TIME),
+        "branch": "lake.table(name).on_branch(branch)",
+        "options": "lake.table(name).with_options({...})",
+    },
+    "create_table": {
+        **_TABLE_ARGUMENTS,
+        **dict.fromkeys(
+            ("data", "rows", "df", "columns", "fields"), "it in the place of the schema: create_table(name, rows)"
+        ),
+        **dict.fromkeys(("exist_ok", "exists_ok", "ignore_if_exists"), "if_not_exists=True"),
+        **dict.fromkeys(("mode", "overwrite", "replace"), "lake.replace_table(name, schema)"),
+    },
+    "replace_table": _TABLE_ARGUMENTS,
+    "drop_table": dict.fromkeys(("ignore_if_not_exists", "missing_ok", "purge"), "if_exists=True"),
+    "create_database": dict.fromkeys(("exist_ok", "exists_ok", "ignore_if_exists"), "if_not_exists=True"),
+    **{name: {"*": "values for the text into args={'name': value}, for :name"} for name in ("sql", "query")},
+}
+"""Arguments that users of other libraries try."""
 
+
+@explains_calls(_ARGUMENTS)
 class Lake:
     """Databases and tables of one warehouse. Names are `table` (in the current database) or `database.table`."""
 
@@ -93,7 +126,8 @@ class Lake:
     if not TYPE_CHECKING:  # or a checker of types would take any name for a member
 
         def __getattr__(self, name: str) -> Any:
-            raise no_member(self, name, _HABITS)
+            is_table = not name.startswith("_") and self.has_table(name)
+            raise no_member(self, name, {name: f'lake["{name}"]'} if is_table else _HABITS)
 
     @property
     def spark(self) -> SparkSession:
@@ -190,7 +224,7 @@ class Lake:
     ) -> Table:
         """Makes a table and returns it.
 
-        `schema` is a pyarrow schema, a mapping from column names to types (`{"id": "BIGINT NOT NULL", ...}`), a
+        `schema` is a schema of pyarrow or Spark, a mapping from column names to types (`{"id": "BIGINT NOT NULL"}`), a
         dataclass or a pydantic model, whose annotations tell the columns, or rows: a DataFrame, an Arrow table, a dict
         of columns, a list of dicts. Rows are written, too, unless the table was there already; if that fails, there is
         no table. Options are Paimon's, by their own names; an option that is not honoured is refused by name.
@@ -296,6 +330,10 @@ def _to_fields(schema: SchemaLike) -> tuple[DataField, ...]:
         return fields_of_type(schema)
     if isinstance(schema, pa.Schema):
         return from_arrow_schema(schema)
+    if type(schema).__module__ == "pyspark.sql.types" and hasattr(schema, "fields"):
+        from lakebed.spark.types import arrow_schema  # pyspark is there already
+
+        return from_arrow_schema(arrow_schema(schema))
     if isinstance(schema, Mapping):
         counter = iter(range(1 << 30))
         fields = []

@@ -17,6 +17,7 @@ LAYERS = {
     "units": 0,
     "checksums": 0,
     "clock": 0,
+    "calls": 0,
     "cleanup": 0,
     "left_out": 0,
     "notebook": 0,

@@ -163,7 +163,6 @@ SHORT = {
     "metadata/branches.py": "one kind of directory, as its neighbours are one kind of file each",
     "metadata/corruption.py": "words that all kinds of files share",
     "spark/launchers.py": "what starting Java and starting Python share",
-    "sql/bind/syntax.py": "a dialect of the parser, which all that binds rests on",
     "version.py": "the version, alone so that packaging reads it",
 }
 """Other modules that are short, and why each is a module."""

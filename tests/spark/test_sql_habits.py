@@ -9,8 +9,11 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.sessions import IS_CONNECT
 
 import lakebed
+from lakebed.errors import InvalidArgument, NotFound, Unsupported
+from lakebed.expressions.spark_functions import SPARK_FUNCTIONS
 
 
 @pytest.fixture
@@ -35,6 +38,43 @@ def test_a_varchar_of_any_length(tables: lakebed.Lake) -> None:
 def test_explain_plan_for(tables: lakebed.Lake) -> None:
     """Flink's words for EXPLAIN."""
     assert "lan" in tables.sql("EXPLAIN PLAN FOR SELECT k FROM t").collect()[0][0]
+
+
+@pytest.mark.skipif(IS_CONNECT, reason="Spark Connect looks names up each time a result is used")
+@pytest.mark.parametrize("words", ["", "EXTENDED ", "FORMATTED ", "CODEGEN ", "COST "])
+def test_a_plan_leaves_no_view(tables: lakebed.Lake, words: str) -> None:
+    """Spark's list of tables has nothing of ours after EXPLAIN, and the plan can still be read."""
+    before = {view.name for view in tables.spark.catalog.listTables()}
+    plan = tables.sql(f"EXPLAIN {words}SELECT k FROM t WHERE k > 1")
+    assert {view.name for view in tables.spark.catalog.listTables()} == before
+    assert len(plan.collect()[0][0]) > 20
+
+
+@pytest.mark.parametrize(
+    ("text", "near"), [("cuont(*)", "count"), ("lenght(v)", "length"), ("strftime(ts, '')", "date_format")]
+)
+def test_functions_that_spark_does_not_know(tables: lakebed.Lake, text: str, near: str) -> None:
+    """A session is asked, since it may have functions of its own; what it does not know is told with the nearest."""
+    with pytest.raises(NotFound, match=f"(?s)no function `{text.partition('(')[0]}`.*{near}"):
+        tables.sql(f"SELECT {text} FROM t")
+    tables.sql("CREATE OR REPLACE TEMPORARY FUNCTION lenghten(x STRING) RETURNS STRING RETURN x || x")
+    assert tables.query("SELECT lenghten('a')").fetchall() == [("aa",)]
+    tables.sql("DROP TEMPORARY FUNCTION lenghten")
+
+
+@pytest.mark.skipif(IS_CONNECT, reason="there it is an error of another kind")
+def test_mistakes_of_spark_itself(tables: lakebed.Lake) -> None:
+    """What Spark fails at inside is told without its stack; Flink's way to make a moment is answered with Spark's."""
+    with pytest.raises(InvalidArgument, match="timestamp_millis") as refused:
+        tables.sql("SELECT TO_TIMESTAMP_LTZ(1700000000000, 3)")
+    assert "\tat " not in str(refused.value)
+
+
+@pytest.mark.nightly
+def test_the_names_of_functions(tables: lakebed.Lake) -> None:
+    """The list that mistyped names are looked up in is that of the installed Spark."""
+    shown = (row[0] for row in tables.spark.sql("SHOW SYSTEM FUNCTIONS").collect())
+    assert tuple(sorted(name for name in shown if name.isidentifier())) == SPARK_FUNCTIONS
 
 
 def test_views_shown_are_those_of_users(tables: lakebed.Lake) -> None:
@@ -90,3 +130,31 @@ def test_values_in_queries(tables: lakebed.Lake) -> None:
         True,
         5,
     )
+
+
+def test_hints_of_spark_name_what_the_query_names(tables: lakebed.Lake) -> None:
+    """BROADCAST of an alias, of a table and of a view: none of them is looked for in the lake."""
+    tables.sql("CREATE OR REPLACE TEMPORARY VIEW other AS SELECT k FROM t")
+    for words in ("BROADCAST(a)", "BROADCAST(o)", "MERGE(a, o)", "REPARTITION(2)"):
+        found = tables.sql(f"SELECT /*+ {words} */ a.k FROM t a JOIN other o ON a.k = o.k ORDER BY 1").collect()
+        assert [row.k for row in found] == [1, 2]
+    assert tables.sql("SELECT /*+ BROADCAST(t) */ count(*) FROM t").collect()[0][0] == 2
+    tables.sql("DROP VIEW other")
+
+
+def test_caching_a_table(tables: lakebed.Lake) -> None:
+    """Spark does not know tables of the lake; it caches a query on one."""
+    with pytest.raises(Unsupported, match="CACHE TABLE c AS SELECT"):
+        tables.sql("CACHE TABLE t")
+
+
+def test_schemas_of_spark(tables: lakebed.Lake) -> None:
+    """A table is made from the schema of a DataFrame, and keeps what may not be null."""
+    frame = tables.spark.sql(
+        "SELECT 1L AS id, 'x' AS s, CAST(1.5 AS DECIMAL(5, 2)) AS d, array(1) AS a, current_date AS day"
+    )
+    made = tables.create_table("made", frame.schema)
+    made.write_spark(frame)
+    assert made.to_spark().collect() == frame.collect()
+    with pytest.raises(InvalidArgument, match=r"(?s)pandas is no Spark DataFrame.*`write` takes"):
+        made.write_spark(frame.toPandas())

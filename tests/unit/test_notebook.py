@@ -109,3 +109,18 @@ def test_probing_finds_nothing(house: Warehouse) -> None:
     assert copy.copy(table).count() == 1
     assert copy.deepcopy(house.lake["t$snapshots"].to_arrow()).num_rows == 1
     assert pa.table(table).num_rows == 1
+
+
+def test_the_schema_is_short(warehouse: Warehouse) -> None:
+    """What a table is stands on one line, in the words of SQL."""
+    table = warehouse.table(
+        "t", {"id": "INT", "day": "STRING"}, primary_key=["id", "day"], partition_by=["day"], options={"bucket": "1"}
+    )
+    shown = "<schema 0: id INT NOT NULL, day STRING NOT NULL; primary key id, day; partitioned by day; "
+    assert repr(table.schema) == f"{shown}options {{'bucket': '1'}}>"
+
+
+def test_tables_are_no_attributes(warehouse: Warehouse) -> None:
+    """Who asks a lake for a table as for an attribute is told how to get it."""
+    with pytest.raises(AttributeError, match='write lake\\["bystander"\\]'):
+        warehouse.lake.bystander  # noqa: B018

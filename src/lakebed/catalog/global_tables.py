@@ -187,7 +187,7 @@ class _GlobalTable(DefinedTable):
     def _as(self, opened: OpenedTable) -> Table:
         raise Unsupported(f"`{self.name}` has no earlier states and no branches", hint="read it as it is now")
 
-    def at(self, **_: Any) -> Table:
+    def at(self, point: Any = None, /, **_: Any) -> Table:
         """Refused: the catalog keeps no history."""
         raise Unsupported(f"`{self.name}` has no earlier states", hint="read it as it is now")
 

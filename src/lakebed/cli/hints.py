@@ -37,6 +37,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"give `topics` or `topic_pattern`", "write --option topics=a,b or --option topic_pattern=PATTERN"),
     (r"; lake\.sql\(\.\.\.\) takes all other statements", ""),
     (r"lakebed\.connect\(path\)", "--warehouse PATH"),
+    (r"lake\.query\('SELECT \.\.\.'\)\.pl\(\).*", "`lakebed sql 'SELECT ...' --format csv > FILE`"),
     (r", or in Python: lakebed\.cdc\.sync\(.*?\.\.\.\)", ""),
     (r"; a stream of Python keeps a table up to date: .*", ""),
     (r"register it in Python: lake\.spark\.udf\.register\(.*?\), or define it", "define it"),

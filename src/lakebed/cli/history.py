@@ -10,6 +10,7 @@ from lakebed.cli.lakes import open_lake, open_table
 from lakebed.cli.output import Output
 from lakebed.cli.system_rows import add_columns, print_arrow, print_system_table
 from lakebed.cli.values import seconds_text
+from lakebed.errors import InvalidArgument
 
 # --- snapshots -------------------------------------------------------------------------------------------------------
 
@@ -63,8 +64,17 @@ SNAPSHOTS = Command(_snapshots_arguments, _snapshots)
 # --- tag -------------------------------------------------------------------------------------------------------------
 
 
+def _action(word: str) -> str:
+    if word in ("create", "delete", "list"):
+        return word
+    raise InvalidArgument(
+        f"`{word}` is nothing to do with a tag: create, delete or list",
+        hint=f"if it is the table, type `lakebed tag create {word} NAME`, or `lakebed tag list {word}`",
+    )
+
+
 def _tag_arguments(parser: Parser) -> None:
-    parser.add_argument("action", choices=["create", "delete", "list"])
+    parser.add_argument("action", type=_action, metavar="{create,delete,list}", help="what to do")
     parser.add_argument("table", help="a name such as db.t")
     parser.add_argument("name", nargs="?", help="the tag; needed to create or delete one")
     parser.add_argument("--snapshot", type=whole_number, metavar="N", help="tag this snapshot, not the latest")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from lakebed.cli.command import OK, Command, Parser
+from lakebed.cli.hints import for_command_line
 from lakebed.cli.output import Output
 from lakebed.errors import NotFound, did_you_mean
 from lakebed.options.page import described
@@ -23,7 +24,8 @@ def _options(given: argparse.Namespace, out: Output) -> int:
     for group, options in GROUPS.items():
         for option in options:
             if given.part.lower() in option.key:
-                key, kind, default, meaning, standing = (cell.replace("`", "") for cell in described(option))
+                cells = (for_command_line(cell).replace("`", "") for cell in described(option))
+                key, kind, default, meaning, standing = cells
                 rows.append([key, group, kind, None if default == "-" else default, meaning, option.honoured, standing])
     if not rows:
         known = [option.key for options in GROUPS.values() for option in options]

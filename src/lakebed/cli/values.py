@@ -1,4 +1,9 @@
-"""Values as people and programs read them: texts for tables and CSV, plain data for JSON."""
+"""Values as people and programs read them: texts for tables and CSV, plain data for JSON.
+
+A moment is told as a clock here shows it, with what that is ahead of UTC (`Z` for UTC itself), in a table, JSON and CSV
+alike: it is the time that one types in a statement, and no reader can take it for another. Columns without a zone are
+told as they are.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import base64
 import datetime as dt
 import json
 import math
+import re
 from decimal import Decimal
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -17,8 +23,10 @@ def plain(value: object) -> object:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)  # JSON knows no NaN
+    if isinstance(value, dt.datetime):
+        return _time_text(_here(value).isoformat())
     if isinstance(value, dt.date | dt.time):
-        return value.isoformat()
+        return _time_text(value.isoformat())
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, dict):
@@ -40,10 +48,29 @@ def text(value: object, null: str = "") -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dt.datetime):
-        return value.isoformat(sep=" ")
+        return _time_text(_here(value).isoformat(sep=" "))
     if isinstance(value, dict | list | tuple):
         return to_json(value)
     return " ".join(str(plain(value)).splitlines())
+
+
+def _here(moment: dt.datetime) -> dt.datetime:
+    """A moment on the clock of this machine; what has no zone stays."""
+    if moment.tzinfo is None:
+        return moment
+    try:
+        return moment.astimezone()
+    except (OverflowError, OSError, ValueError):  # close to the years 1 and 9999
+        return moment
+
+
+_FRACTION = re.compile(r"(:\d\d)\.(\d*?)0*(?=$|[+-])")
+
+
+def _time_text(time: str) -> str:
+    """ISO 8601 without zeros that say nothing, and `Z` for UTC."""
+    short = _FRACTION.sub(lambda found: f"{found[1]}.{found[2]}" if found[2] else found[1], time)
+    return f"{short[:-6]}Z" if short.endswith("+00:00") else short
 
 
 def size_text(size_bytes: int) -> str:

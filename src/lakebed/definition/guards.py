@@ -7,8 +7,7 @@ was asked for, with a warning that names the options.
 
 from __future__ import annotations
 
-import warnings
-
+from lakebed.calls import warn_caller
 from lakebed.definition.file_rules import FileChoice, LevelRules, changelog_choice, data_choice
 from lakebed.formats import FORMATS
 from lakebed.options import (
@@ -19,9 +18,6 @@ from lakebed.options import (
     Option,
     Options,
 )
-
-_USER_FRAME = 4
-"""Warnings point at whoever created the table, through the lake and its catalog."""
 
 
 def _unguarded(options: Options) -> list[str]:
@@ -44,10 +40,9 @@ def warn_of_unguarded(table: str, options: Options, before: Options | None = Non
     known = [] if before is None else _unguarded(before)
     for choice in _unguarded(options):
         if choice not in known:
-            warnings.warn(
+            warn_caller(
                 f"table `{table}`: {choice} leaves no place for checksums, so damage of such files can give wrong rows;"
-                " use a compression that has them, such as zstd or deflate, or another format",
-                stacklevel=_USER_FRAME if before is None else _USER_FRAME - 1,
+                " use a compression that has them, such as zstd or deflate, or another format"
             )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from functools import cache
 
 from lakebed.bucket import BUCKET_FUNCTIONS
+from lakebed.calls import warn_caller
 from lakebed.datafiles.statistics import parse_stats_mode
 from lakebed.definition.bucket_mode import assigner_rules, bucket_mode
 from lakebed.definition.changelog_rules import check_producer
@@ -391,10 +391,9 @@ def _check_clustering(schema: TableSchema, options: Options, table: str) -> None
     """Raises for columns that rows can not be sorted by, and for what Paimon does not allow beside it."""
     _check_columns(schema, options, table)
     if options[CLUSTERING_COLUMNS] and (schema.primary_keys or options[BUCKET] != -1):
-        warnings.warn(
+        warn_caller(
             f"table `{table}`: `{CLUSTERING_COLUMNS.key}` has no effect: rows of a table with "
-            f"{'a primary key' if schema.primary_keys else 'buckets'} have an order of their own",
-            stacklevel=2,
+            f"{'a primary key' if schema.primary_keys else 'buckets'} have an order of their own"
         )
     if options[CLUSTERING_INCREMENTAL]:
         _check_incremental(schema, options, table)

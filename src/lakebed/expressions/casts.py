@@ -170,15 +170,15 @@ def _to_number(source: pa.DataType, kind: pa.DataType, name: str) -> _Spelling |
         pattern = _WHOLE if kinds.is_integral(kind) else _DECIMAL if kinds.is_decimal(kind) else _FRACTION
         if kinds.is_decimal(kind):  # of which Spark takes digits of any script
             inner = f"(CASE WHEN regexp_matches({{0}}, '[^\\x00-\\x7F]') THEN {_DIGITS.name}({{0}}) ELSE {{0}} END)"
-            text = f"regexp_extract({inner}, {pattern}, 1)"
+            text = _part_of(inner, pattern)
             wide = f"abs(TRY_CAST({text} AS DOUBLE)) >= 1e{38 - kind.scale} THEN '' ELSE {text} END)"
             text = f"(CASE WHEN {wide}" if kind.precision == 38 else text
             return _Spelling(_digits_as(text, kind), can_fail=True, uses=(_DIGITS,))
         if kinds.is_fraction(kind):
-            plain = f"regexp_extract({{0}}, {pattern}, 1)"
+            plain = _part_of("{0}", pattern)
             odd = f"(CASE WHEN regexp_matches({{0}}, '0[xX]|[+-]NaN') THEN {_ODD.name}({{0}}) ELSE {plain} END)"
             return _Spelling(f"CAST!({odd} AS {name})", can_fail=True, uses=(_ODD,))
-        return _Spelling(f"CAST!(regexp_extract({{0}}, {pattern}, 1) AS {name})", can_fail=True)
+        return _Spelling(f"CAST!({_part_of('{0}', pattern)} AS {name})", can_fail=True)
     if source == kinds.TIMESTAMP:
         if kinds.is_integral(kind):
             return _Spelling(f"CAST!({_SECONDS} AS {name})", kind != kinds.BIGINT)
@@ -206,6 +206,15 @@ def _to_number(source: pa.DataType, kind: pa.DataType, name: str) -> _Spelling |
     return _Spelling(_TO_FLOAT if (source, kind) == (kinds.DOUBLE, kinds.FLOAT) else plain)
 
 
+_QUOTED = "'\"' || {0} || '\"'"
+"""A text that spells no value of any type; whoever reads the error sees what it was."""
+
+
+def _part_of(text: str, pattern: str) -> str:
+    """The part of a text that spells a number, without blanks; the text in quotes if there is none."""
+    return f"coalesce(nullif(regexp_extract({text}, {pattern}, 1), ''), {_QUOTED})"
+
+
 def _digits_as(text: str, kind: pa.DataType) -> str:
     """Text as a decimal. DuckDB does not look whether one with an exponent fits; from a wider decimal it does."""
     if kind.scale > _MOST_PLACES:
@@ -220,7 +229,7 @@ def _to_boolean(source: pa.DataType) -> _Spelling | None:
         words = {"true": ("t", "true", "y", "yes", "1"), "false": ("f", "false", "n", "no", "0")}
         found = " ".join(f"WHEN '{word}' THEN '{value}'" for value, all_ in words.items() for word in all_)
         bare = rf"lower(regexp_replace({{0}}, '^{_BLANK}|{_BLANK}$', '', 'g'))"
-        return _Spelling(f"CAST!((CASE {bare} {found} ELSE 'x' || {{0}} END) AS BOOLEAN)", can_fail=True)
+        return _Spelling(f"CAST!((CASE {bare} {found} ELSE {_QUOTED} END) AS BOOLEAN)", can_fail=True)
     return None
 
 
@@ -240,7 +249,8 @@ def _to_moment(source: pa.DataType, kind: pa.DataType) -> _Spelling | None:
     match source, kind:
         case (kinds.STRING, kinds.DATE):
             first = f"regexp_extract({{0}}, {_DAY}, 1) || '-01-01'"
-            return _Spelling(f"CAST!(regexp_extract({first}, '-?[0-9]+-[0-9]+-[0-9]+') AS DATE)", can_fail=True)
+            day = f"coalesce(nullif(regexp_extract({first}, '-?[0-9]+-[0-9]+-[0-9]+'), ''), {_QUOTED})"
+            return _Spelling(f"CAST!({day} AS DATE)", can_fail=True)
         case (kinds.DATE, kinds.TIMESTAMP_NTZ) | (kinds.TIMESTAMP, kinds.TIMESTAMP_NTZ):
             return _Spelling(clock)
         case (kinds.TIMESTAMP, kinds.DATE) | (kinds.TIMESTAMP_NTZ, kinds.DATE):

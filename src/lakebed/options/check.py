@@ -10,16 +10,13 @@ options go together is no matter of this file; the parts they configure know tha
 from __future__ import annotations
 
 import difflib
-import warnings
 from collections.abc import Collection, Mapping
 
+from lakebed.calls import warn_caller
 from lakebed.errors import InvalidOption, did_you_mean
 from lakebed.options.option import ON_CREATE, FieldOption, Option
 from lakebed.options.table import OPTIONS, find_option, known_keys
 from lakebed.options.view import Options
-
-_USER_FRAME = 3
-"""Warnings point at whoever called the method of ours that checks its options."""
 
 __all__ = ["check_options", "check_unchanged", "is_custom", "unhonoured_for_read", "unhonoured_for_write"]
 
@@ -52,11 +49,9 @@ def check_options(
         if not option.honours(option.parse(text)):
             if not option.tuning:
                 raise option.refusal(option.parse(text))
-            warnings.warn(f"option `{proper}` has no effect here: {option.instead}", stacklevel=_USER_FRAME)
+            warn_caller(f"option `{proper}` has no effect here: {option.instead}")
         if text in option.ignored_choices:
-            warnings.warn(
-                f"option `{proper}` = `{text}` has no meaning any more and was left out", stacklevel=_USER_FRAME
-            )
+            warn_caller(f"option `{proper}` = `{text}` has no meaning any more and was left out")
             continue
         if checked.get(proper, text) != text:
             raise InvalidOption(

@@ -30,7 +30,7 @@ CURRENT_VERSION = 3
 _TYPES_NOT_HONOURED = re.compile(r'"(VECTOR|GEOMETRY|GEOGRAPHY)\b')
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableSchema:
     """Columns, keys and options of a table at one point in its life. `highest_field_id` counts dropped columns too."""
 
@@ -46,6 +46,13 @@ class TableSchema:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
+
+    def __repr__(self) -> str:
+        parts = [", ".join(f"{column.name} {column.type}" for column in self.fields)]
+        parts += [f"primary key {', '.join(self.primary_keys)}"] if self.primary_keys else []
+        parts += [f"partitioned by {', '.join(self.partition_keys)}"] if self.partition_keys else []
+        parts += [f"options {dict(self.options)}"] if self.options else []
+        return f"<schema {self.id}: {'; '.join(parts)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A read-only mapping can not be pickled, and schemas travel to worker processes.

@@ -258,7 +258,9 @@ def _table(given: Mapping[str, str], storage: Mapping[str, str]) -> Table:
     if path is None:
         raise InvalidArgument(
             'format("lakebed") was given no table',
-            hint='name its directory in load(path), or set the options "warehouse" and "table"',
+            hint='name its directory in load(path) or save(path), or set the options "warehouse" and "table"; '
+            "saveAsTable makes tables of Spark's own catalog: write a DataFrame to a table of the lake with "
+            "t.write_spark(df)",
         )
     parent, _, table = path.rstrip("/").rpartition("/")
     root, _, database = parent.rpartition("/")

@@ -7,11 +7,13 @@ Spark's own there is one kind that nothing of the user's has caused: a worker th
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
 from lakebed.errors import InvalidArgument, InvalidData, LakebedError, told_in
+from lakebed.expressions.spark_functions import no_function
 
 _LATE: Final = re.compile(
     "Python worker failed to connect back|waiting for the Python worker to connect back"
@@ -56,23 +58,15 @@ def cause_of(error: BaseException) -> BaseException:
 # --- Spark's errors in our own words: without stacks and plans, and without names that only we know ---------------
 
 
+_JAVA = re.compile(r"^An error occurred while calling .*?\n: (?:[\w.$]+: )?")
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Print each error with the names of views and the whole plan, before anybody can catch it."""
-_PLACE = re.compile(r"\s*(?:;\s*)?line \d+,? pos(?:ition)? \d+;?.*", re.DOTALL)
+_PLACE = re.compile(r"\s*(?:[;(]\s*)?line \d+,? pos(?:ition)? \d+;?.*", re.DOTALL)
 _CLASS = re.compile(r"^\[([A-Z_.0-9]+)\] ")
 _SQLSTATE = re.compile(r"\s*SQLSTATE: (\w+)")
 _OF_VALUES = ("22", "P0001")
 """Beginnings of the states of errors that values of rows have caused, not the statement."""
 _NO_FUNCTION = re.compile(r"Cannot resolve routine `(\w+)`")
-_OF_FLINK: Final = {
-    "JSON_EXISTS": "get_json_object(text, '$.path') IS NOT NULL",
-    "JSON_QUERY": "get_json_object(text, '$.path')",
-    "JSON_VALUE": "get_json_object(text, '$.path')",
-    "PROCTIME": "current_timestamp()",
-    "SPLIT_INDEX": "split_part(text, ',', n), where n counts from 1",
-    "TO_TIMESTAMP_LTZ": "timestamp_millis(n), or timestamp_seconds(n)",
-}
-"""Functions of Flink that Spark has under another name."""
 
 
 @contextmanager
@@ -90,14 +84,22 @@ def spark_errors(names: Mapping[str, str] | None = None) -> Iterator[None]:
         yield
     except PySparkException as error:
         raise translated_error(error, names or {}) from error
+    except _java_errors() as error:  # what pyspark has no class for, such as Spark's own mistakes
+        raise translated_error(_JAVA.sub("", str(error)).partition("\n\tat ")[0], names or {}) from error
     finally:
         for logger, was_disabled in zip(loggers, before, strict=True):
             logger.disabled = was_disabled
 
 
+def _java_errors() -> tuple[type[Exception], ...]:
+    """Errors of the JVM that pyspark passes on as they are; none on Spark Connect, which has no JVM in this process."""
+    bridge = sys.modules.get("py4j.protocol")
+    return () if bridge is None else (bridge.Py4JJavaError,)
+
+
 def translated_error(error: Any, names: Mapping[str, str]) -> LakebedError:
     """Spark's message without its view names, stack and plan."""
-    if is_worker_late(error):
+    if isinstance(error, BaseException) and is_worker_late(error):
         return worker_late()
     text = str(error).split("\nJVM stacktrace")[0].split("\n\nDriver stacktrace")[0]
     text = _PLACE.sub("", text.split("\n== SQL")[0].split("\n== DataFrame")[0]).strip()
@@ -107,8 +109,10 @@ def translated_error(error: Any, names: Mapping[str, str]) -> LakebedError:
         text = re.sub(rf"`?{name}\b`?", f"`{shown}`", text)
     hint = f"Spark calls this {kind.group(1)}" if kind else "correct the statement"
     unknown = _NO_FUNCTION.match(text)
-    if unknown is not None and unknown[1].upper() in _OF_FLINK:
-        hint = f"{unknown[1]} is Flink's: type {_OF_FLINK[unknown[1].upper()]}"
+    if unknown is not None:
+        return no_function(unknown[1])
+    if "to_timestamp_ltz(" in text:
+        hint = "to_timestamp_ltz reads text here: write timestamp_millis(n), or timestamp_seconds(n), for a number"
     is_setting = kind is not None and kind[1].startswith("INVALID_CONF_VALUE")
     is_value = state is not None and state[1].startswith(_OF_VALUES) and not is_setting
     return (InvalidData if is_value else InvalidArgument)(text or "Spark refused the statement", hint=hint)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lakebed.errors import InvalidArgument
 from lakebed.spark.session import Session, import_pyspark
 
 if TYPE_CHECKING:
@@ -75,6 +76,11 @@ class SparkJobs:
         import_pyspark()
         from lakebed.spark.write import write_frame
 
+        if not hasattr(frame, "sparkSession"):
+            raise InvalidArgument(
+                f"{type(frame).__name__} of {type(frame).__module__.partition('.')[0]} is no Spark DataFrame",
+                hint="`write` takes what is in this process, `write_spark` what is on Spark",
+            )
         return write_frame(self.spark, table, frame, row_kind, overwrite, commit_user, commit_identifier)
 
     def elsewhere(self) -> Elsewhere:

@@ -104,6 +104,13 @@ _TO_ARROW: dict[type[st.DataType], pa.DataType] = {
 }
 
 
+def arrow_schema(given: st.StructType) -> pa.Schema:
+    """A schema of Spark's as Arrow has it."""
+    return pa.schema(
+        [pa.field(each.name, arrow_type(each.dataType, each.name), each.nullable) for each in given.fields]
+    )
+
+
 def arrow_type(given: st.DataType, column: str) -> pa.DataType:
     """The Arrow type in which values of a Spark column arrive."""
     if isinstance(given, st.DecimalType):

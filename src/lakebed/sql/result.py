@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.errors import MissingDependency
+from lakebed.errors import MissingDependency, did_you_mean
 from lakebed.left_out import take_pandas_back
 
 if TYPE_CHECKING:
@@ -29,6 +29,24 @@ if TYPE_CHECKING:
 
 _ASKED_BY_TOOLS = ("__", "_repr_", "_ipython_")
 """How names begin that notebooks and the interpreter look for on whatever they meet; no Spark may start for that."""
+
+_QUERY = "lake.query(...) in place of lake.sql(...)"
+_HABITS = {
+    "df": f"toPandas(), or {_QUERY}",
+    "to_pandas": f"toPandas(), or {_QUERY}",
+    "to_df": f"toPandas(), or {_QUERY}",
+    "fetchdf": f"toPandas(), or {_QUERY}",
+    "pl": f"polars.from_arrow(result.toArrow()), or {_QUERY}",
+    "to_polars": f"polars.from_arrow(result.toArrow()), or {_QUERY}",
+    "arrow": f"toArrow(), or {_QUERY}",
+    "to_arrow": f"toArrow(), or {_QUERY}",
+    "fetchall": f"collect(), or {_QUERY}",
+    "fetchone": f"first(), or {_QUERY}",
+    "batches": _QUERY,
+    "shape": "(result.count(), len(result.columns))",
+    "to_csv": "toPandas().to_csv(path)",
+}
+"""Words that users of pandas, DuckDB and `lake.query` try."""
 
 
 class SmallResult:
@@ -53,7 +71,18 @@ class SmallResult:
     def __getattr__(self, name: str) -> Any:
         if name.startswith(_ASKED_BY_TOOLS):
             raise AttributeError(name)
+        if not self._has(name):
+            hint = f"write {_HABITS[name]}" if name in _HABITS else did_you_mean(name, dir(SmallResult))
+            raise AttributeError(f"a DataFrame has no attribute `{name}`\n  -> {hint}", name=name, obj=self)
         return getattr(self._real(), name)
+
+    def _has(self, name: str) -> bool:
+        """Whether a DataFrame has such a member or column: no session is started to hear that it has not."""
+        if name.lower() in (column.lower() for column in self.columns):
+            return True
+        if find_spec("pyspark") is None:
+            return name not in _HABITS
+        return hasattr(_imported("pyspark.sql.dataframe").DataFrame, name)
 
     def __getitem__(self, item: Any) -> Any:
         return self._real()[item]

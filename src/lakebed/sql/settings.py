@@ -61,7 +61,7 @@ _FLINK_MEANING: Final = {
 """Settings of Flink that change what statements give: the values that mean what happens here, and what else to do."""
 _MEANT: Final = {"spark.sql.ansi.enabled": "true", "spark.sql.casesensitive": "false"}
 """Settings of a Spark session that change what expressions mean, with the values under which both engines agree."""
-_USER_FRAME = 6
+_USER_FRAME = 7
 """Warnings point at whoever called `lake.sql`."""
 _SHOWN = {"key": pa.string(), "value": pa.string()}
 

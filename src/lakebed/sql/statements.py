@@ -31,8 +31,12 @@ class Sql:
     tree: exp.Expression
 
     def tables(self) -> tuple[exp.Table, ...]:
-        """All table references, in the order of the text; names of common table expressions are among them."""
-        found = [node for node in self.tree.find_all(exp.Table) if "span" in node.meta]
+        """All table references, in the order of the text; names of common table expressions are among them.
+
+        Those in a hint of Spark's (`BROADCAST(a)`) are names of the query, and mean no table.
+        """
+        nodes = (node for node in self.tree.find_all(exp.Table) if "span" in node.meta)
+        found = [node for node in nodes if node.find_ancestor(exp.Hint) is None]
         return tuple(sorted(found, key=lambda node: node.meta["span"]))
 
     def spliced(self, edits: Mapping[tuple[int, int], str]) -> str:
@@ -493,10 +497,12 @@ class ShowCreateTable:
 
 @dataclass(frozen=True, slots=True)
 class ShowColumns:
-    """SHOW COLUMNS; `text` is for Spark, when it is one of its views."""
+    """SHOW COLUMNS; `text` is for Spark, when it is one of its views. `is_not`: those that the pattern does not fit."""
 
     name: str
     text: str = field(default="", compare=False)
+    like: str | None = None
+    is_not: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 
+from lakebed.calls import explains_calls
 from lakebed.changes.read import ChangeRead
 from lakebed.definition.arguments import count_argument, filter_argument
 from lakebed.errors import MissingDependency
@@ -64,10 +65,42 @@ _HABITS = {
     "vacuum": "t.expire_snapshots()",
     "restore": "t.rollback_to(snapshot)",
     "time_travel": "t.at(snapshot=...)",
+    **dict.fromkeys(("query", "sql", "join", "merge_asof"), "lake.query('SELECT ... FROM t ...')"),
+    **dict.fromkeys(("groupby", "group_by", "groupBy", "agg"), "lake.query('SELECT a, sum(b) FROM t GROUP BY a')"),
+    **dict.fromkeys(("sort", "sort_values", "order_by", "orderBy"), "lake.query('SELECT ... FROM t ORDER BY ...')"),
+    **dict.fromkeys(("iloc", "loc", "plot", "values", "iterrows"), "t.to_pandas() first"),
+    "toDF": "t.to_spark()",
+    "toPandas": "t.to_pandas()",
+    "createTempView": "t.to_spark().createOrReplaceTempView(name)",
+    "createOrReplaceTempView": "t.to_spark().createOrReplaceTempView(name)",
+    "rows": "t.to_arrow().to_pylist()",
+    "to_list": "t.to_arrow().to_pylist()",
+    "to_pylist": "t.to_arrow().to_pylist()",
+    "to_dicts": "t.to_arrow().to_pylist()",
 }
 """Words that users of other libraries try."""
 
+_ARGUMENTS = {
+    "*": {
+        **dict.fromkeys(("where", "filters", "predicate", "condition", "query"), "filter='amount > 10'"),
+        **dict.fromkeys(("select", "cols", "usecols", "projection", "column"), "columns=['a', 'b']"),
+        **dict.fromkeys(("limit", "n_rows", "nrows"), "t.head(n) for the first rows that are found"),
+        **dict.fromkeys(("snapshot", "snapshot_id", "version"), "t.at(snapshot=...) and read that"),
+        "tag": "t.at(tag=...) and read that",
+        "timestamp": "t.at(timestamp=...) and read that",
+        "order_by": "lake.query('SELECT ... ORDER BY ...')",
+    },
+    "head": {"limit": "head(n)", "rows": "head(n)"},
+    "sample": {
+        **dict.fromkeys(("frac", "fraction"), "sample(n) with a number of rows"),
+        "random_state": "sample(n, seed=...)",
+    },
+    "where": {"*": "where('amount > 10 AND state = 'paid'')"},
+}
+"""Arguments that users of other libraries try."""
 
+
+@explains_calls(_ARGUMENTS)
 class TableReading(ABC):
     """The methods that read rows.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
+from lakebed.calls import explains_calls
 from lakebed.changes.position import StreamPosition
 from lakebed.changes.read import ChangeRead, ChangeReading
 from lakebed.changes.scan_modes import batch_snapshot
@@ -29,7 +30,7 @@ from lakebed.definition.arguments import (
 from lakebed.definition.context import BINLOG
 from lakebed.definition.elsewhere import jobs_of
 from lakebed.definition.moments import snapshot_at_time, snapshot_of_tag, to_millis
-from lakebed.errors import InvalidArgument, Unsupported
+from lakebed.errors import InvalidArgument, NotFound, Unsupported
 from lakebed.metadata.snapshot import Snapshot, Snapshots
 from lakebed.notebook import html_table, short_list
 from lakebed.options import CONTINUOUS_DISCOVERY_INTERVAL
@@ -51,7 +52,32 @@ if TYPE_CHECKING:
     from lakebed.read.value_lookup import ValueLookup
     from lakebed.table.writer import TableWriter
 
+_REPLACING = "overwrite=True to replace the rows; without it they are added, or replace those of the same key"
+_ARGUMENTS = {
+    **{name: {"mode": _REPLACING, "if_exists": _REPLACING} for name in ("write", "write_spark", "writer")},
+    "write_stream": {
+        "checkpoint_location": "checkpoint=...",
+        "checkpointLocation": "checkpoint=...",
+        "mode": "output_mode='append', 'update' or 'complete'",
+        "outputMode": "output_mode='append', 'update' or 'complete'",
+    },
+    "at": {
+        **dict.fromkeys(("version", "version_as_of", "snapshot_id"), "at(snapshot=...), or at(tag=...)"),
+        **dict.fromkeys(("time", "timestamp_as_of", "as_of"), "at(timestamp='2024-05-14 13:45:00')"),
+    },
+    "changes": {
+        **dict.fromkeys(
+            ("start", "start_version", "starting_version", "from_", "after"), "changes(since=..., until=...)"
+        ),
+        **dict.fromkeys(("end", "end_version", "ending_version", "to", "before"), "changes(since=..., until=...)"),
+    },
+    "snapshots": {"limit": "t.snapshots()[-n:] for the newest"},
+    "with_options": {"*": "with_options({'scan.snapshot-id': 1})"},
+}
+"""Arguments that users of other libraries try."""
 
+
+@explains_calls(_ARGUMENTS)
 class Table(TableReading, TableUpkeep):
     """One table of a lake. Always shows the latest schema; `at(...)` gives a read-only view of an earlier state.
 
@@ -298,17 +324,32 @@ class Table(TableReading, TableUpkeep):
 
     def at(
         self,
+        point: int | str | dt.datetime | dt.date | None = None,
+        /,
         *,
         snapshot: int | None = None,
         tag: str | None = None,
         timestamp: int | str | dt.datetime | dt.date | None = None,
     ) -> Table:
-        """The table as it was at a snapshot, a tag or a moment, under the schema it had then. Read only."""
-        given = [value for value in (snapshot, tag, timestamp) if value is not None]
+        """The table as it was at a snapshot, a tag or a moment, under the schema it had then. Read only.
+
+        Without a name a number is a snapshot, text a tag, and a datetime or date a moment.
+        """
+        given = [value for value in (point, snapshot, tag, timestamp) if value is not None]
         if len(given) != 1:
             raise InvalidArgument(
                 f"at() takes exactly one of snapshot, tag and timestamp, not {len(given)}", hint="name one point"
             )
+        if isinstance(point, dt.date):  # or a datetime, which is one
+            timestamp = point
+        elif isinstance(point, str):
+            tag = point
+            if not self._opened.context.stores.tags.exists(tag_argument(tag)) and _is_moment(tag):
+                raise NotFound(
+                    f"table `{self.name}` has no tag `{tag}`", hint=f"for a time write t.at(timestamp={tag!r})"
+                )
+        elif point is not None:
+            snapshot = point
         stores = self._opened.context.stores
         if snapshot is not None:
             found = stores.snapshots.get(snapshot_argument(snapshot))
@@ -447,6 +488,15 @@ class Table(TableReading, TableUpkeep):
         from lakebed.table.alter import alter_table
 
         alter_table(self, changes)
+
+
+def _is_moment(text: str) -> bool:
+    """Whether a text tells a time."""
+    try:
+        to_millis(text)
+    except InvalidArgument:
+        return False
+    return True
 
 
 def _shown(caption: str, columns: pa.Schema, schema: TableSchema) -> str:

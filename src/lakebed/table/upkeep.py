@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from lakebed.calls import explains_calls
 from lakebed.definition.arguments import names_argument, snapshot_argument
 from lakebed.definition.branch import branch_argument, context_on_branch, list_branches
 from lakebed.definition.elsewhere import jobs_of
@@ -39,7 +40,20 @@ if TYPE_CHECKING:
 Moment = int | str | dt.datetime | dt.date
 """Milliseconds since 1970, text like `2024-05-14 13:45:00` (of the local zone), a datetime or a date."""
 
+_ARGUMENTS = {
+    "create_tag": {"snapshot_id": "create_tag(name, snapshot=...)", "version": "create_tag(name, snapshot=...)"},
+    "compact": {
+        "partition": "where='day = 1'",
+        "filter": "where='day = 1'",
+        "zorder_by": "order_by=[...], order_strategy='zorder'",
+    },
+    "rollback_to": {"snapshot_id": "rollback_to(snapshot=...)", "version": "rollback_to(snapshot=...)"},
+    "expire_snapshots": {"retain_last": "retain_max=...", "retention_hours": "older_than=..."},
+}
+"""Arguments that users of other libraries try."""
 
+
+@explains_calls(_ARGUMENTS)
 class TableUpkeep(Holder):
     """The methods of a table that look after it. All they need of the rest of `Table` is what it holds."""
 

@@ -65,6 +65,7 @@ def test_tags(run: Run, lake: lakebed.Lake) -> None:
     ("arguments", "told"),
     [
         (("create", "shop.orders"), "which tag?"),
+        (("shop.orders", "v1"), "type `lakebed tag create shop.orders NAME`, or `lakebed tag list shop.orders`"),
         (("create", "shop.orders", "first"), "exists already"),
         (("create", "shop.orders", "x", "--snapshot", "9"), "snapshot 9"),
         (("delete", "shop.orders", "firts"), "did you mean `first`?"),

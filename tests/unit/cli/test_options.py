@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from lakebed.options import OPTIONS
 
 from .conftest import Run
@@ -24,3 +26,9 @@ def test_some_options(run: Run) -> None:
     ran = run("options", "merge-engin3")
     assert ran.status == 2
     assert "did you mean `merge-engine`?" in ran.err
+
+
+def test_what_to_do_instead_can_be_typed(run: Run) -> None:
+    """What is said of options that are not honoured names no call of Python."""
+    ran = run("options", "--format", "json")
+    assert not [each for each in ran.json if re.search(r"\bt\.\w+\(", each["in_lakebed"])]

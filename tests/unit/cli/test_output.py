@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import time
 from decimal import Decimal
 
 import pytest
@@ -25,7 +26,9 @@ VALUES = [
     (b"\x00\xff", "AP8=", "AP8="),
     (dt.date(2024, 1, 2), "2024-01-02", "2024-01-02"),
     (dt.datetime(2024, 1, 2, 3), "2024-01-02T03:00:00", "2024-01-02 03:00:00"),
+    (dt.datetime(2024, 1, 2, 3, 0, 0, 120_000), "2024-01-02T03:00:00.12", "2024-01-02 03:00:00.12"),
     (dt.time(1, 2), "01:02:00", "01:02:00"),
+    (dt.time(1, 2, 0, 50), "01:02:00.00005", "01:02:00.00005"),
     ([1, None], [1, None], "[1, null]"),
     ({"a": Decimal("1.0")}, {"a": "1.0"}, '{"a": "1.0"}'),
     ([("k", b"")], [["k", ""]], '[["k", ""]]'),
@@ -39,6 +42,27 @@ def test_values(value: object, as_json: object, as_text: str) -> None:
     assert json.loads(to_json(value)) == as_json
     assert "\n" not in to_json(value)
     assert text(value) == as_text
+
+
+@pytest.mark.parametrize(
+    ("zone", "told"),
+    [
+        ("UTC", "2024-05-14 13:45:00.5Z"),
+        ("Europe/Berlin", "2024-05-14 15:45:00.5+02:00"),
+        ("America/New_York", "2024-05-14 09:45:00.5-04:00"),
+    ],
+)
+def test_moments(monkeypatch: pytest.MonkeyPatch, zone: str, told: str) -> None:
+    """A moment is told on the clock of the machine with its distance from UTC, for people and programs alike."""
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    moment = dt.datetime(2024, 5, 14, 13, 45, 0, 500_000, dt.UTC)
+    assert text(moment) == told
+    assert plain(moment) == told.replace(" ", "T")
+    assert dt.datetime.fromisoformat(told) == moment
+    assert text(dt.datetime.max.replace(tzinfo=dt.UTC)).startswith("9999-12-31 ")
+    monkeypatch.undo()
+    time.tzset()
 
 
 @pytest.mark.parametrize(

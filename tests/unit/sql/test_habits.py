@@ -6,6 +6,7 @@ import pytest
 from tests.unit.warehouse_under_test import Warehouse
 
 from lakebed.errors import InvalidArgument, NotFound, Unsupported
+from lakebed.sql.parse import parse
 
 
 @pytest.fixture
@@ -256,3 +257,85 @@ def test_views_are_known_without_spark(shop: Warehouse) -> None:
     shown_views = shop.lake.sql("SHOW VIEWS")
     assert (shown_views.columns, shown_views.count()) == (["namespace", "viewName", "isTemporary"], 0)
     assert not shop.lake.is_spark_started
+
+
+def test_columns_by_a_pattern(shop: Warehouse) -> None:
+    """Flink's SHOW COLUMNS chooses with LIKE and NOT LIKE."""
+    lake = shop.lake
+    assert [row[0] for row in lake.sql("SHOW COLUMNS FROM t LIKE 'i%'").collect()] == ["id"]
+    assert [row[0] for row in lake.sql("SHOW COLUMNS IN t NOT LIKE 'i%'").collect()] == ["v"]
+    with shop.refuses(InvalidArgument, "expected LIKE"):
+        lake.sql("SHOW COLUMNS FROM t NOT")
+
+
+@pytest.mark.parametrize("text", ["DESCRIBE CATALOG paimon", "DESC CATALOG EXTENDED c", "SHOW CREATE CATALOG c"])
+def test_there_is_one_catalog(shop: Warehouse, text: str) -> None:
+    """Statements about catalogs say what shows the lake."""
+    with shop.refuses(Unsupported, "the only catalog", "SHOW DATABASES"):
+        shop.lake.sql(text)
+
+
+@pytest.mark.parametrize("unit", ["DAY", "HOUR", "MINUTE"])
+@pytest.mark.parametrize("function", ["FLOOR", "CEIL"])
+def test_rounded_times(warehouse: Warehouse, function: str, unit: str) -> None:
+    """What is said in place of Flink's FLOOR and CEIL of a time gives what they mean."""
+    lake = warehouse.lake
+    warehouse.table("t", {"ts": "TIMESTAMP(6)"})
+    lake.sql("INSERT INTO t VALUES (TIMESTAMP '2024-02-29 13:45:07.5'), (TIMESTAMP '2024-03-01 00:00:00')")
+    with pytest.raises(Unsupported, match="is Flink's") as refused:
+        lake.query(f"SELECT {function}(ts TO {unit}) FROM t")
+    instead = refused.value.hint.removeprefix("type ")
+    found = lake.query(f"SELECT CAST({instead} AS STRING) FROM t ORDER BY ts").fetchall()
+    begins = {"DAY": "2024-02-29 00:00:00", "HOUR": "2024-02-29 13:00:00", "MINUTE": "2024-02-29 13:45:00"}
+    ends = {"DAY": "2024-03-01 00:00:00", "HOUR": "2024-02-29 14:00:00", "MINUTE": "2024-02-29 13:46:00"}
+    expected = begins[unit] if function == "FLOOR" else ends[unit]
+    assert [row[0] for row in found] == [expected, "2024-03-01 00:00:00"]
+
+
+def test_numbers_are_rounded(warehouse: Warehouse) -> None:
+    """FLOOR and CEIL of numbers are functions, whatever words follow."""
+    query = "SELECT floor(2.5), ceil((1 + 1.5)), CAST('1-2' AS INTERVAL YEAR TO MONTH) = INTERVAL '1-2' YEAR TO MONTH"
+    assert [tuple(map(int, row[:2])) for row in warehouse.lake.query(query.rpartition(",")[0]).fetchall()] == [(2, 3)]
+    assert parse(query)
+
+
+def test_the_first_rows_in_the_words_of_the_standard(shop: Warehouse) -> None:
+    """FETCH FIRST n ROWS ONLY is LIMIT n; without a number it is one row."""
+    query = "SELECT id FROM t ORDER BY id"
+    assert shop.lake.query(f"{query} FETCH FIRST 2 ROWS ONLY").fetchall() == [(1,), (2,)]
+    assert shop.lake.query(f"{query} OFFSET 1 FETCH NEXT ROW ONLY").fetchall() == [(2,)]
+    assert shop.lake.sql(f"SELECT * FROM ({query} FETCH FIRST 2 ROWS ONLY) AS x").count() == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("SUMMARIZE t", "min(a)"),
+        ("PIVOT t ON v USING sum(id)", "FROM t PIVOT"),
+        ("COPY t TO 'out.parquet'", "write_parquet"),
+        ("COPY (SELECT * FROM t) TO 'out.csv' (HEADER)", "to_csv"),
+        ("PRAGMA show_tables", "SHOW TABLES"),
+        ("ATTACH 'x.db'", "SHOW DATABASES"),
+        ("INSTALL httpfs", "leave it out"),
+        ("SELECT * FROM 'files/x.parquet'", "parquet.`files/x.parquet`"),
+    ],
+)
+def test_words_of_duckdb(shop: Warehouse, text: str, hint: str) -> None:
+    """Statements of DuckDB are answered with what does the same here."""
+    with shop.refuses(Unsupported, hint):
+        shop.lake.sql(text)
+    assert not shop.lake.is_spark_started
+
+
+def test_files_of_duckdb(shop: Warehouse) -> None:
+    """A function that reads a file is answered with Spark's way to name one; other texts behind FROM are none."""
+    with shop.refuses(NotFound, "read_parquet", "parquet.`path`"):
+        shop.lake.query("SELECT * FROM read_parquet('x.parquet')")
+    assert shop.lake.query("SELECT trim('x' FROM 'xa.b'), extract(SECOND FROM TIMESTAMP '2024-01-01 00:00:01.5')")
+
+
+def test_a_list_is_no_member_of_a_list(shop: Warehouse) -> None:
+    """IN with an array in place of values says what takes one, which then works."""
+    with shop.refuses(InvalidArgument, "`in` compares INT with an array", "array_contains"):
+        shop.lake.query("SELECT * FROM t WHERE id IN (:ids)", {"ids": [1, 2]})
+    assert len(shop.lake.query("SELECT * FROM t WHERE array_contains(:ids, id)", {"ids": [1, 2]}).fetchall()) == 2

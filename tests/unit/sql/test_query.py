@@ -19,7 +19,9 @@ from tests.unit.warehouse_under_test import Warehouse
 import lakebed
 from lakebed.embedded import engine
 from lakebed.embedded import tables as embedded_tables
-from lakebed.errors import InvalidArgument, InvalidData, Unsupported
+from lakebed.errors import InvalidArgument, InvalidData, NotFound, Unsupported
+from lakebed.expressions.spark_functions import is_known_function
+from lakebed.sql.bind.syntax import functions_called
 
 NAMES = {
     "travelling": "{} VERSION AS OF 1",
@@ -235,3 +237,49 @@ def test_the_memory_of_queries_can_be_bounded(
         return
     with pytest.raises(InvalidArgument, match=f"LAKEBED_QUERY_MEMORY(?s:.*){told}"):
         lake.query("SELECT s FROM t").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("expression", "function", "near"),
+    [
+        ("cuont(*)", "cuont", "did you mean `count`?"),
+        ("soundex(lenght(v))", "lenght", "did you mean `length`?"),
+        ("JSON_VALUE(v, '$.a')", "JSON_VALUE", "get_json_object"),
+        ("group_concat(v)", "group_concat", "string_agg(text, ',')"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["auto", "duckdb"])
+def test_functions_that_nobody_knows(
+    warehouse: Warehouse, expression: str, function: str, near: str, engine: str
+) -> None:
+    """A mistyped function, or one of another system, is told with the one to write, and starts no Spark."""
+    warehouse.table("t", {"k": "INT", "v": "STRING"})
+    lake = warehouse.reopened()
+    with warehouse.refuses(NotFound, f"there is no function `{function}`", near):
+        lake.query(f"SELECT {expression} FROM t", engine=engine)
+    with warehouse.refuses(NotFound, f"there is no function `{function}`", near):
+        lake.sql(f"INSERT INTO bystander SELECT {expression} FROM t")
+    assert not lake.is_spark_started
+
+
+def test_functions_that_somebody_knows() -> None:
+    """No function that the comparisons of the two engines use is taken for a mistake, nor one of another database."""
+    texts = [path.read_text() for path in (Path(__file__).parents[2] / "differential/queries").glob("*.sql")]
+    called = [name for text in texts for part in text.split(";\n") if part.strip() for name in functions_called(part)]
+    assert len(called) > 300
+    assert {name for name in called if not is_known_function(name)} <= {"no_such_function", "ROW"}
+    assert functions_called("SELECT /*+ BROADCAST(t) */ db.own(1), soundex('a') FROM range(3) t") == [
+        "soundex",
+        "range",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["INT", "BIGINT", "DOUBLE", "DECIMAL(10, 2)", "BOOLEAN", "DATE"])
+def test_errors_show_the_value(warehouse: Warehouse, kind: str) -> None:
+    """A text that spells no value of a type is named in the error; TRY_CAST makes it null, and nulls stay null."""
+    lake = warehouse.lake
+    for text in ("abc", "1_000,5", ""):
+        with pytest.raises(InvalidData, match=f'"{text}"'):
+            lake.query(f"SELECT CAST(s AS {kind}) FROM VALUES (:s) AS v(s)", {"s": text}, engine="duckdb").arrow()
+        query = f"SELECT TRY_CAST(s AS {kind}) FROM VALUES (:s), (NULL) AS v(s)"
+        assert lake.query(query, {"s": text}, engine="duckdb").fetchall() == [(None,), (None,)]

@@ -30,6 +30,7 @@ def _names(lake: lakebed.Lake, query: str) -> list[str]:
         ("SELECT * FROM t JOIN default.u ON TRUE", ["t", "default.u"]),
         ("SELECT * FROM paimon.default.t, `t$snapshots`", ["default.t", "t$snapshots"]),
         ("WITH t AS (SELECT * FROM t) SELECT * FROM t", ["t"]),
+        ("SELECT /*+ BROADCAST(a), MERGE(u) */ * FROM t a JOIN u ON TRUE", ["t", "u"]),
         ("WITH a AS (SELECT 1), b AS (SELECT * FROM a, u) SELECT * FROM b, A", ["u"]),
         ("SELECT * FROM range(3), VALUES (1) AS v(x), t", ["t"]),
         ("SELECT * FROM (WITH u AS (SELECT 1) SELECT * FROM u) JOIN u ON TRUE", ["u"]),

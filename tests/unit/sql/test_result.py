@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from datetime import UTC, datetime
 from typing import Any
@@ -127,8 +128,8 @@ def test_anything_else_is_a_real_frame() -> None:
     """Other attributes are those of a DataFrame, which is made once."""
     spark = FakeSpark()
     found = SmallResult(SCHEMA, ROWS, lambda: spark)
-    assert found.upper() == "A FRAME WITH A JOIN METHOD"
-    assert found.title() == "A Frame With A Join Method"
+    assert found.join(["x", "y"]) == "xa frame with a join methody"
+    assert found.replace("frame", "text") == "a text with a join method"
     assert [rows for rows, _ in spark.made] == [ROWS]
     with pytest.raises(AttributeError):
         _ = found.__no_such_protocol__
@@ -151,3 +152,14 @@ def test_printing_never_needs_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
     assert repr(found) == "DataFrame[name: string, n: int64, ok: bool]"
     assert repr(SmallResult(pa.schema([]), [], never)) == "DataFrame[]"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("df", "toPandas()"), ("fetchall", "collect()"), ("cuont", "did you mean `count`?")]
+)
+def test_members_that_a_dataframe_has_not(name: str, hint: str) -> None:
+    """Words of other libraries are answered with the one to write, and no session is started for it."""
+    with pytest.raises(AttributeError, match=f"(?s)no attribute `{name}`.*{re.escape(hint)}"):
+        getattr(SmallResult(SCHEMA, ROWS, never), name)
+    with pytest.raises(AssertionError, match="Spark was started"):
+        SmallResult(SCHEMA, ROWS, never).NAME  # noqa: B018 - a column is one

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from lakebed.errors import InvalidArgument
 from lakebed.expressions import kinds
 from lakebed.expressions.casts import coerced
 from lakebed.expressions.functions.function import MANY, Function
@@ -38,6 +39,10 @@ def _check(sign: str, kind: pa.DataType, *, is_ordered: bool) -> None:
 
 def is_in(value: Expression, *others: Expression) -> Expression:
     """IN with a list: all are brought to one type."""
+    if len(others) == 1 and pa.types.is_list(others[0].type) and not kinds.is_nested(value.type):
+        raise InvalidArgument(
+            f"`in` compares {kinds.spark_name(value.type)} with an array", hint="write array_contains(array, value)"
+        )
     kind = kinds.common_type_of([value.type, *(other.type for other in others)], "`in`")
     _check("in", kind, is_ordered=False)
     given = [coerced(each, kind) for each in (value, *others)]

@@ -134,6 +134,8 @@ class FromBinder:
     def _join(self, left: From, join: exp.Join) -> From:
         if join.args.get("match_condition") or join.args.get("pivots"):
             raise NotProven("such a join")
+        if str(join.method or "").upper() not in ("", "NATURAL"):
+            raise NotProven(f"a join that is {join.method}")
         if isinstance(join.this, exp.Lateral):
             return self._lateral(left, join)
         right = self._joined(join.this)

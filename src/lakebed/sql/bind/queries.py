@@ -193,6 +193,8 @@ class QueryBinder:
         limit, offset = node.args.get("limit"), node.args.get("offset")
         if limit is None and offset is None:
             return relation
+        if isinstance(limit, exp.Fetch):
+            raise NotProven("FETCH", "it has rules of its own; write LIMIT")
         is_all = limit is not None and limit.expression.name.upper() == "ALL"
         count = None if limit is None or is_all else _whole(limit.expression, "LIMIT")
         skipped = 0 if offset is None else _whole(offset.expression, "OFFSET")

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
+from lakebed.expressions.nodes import NotProven
 from lakebed.sql.parse.query import Lakebed
 
 _OWN_SYNTAX = {"CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "SUBSTR", "TRIM", "POSITION", "OVERLAY"}
@@ -33,7 +35,19 @@ _DIALECT = Verbatim()
 
 
 def verbatim(text: str) -> exp.Expression:
-    """The tree of a query or expression, which can be read: it was read before."""
-    tree = _DIALECT.parser().parse(_DIALECT.tokenize(text), text)[0]
+    """The tree of a query or expression. NotProven: a function in it is written in a way that is not known here."""
+    try:
+        tree = _DIALECT.parser().parse(_DIALECT.tokenize(text), text)[0]
+    except SqlglotError as error:  # it was read before, by a parser that knows more functions
+        raise NotProven("the way in which a function is called") from error
     assert isinstance(tree, exp.Expression)
     return tree
+
+
+def functions_called(text: str) -> list[str]:
+    """The names of functions in a query, without those of another catalog or database."""
+    try:
+        called = verbatim(text).find_all(exp.Anonymous)
+    except NotProven:
+        return []
+    return [str(each.this) for each in called if not isinstance(each.parent, exp.Dot | exp.Hint)]

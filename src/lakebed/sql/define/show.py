@@ -72,7 +72,10 @@ def show_tables(lake: SqlLake, statement: ShowTables) -> SmallResult:
 
 def show_columns(lake: SqlLake, statement: ShowColumns) -> SmallResult:
     """SHOW COLUMNS."""
-    return result(lake, {"col_name": _TEXT}, _each(lake.table(statement.name).arrow_schema.names))
+    names = lake.table(statement.name).columns
+    fitting = like(names, statement.like)
+    chosen = [name for name in names if (name in fitting) != statement.is_not]
+    return result(lake, {"col_name": _TEXT}, _each(chosen))
 
 
 def show_partitions(lake: SqlLake, statement: ShowPartitions) -> SmallResult:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from itertools import count
 from typing import Any
 
+from lakebed.calls import warn_caller
 from lakebed.cleanup import on_failure
 from lakebed.errors import AlreadyExists, InvalidArgument, NotFound, Unsupported
 from lakebed.sql.define.defaults import default_text
@@ -30,9 +30,6 @@ from lakebed.types.arrow import as_data_type, from_arrow_schema
 from lakebed.types.logical import DataField, renumbered
 
 _CONNECTOR, _PAIMON = "connector", "paimon"
-_USER_FRAME = 6
-"""Warnings point at whoever called `lake.sql`."""
-
 # --- databases -------------------------------------------------------------------------------------------------------
 
 
@@ -202,9 +199,7 @@ def _refuse_losing_its_own_history(lake: SqlLake, statement: CreateTable) -> Non
 
 def _swap(lake: SqlLake, name: str, scratch: str) -> None:
     """Puts the new table in place of the old, which goes last: a crash leaves both, under other names at worst."""
-    warnings.warn(
-        f"table `{name}` is partitioned otherwise than before: its old snapshots are gone", stacklevel=_USER_FRAME
-    )
+    warn_caller(f"table `{name}` is partitioned otherwise than before: its old snapshots are gone")
     old = _free_name(lake, name, "replaced")
     lake.rename_table(name, old)
     lake.rename_table(scratch, name)

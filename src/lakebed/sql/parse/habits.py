@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 from sqlglot.tokens import Token, TokenType
@@ -177,6 +178,8 @@ def without_plan_for(cursor: Cursor) -> Cursor:
 
 _ONE_BY_ONE = "leave it out: each statement is committed by itself, so put what belongs together into one statement"
 _MODULES = "leave it out: Spark's functions are all there"
+_ONE_CATALOG = "type SHOW DATABASES, or DESCRIBE DATABASE default; lakebed.connect(path) opens another lake"
+_TAKE_OUT = "take the rows out: lake.query('SELECT ...').pl().write_parquet(path), or df().to_csv(path)"
 _RIGHTS = "give people rights to the directory or the bucket of the lake"
 _UPSERT = "INSERT INTO a table with a primary key replaces the rows of the same keys; MERGE INTO takes conditions"
 _REGISTER = "register it in Python: lake.spark.udf.register('f', function), or define it in SQL: CREATE TEMPORARY " + (
@@ -194,9 +197,16 @@ _BEGINNINGS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("USE", "MODULES"), "there are no modules as in Flink", _MODULES),
     (("SHOW", "JARS"), "jars are listed in Spark's words", "type LIST JARS"),
     (("REMOVE", "JAR"), "Spark keeps a jar once it has it", "start again without it"),
+    (("DESCRIBE", "CATALOG"), "the lake is the only catalog", _ONE_CATALOG),
+    (("DESC", "CATALOG"), "the lake is the only catalog", _ONE_CATALOG),
+    (("SHOW", "CREATE", "CATALOG"), "the lake is the only catalog", _ONE_CATALOG),
+    (("ALTER", "CATALOG"), "the lake is the only catalog", _ONE_CATALOG),
     (("COMPILE", "PLAN"), "plans are not kept", "type EXPLAIN and the query to see one"),
     (("EXECUTE", "PLAN"), "plans are not kept", "type the statement itself"),
     (("CREATE", "TEMPORARY", "SYSTEM", "FUNCTION"), "functions of classes are Flink's", _REGISTER),
+    (("PRAGMA",), "PRAGMA is of DuckDB", "type SHOW TABLES, DESCRIBE t, or SET 'key' = 'value'"),
+    (("ATTACH",), "the lake is the only catalog", _ONE_CATALOG),
+    (("INSTALL",), "there are no extensions to install", "leave it out"),
     (("UPSERT", "INTO"), "there is no UPSERT", _UPSERT),
     (("REPLACE", "INTO"), "there is no REPLACE INTO", _UPSERT),
     (("GRANT",), "the lake keeps no rights", _RIGHTS),
@@ -233,6 +243,13 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
         rf"COPY INTO {_NAME} FROM '([^']*)'(?:.*FILEFORMAT\s*=\s*(\w+))?",
         "COPY INTO is not a statement here",
         "type INSERT INTO {0} SELECT * FROM {2}.`{1}`",
+    ),
+    (rf"COPY (?:{_NAME}|\(.*\)) TO\b", "COPY is not a statement here", _TAKE_OUT),
+    (rf"SUMMARIZE {_NAME}", "SUMMARIZE is of DuckDB", "type SELECT count(*), min(a), max(a), avg(a) FROM {0}"),
+    (
+        rf"PIVOT {_NAME}",
+        "PIVOT follows a table",
+        "type SELECT * FROM {0} PIVOT (sum(a) FOR b IN ('x', 'y'))",
     ),
     (rf"REORG TABLE {_NAME}", "REORG is of Delta", "type OPTIMIZE {0}"),
     (
@@ -316,15 +333,21 @@ _TVF = re.compile(
 _GROUP_WINDOW = re.compile(r"(TUMBLE|HOP|SESSION)(?:_\w+)? ?\( ?([\w.`]+) ?,( ?INTERVAL .*)", re.IGNORECASE)
 _INTERVAL = re.compile(r"INTERVAL ?'([^']*)' ?(\w+)", re.IGNORECASE)
 _CHANGES = re.compile(r"table_changes ?\( ?'([^']*)' ?, ?(\d+) ?(?:, ?(\d+))?", re.IGNORECASE)
+_ROUNDED = re.compile(r"(FLOOR|CEIL|CEILING) ?\( ?(.+?) TO (\w+) ?\)", re.IGNORECASE)
+_FILE = re.compile(r"\b(?:FROM|JOIN)\s+'([^']*\.(parquet|csv|json|orc|avro))'", re.IGNORECASE)
 _VERSION = re.compile(r"@v\d", re.IGNORECASE)
 _WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 _SUSPECTS = re.compile(
-    rf"\b(?:{'|'.join(_WINDOWS)}|SYSTEM_TIME|CONFLICT|DUPLICATE|TABLE_CHANGES|DELTA)|@v\d", re.IGNORECASE
+    rf"\b(?:{'|'.join(_WINDOWS)}|SYSTEM_TIME|CONFLICT|DUPLICATE|TABLE_CHANGES|DELTA)|@v\d|\b(?:FLOOR|CEIL)",
+    re.IGNORECASE,
 )
 
 
 def _refuse_inside(cursor: Cursor) -> None:
     """Windows, lookup joins and the like, wherever a query stands."""
+    file = _FILE.search(cursor.source()[:_ENOUGH])
+    if file is not None and not cursor.sees("COPY"):
+        raise Unsupported("files are not named in quotes", hint=f"type {file[2].lower()}.`{file[1]}`")
     if _SUSPECTS.search(cursor.source()) is None:
         return
     is_insert = cursor.sees("INSERT")
@@ -340,6 +363,8 @@ def _refuse_inside(cursor: Cursor) -> None:
         elif word == "@" and _VERSION.match(_rest(probe)):
             number = _rest(probe)[2:].split()[0].rstrip(";,)")
             raise Unsupported("a version is not written with @", hint=f"type VERSION AS OF {number} behind the table")
+        elif word in ("FLOOR", "CEIL", "CEILING"):
+            _refuse_rounded_time(_rest(probe))
         elif probe.sees("TABLE_CHANGES", "("):
             _refuse_table_changes(_rest(probe))
         elif probe.sees("FOR", "SYSTEM_TIME", "AS", "OF"):
@@ -363,6 +388,24 @@ def _refuse_table_changes(call: str) -> None:
         hint=f"type SELECT * FROM paimon_incremental_query('{table}', {after}, {until}): rows that came after snapshot "
         f"{after}; `{table}$audit_log` has all rows with their kinds",
     )
+
+
+def _refuse_rounded_time(call: str) -> None:
+    """FLOOR(ts TO DAY): not FLOOR(x), whatever words stand behind it."""
+    found = _ROUNDED.match(call)
+    if found is None or not _is_whole(found[2]):
+        return
+    begin = f"date_trunc('{found[3].upper()}', {found[2]})"
+    instead = begin
+    if found[1].upper() != "FLOOR":
+        instead = f"CASE WHEN {begin} < {found[2]} THEN {begin} + INTERVAL 1 {found[3].upper()} ELSE {found[2]} END"
+    raise Unsupported(f"{found[1].upper()} of a time is Flink's", hint=f"type {instead}")
+
+
+def _is_whole(text: str) -> bool:
+    """Whether every bracket that is closed in the text is opened in it, and the other way round."""
+    depths = list(accumulate((letter == "(") - (letter == ")") for letter in text))
+    return min(depths, default=0) >= 0 and depths[-1] == 0
 
 
 def _refuse_window(call: str) -> None:

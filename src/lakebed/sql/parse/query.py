@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
 from lakebed.definition.condition import SparkText
-from lakebed.errors import InvalidArgument
+from lakebed.sql.parse.mistakes import at_place, explained, refuse_gaps
 from lakebed.sql.statements import Sql
 from lakebed.sql.words.cursor import Cursor, syntax_error
 from lakebed.sql.words.spelling import to_spark
@@ -88,6 +88,8 @@ def read_query(cursor: Cursor, *stops: str) -> Sql:
         return read_query(Cursor(f"SELECT * FROM {cursor.text[start:end]}"))
     start = cursor.index
     found = _read(cursor, None, stops)
+    if not stops:
+        cursor.end()
     if not isinstance(found.tree, exp.Query | exp.Values):
         cursor.index = start
         cursor.fail("expected a query")
@@ -108,13 +110,15 @@ def _read(cursor: Cursor, kind: Any, stops: tuple[str, ...]) -> Sql:
     start, end = cursor.text_until(*stops)
     text = to_spark(cursor.text[start:end])
     parser = _DIALECT.parser()
+    tokens: list[Token] = []
     try:
         tokens = _DIALECT.tokenize(text)
+        refuse_gaps(tokens, text)
         if _WINDOW.search(text):
             _mark_window_functions(tokens)
         trees = parser.parse(tokens, text) if kind is None else parser.parse_into(kind, tokens, text)
     except SqlglotError as error:
-        raise _explained(error, text, cursor.text, start) from error
+        raise at_place(cursor.text, start, text, *explained(error, text, tokens)) from error
     except IndexError as error:  # of a parser that takes an argument for granted: map('key')
         raise syntax_error(cursor.text, start, "a function here lacks an argument") from error
     tree = trees[0] if len(trees) == 1 else None
@@ -131,26 +135,6 @@ def _mark_window_functions(tokens: list[Token]) -> None:
     for token, following in pairwise(tokens):
         if token.token_type == TokenType.WINDOW and following.token_type == TokenType.L_PAREN:
             token.token_type = TokenType.VAR
-
-
-def _explained(error: SqlglotError, text: str, whole: str, offset: int) -> InvalidArgument:
-    """The error with its place in the statement; in the text for Spark where the two differ."""
-    details = (getattr(error, "errors", None) or [{}])[0]
-    message = _plain(details.get("description") or str(error).splitlines()[0])
-    before = "\n".join(text.split("\n")[: (details.get("line") or 1) - 1])
-    position = len(before) + bool(before) + (details.get("col") or 1) - len(details.get("highlight") or "")
-    position = max(0, min(position, len(text)))
-    if whole[offset : offset + len(text)] == text:
-        return syntax_error(whole, offset + position, message)
-    return syntax_error(text, position, message)
-
-
-def _plain(message: str) -> str:
-    """What the parser says, without the names of its classes."""
-    missing = re.match(r"Required keyword: '(\w+)' missing for .*\.(\w+)'>", message)
-    if missing:
-        return f"something is missing here ({missing.group(2)})"
-    return "this is not expected here" if message.startswith("Invalid expression") else message
 
 
 def read_hint(cursor: Cursor) -> dict[str, str]:

@@ -98,7 +98,11 @@ def _read_columns(cursor: Cursor, text: str) -> ShowColumns:
     path = cursor.path("a table's name")
     if cursor.accept("FROM") or cursor.accept("IN"):
         path = (*cursor.path("a database's name"), path[-1])
-    return ShowColumns(table_name(path), text)
+    is_not = cursor.accept("NOT")
+    pattern = _read_pattern(cursor)
+    if is_not and pattern is None:
+        cursor.fail("expected LIKE")
+    return ShowColumns(table_name(path), text, pattern, is_not)
 
 
 def _read_pattern(cursor: Cursor) -> str | None:

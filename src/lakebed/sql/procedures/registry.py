@@ -129,7 +129,7 @@ def table_options(text: str) -> dict[str, str]:
 
 def missing_procedure(name: str, known: Sequence[str]) -> NotFound:
     """The error for a procedure that does not exist."""
-    return NotFound(f"there is no procedure `sys.{name}`", hint=f"{did_you_mean(name, known)} See SHOW PROCEDURES")
+    return NotFound(f"there is no procedure `sys.{name}`", hint=f"{did_you_mean(name, known)}; see SHOW PROCEDURES")
 
 
 TABLE = Parameter("table", required=True, aliases=("identifier",))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakebed.calls import explains_calls
 from lakebed.errors import InvalidArgument, MissingDependency
 from lakebed.notebook import no_member
 from lakebed.spark.errors import spark_errors
@@ -49,7 +50,16 @@ _HABITS = {
 }
 """Words that users of other libraries, and of tables, try."""
 
+_ARGUMENTS = {
+    "show": {"limit": "show(n)", "num_rows": "show(n)", "max_rows": "show(n)", "vertical": "show(n, truncate=False)"},
+    "fetchone": {"*": "LIMIT n in the query, and fetchall()"},
+    "fetchall": {"*": "LIMIT n in the query"},
+    "batches": {"*": "batches()"},
+}
+"""Arguments that users of other libraries try."""
 
+
+@explains_calls(_ARGUMENTS)
 class QueryResult:
     """Rows of a query. Tables are read as they were when it was asked; nothing is computed before rows are wanted.
 

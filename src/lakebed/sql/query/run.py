@@ -34,6 +34,7 @@ _TEMPORARY_VIEW = re.compile(
     r"CREATE\s+(?P<replace>OR\s+REPLACE\s+)?TEMP(?:ORARY)?\s+VIEW\s+(?P<name>`[^`]+`|\w+)\s+AS\s*", re.IGNORECASE
 )
 
+_CACHE = re.compile(r"CACHE\s+(?:LAZY\s+)?TABLE\s+([\w.`]+)", re.IGNORECASE)
 _EXPLAIN = re.compile(r"\s*EXPLAIN\b", re.IGNORECASE)
 
 
@@ -71,6 +72,12 @@ def run_spark(lake: SqlLake, statement: SparkStatement) -> Any:
         lines = explain(lake, statement.query)
         return result(lake, {"plan": pa.string()}, [(lines,)])
     if statement.query is None:
+        cached = _CACHE.fullmatch(statement.text.strip())
+        if cached is not None and lake.has_table(cached[1].replace("`", "")):
+            raise Unsupported(
+                f"`{cached[1]}` is a table of the lake, of which Spark caches queries only",
+                hint=f"type CACHE TABLE c AS SELECT * FROM {cached[1]}",
+            )
         with spark_errors():
             return lake.spark.sql(statement.text)
     view = _TEMPORARY_VIEW.fullmatch(statement.text.strip() + " ")
@@ -83,7 +90,7 @@ def run_spark(lake: SqlLake, statement: SparkStatement) -> Any:
             "a view that Spark's catalog keeps can not read tables of the lake", hint="create a TEMPORARY VIEW"
         )
     # What Spark remembers as text (CACHE TABLE) needs the views for as long as the session lives.
-    return planner.views.sql(f"{statement.text}{text}", keep=True)
+    return planner.views.sql(f"{statement.text}{text}", keep=_EXPLAIN.match(statement.text) is None)
 
 
 def _create_view(lake: SqlLake, name: str, query: Sql, *, replaces: bool) -> None:

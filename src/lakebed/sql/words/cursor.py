@@ -41,7 +41,7 @@ def tokens_of(text: str) -> list[Token]:
         return list(Words(dialect=Spark).tokenize(text))
     except TokenError as error:
         raise InvalidArgument(
-            f"the SQL text can not be split into words: {str(error).splitlines()[0]}",
+            "the SQL text can not be split into words: it ends inside of quotes or a comment",
             hint="look for a quote or a comment that is not closed",
         ) from error
 

@@ -6,6 +6,7 @@
     CAST(x AS ROW<a BYTES>)      CAST(x AS STRUCT<a BINARY>)
     CAST(x AS VARCHAR)           CAST(x AS STRING)
     CROSS JOIN UNNEST(a) AS u(x) CROSS JOIN LATERAL explode(a) AS u(x)
+    FETCH FIRST 5 ROWS ONLY      LIMIT 5
 
 What Spark understands stays as it is, letter by letter.
 """
@@ -28,7 +29,7 @@ _Edits = list[tuple[int, int, str]]
 def to_spark(text: str) -> str:
     """The text in Spark's spelling."""
     cursor = Cursor(text)
-    edits = [*_constructors(cursor), *_cast_types(cursor), *_unnests(cursor)]
+    edits = [*_constructors(cursor), *_cast_types(cursor), *_unnests(cursor), *_fetches(cursor)]
     parts, done = [], 0
     for start, end, new in sorted(edits):
         parts += [text[done:start], new]
@@ -123,6 +124,20 @@ def _unnests(cursor: Cursor) -> _Edits:
         has_members = _alias_columns(tokens, closing + 1) > 1 and not _is(tokens[index + 2], "MAP")
         function = "inline" if has_members else "explode"
         edits.append((token.start, token.end + 1, f"LATERAL {function}"))
+    return edits
+
+
+def _fetches(cursor: Cursor) -> _Edits:
+    """`FETCH FIRST 5 ROWS ONLY`; without a number it is one row."""
+    edits: _Edits = []
+    tokens = cursor.tokens
+    for index, token in enumerate(tokens[:-1]):
+        if not (_is(token, "FETCH") and _is(tokens[index + 1], "FIRST", "NEXT")):
+            continue
+        rest = tokens[index + 2 : index + 5]
+        number = rest.pop(0).text if rest and rest[0].token_type == TokenType.NUMBER else "1"
+        if len(rest) >= 2 and _is(rest[0], "ROW", "ROWS") and _is(rest[1], "ONLY"):
+            edits.append((token.start, rest[1].end + 1, f"LIMIT {number}"))
     return edits
 
 
