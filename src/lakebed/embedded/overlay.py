@@ -1,7 +1,7 @@
 """Rows of large old runs under newer ones: DuckDB reads the old files itself and leaves out what is replaced.
 
 Most tables are a large compacted part and a few small runs over it. To merge them, all rows would have to pass through
-us; an anti join with the keys of the newer rows shows the same, and only those few do (`read/as_stored.overlaid` says
+us; an anti join with the keys of the newer rows shows the same, and only those few do (`read/as_stored` says
 where). What the newer runs hold is merged by us, retracts included: they hide old rows, too.
 """
 
