@@ -22,7 +22,7 @@ def test_view_names_and_plans_do_not_leak() -> None:
 
 
 def test_functions_of_flink() -> None:
-    """A function that Spark lacks and Flink has is answered with Spark's word for it, a mistyped one with the nearest."""
+    """A function of Flink that Spark lacks is answered with Spark's word, a mistyped one with the nearest."""
     raw = "[UNRESOLVED_ROUTINE] Cannot resolve routine `{}` on search path [`system`.`builtin`]. SQLSTATE: 42883"
     assert "get_json_object(" in translated_error(Exception(raw.format("Json_Value")), {}).hint
     assert "split_part(" in translated_error(Exception(raw.format("SPLIT_INDEX")), {}).hint
