@@ -22,8 +22,15 @@ def test_view_names_and_plans_do_not_leak() -> None:
 
 
 def test_functions_of_flink() -> None:
-    """A function that Spark lacks and Flink has is answered with Spark's word for it; others are not guessed."""
+    """A function of Flink that Spark lacks is answered with Spark's word, a mistyped one with the nearest."""
     raw = "[UNRESOLVED_ROUTINE] Cannot resolve routine `{}` on search path [`system`.`builtin`]. SQLSTATE: 42883"
     assert "get_json_object(" in translated_error(Exception(raw.format("Json_Value")), {}).hint
     assert "split_part(" in translated_error(Exception(raw.format("SPLIT_INDEX")), {}).hint
-    assert translated_error(Exception(raw.format("foo")), {}).hint == "Spark calls this UNRESOLVED_ROUTINE"
+    mistyped = translated_error(Exception(raw.format("lenght")), {})
+    assert (mistyped.message, mistyped.hint) == ("there is no function `lenght`", "did you mean `length`?")
+
+
+def test_places_leave_no_bracket() -> None:
+    """The place that Spark names in brackets goes with its brackets."""
+    raw = "[PARSE_SYNTAX_ERROR] Syntax error at or near '4'. SQLSTATE: 42601 (line 1, pos 12)\n\n== SQL ==\nselect"
+    assert translated_error(Exception(raw), {}).message == "Syntax error at or near '4'."
