@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakebed.types import key_value
 from lakebed.types.binary_row import encode_rows
+from lakebed.types.binary_slots import byte_spans
 from lakebed.types.logical import DataField
 from lakebed.types.row_kind import is_retract
 
 _ROWS_AT_ONCE = 1 << 20
 """Rows that are in memory at a time, about. If there are more, all are read once for each part of them."""
+
+_MIX, _MIX_TWICE = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x9E3779B97F4A7C15)
 
 
 def remaining_events(
@@ -34,7 +36,8 @@ def remaining_events(
         held: list[pa.RecordBatch] = []
         codes: list[pa.Array] = []
         for events in read():
-            rows = encode_rows([events.column(field.name) for field in fields], [field.type for field in fields])
+            columns = [events.column(field.name) for field in fields]
+            rows = encode_rows(columns, [field.type for field in fields], arity_prefix=False)
             if parts > 1:
                 is_mine = pa.array(_hashes(rows) % np.uint64(parts) == part)
                 events, rows = events.filter(is_mine), rows.filter(is_mine)
@@ -51,25 +54,30 @@ def _left_over(rows: pa.ChunkedArray, goes: npt.NDArray[np.bool_]) -> npt.NDArra
     ids = np.asarray(rows.combine_chunks().dictionary_encode().indices).astype(np.int64)
     if not len(ids):
         return ids
-    net = np.bincount(ids[~goes], minlength=int(ids.max()) + 1) - np.bincount(ids[goes], minlength=int(ids.max()) + 1)
-    order = np.lexsort((goes, ids))
-    groups = ids[order] * 2 + goes[order]
-    starts = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
+    count = int(ids.max()) + 1
+    net = np.bincount(ids[~goes], minlength=count) - np.bincount(ids[goes], minlength=count)
+    # Most rows are on both sides equally often.
+    places = np.flatnonzero(np.where(goes, net[ids] < 0, net[ids] > 0))
+    order = places[np.argsort(ids[places], kind="stable")]
+    groups = ids[order]
+    starts = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]])[: len(groups)])
     rank = np.arange(len(groups)) - np.repeat(starts, np.diff(np.append(starts, len(groups))))
-    wanted = np.where(goes[order], -net[ids[order]], net[ids[order]])
-    return np.sort(order[rank < wanted])
+    return np.sort(order[rank < np.abs(net[groups])])
 
 
 def _hashes(rows: pa.Array) -> npt.NDArray[np.uint64]:
-    """A number for each row, the same for equal ones. Only to cut rows into parts."""
-    lengths = np.asarray(pc.binary_length(rows)).astype(np.int64)
-    data = np.frombuffer(rows.buffers()[2], np.uint8)[: int(lengths.sum())] if len(rows) else np.empty(0, np.uint8)
-    ends = np.cumsum(lengths)
-    within = np.arange(len(data)) - np.repeat(ends - lengths, lengths)
-    weights = (np.arange(int(lengths.max()) if len(rows) else 0, dtype=np.uint64) * np.uint64(2)) + np.uint64(1)
-    mixed = (data.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)) * (weights * np.uint64(0xBF58476D1CE4E5B9))[within]
-    sums = np.concatenate([[np.uint64(0)], np.cumsum(mixed, dtype=np.uint64)])
-    found = sums[ends] - sums[ends - lengths]
+    """A number for each row, the same for equal ones. Only to cut rows into parts.
+
+    REQUIRES: rows as `encode_rows` gives them, which are whole words of eight bytes.
+    """
+    data, borders = byte_spans(rows)
+    ends = borders[1:] // 8
+    counts = np.diff(borders) // 8
+    words = data[: int(borders[-1])].view(np.uint64)
+    within = np.arange(len(words)) - np.repeat(ends - counts, counts)
+    factors = (np.arange(int(counts.max(initial=0)), dtype=np.uint64) * _MIX_TWICE) | np.uint64(1)
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum((words ^ (words >> np.uint64(31))) * factors[within])])
+    found = (sums[ends] - sums[ends - counts]) * _MIX
     hashes: npt.NDArray[np.uint64] = found ^ (found >> np.uint64(29))
     return hashes
 
