@@ -69,9 +69,7 @@ class ModelTable:
     counted: Sequence[str] = ()
     """Columns in which 1 is written for every value and 0 for null."""
     hides_new: bool = False
-    """Whether records show only after `compact`, as in first-row tables."""
-    shows_overwrites: bool = False
-    """Whether those of an overwrite show at once nevertheless."""
+    """Whether records show only after `compact`, as in first-row tables; those of an overwrite show at once."""
 
     def __post_init__(self) -> None:
         columns = [ModelColumn(i, name, data_type) for i, (name, data_type) in enumerate(self.types.items())]
@@ -201,7 +199,7 @@ class ModelTable:
         if not brought and len(kept) == len(before):
             return None
         self._next_number += len(brought)
-        if self.hides_new and not (writer.is_overwrite and self.shows_overwrites):
+        if self.hides_new and not writer.is_overwrite:
             self._hidden |= {record.number for record in brought}
         self.commits.append(Commit(self.schema, kept + brought, brought, writer.is_overwrite, self._hidden))
         return self.latest

@@ -181,7 +181,6 @@ class TableDefinition:
             engine=model_engine(self.meaning, list(self.columns), [*self.primary_key, *self.partition_by]),
             counted=[name for name in self.columns if self.meaning.get(f"fields.{name}.aggregate-function") == "count"],
             hides_new=self.meaning.get("merge-engine") == "first-row",
-            shows_overwrites=self.meaning.get("changelog-producer", "none") == "none",
         )
 
 
