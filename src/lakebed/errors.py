@@ -41,7 +41,6 @@ __all__ = [
     "StorageError",
     "Unsupported",
     "did_you_mean",
-    "told_in",
 ]
 
 
