@@ -62,7 +62,7 @@ STATEMENTS = {
     "WHEN MATCHED THEN UPDATE SET v = f.v",
     "update a key": "UPDATE t SET id = 5",
     "too large": "UPDATE t SET d = v * 100000000",
-    "no number": "UPDATE t SET v = s",
+    "no number": "UPDATE t SET v = s WHERE id = 1",
     "no column": "UPDATE t SET nope = 1",
 }
 _EXACT = ("two rows for one", "update a key", "no number", "no column")

@@ -1,7 +1,8 @@
 """INSERT INTO and INSERT OVERWRITE.
 
-Rows of literals are put together here and written at once: no Spark is started, no job runs. Anything else is a query
-of Spark's; if it reads little, its rows are collected and written here as well, else a job writes them.
+Rows of literals are put together here and written at once: no Spark is started, no job runs. So are rows of queries
+that are proven to give the same in this process (`embedded_rows`). Anything else is a query of Spark's; if it reads
+little, its rows are collected and written here as well, else a job writes them.
 """
 
 from __future__ import annotations
