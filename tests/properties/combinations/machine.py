@@ -205,7 +205,8 @@ class Machine:
         if not (step.may_refuse or step.must_refuse or self.is_out_of_step):
             raise Finding(f"{name} is refused", f"{type(error).__name__}: {error}") from error
         after = self._footprint()
-        if after != before and not (self.is_out_of_step and self._has_only_compacted(before, after)):
+        may_compact = self.is_out_of_step or step.must_refuse
+        if after != before and not (may_compact and self._has_only_compacted(before, after)):
             raise Finding(f"{name} is refused but changed something", f"{before} became {after}; {error}") from error
 
     def _has_only_compacted(self, before: tuple[int, int], after: tuple[int, int]) -> bool:
