@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import lakebed
@@ -275,3 +276,28 @@ def test_errors_of_reading_stay_what_they_are(
     for statement in ("UPDATE keyed SET v = 1 WHERE id = 1", "INSERT INTO feed (id) SELECT id FROM keyed"):
         with pytest.raises(FileMissing):
             lake.sql(statement)
+
+
+@pytest.mark.parametrize("is_key", [True, False])
+def test_moments_finer_than_engines_carry_are_not_cut(tmp_path: Path, is_key: bool) -> None:
+    """A statement that would store a moment with fewer digits is refused, and all others are carried out."""
+    lake = lakebed.connect(tmp_path)
+    fine = pa.array([None if not is_key else 3000, 1000, 2007], pa.timestamp("ns"))
+    rows = pa.table({"k": fine if is_key else pa.array([1, 2, 3]), "at": fine, "v": pa.array([1, 2, 3], pa.int32())})
+    columns = {"k": "TIMESTAMP(9) NOT NULL" if is_key else "BIGINT NOT NULL", "at": "TIMESTAMP(9)", "v": "INT"}
+    table = lake.create_table("t", columns, primary_key=["k"], options={"bucket": "1"})
+    table.write(rows.slice(0, 2))
+    lake.sql("UPDATE t SET v = 9 WHERE v = 1")
+    assert sorted(table.to_arrow()["v"].to_pylist()) == [2, 9]
+    table.write(rows.slice(2))
+    before = table.latest_snapshot()
+    column = "k" if is_key else "at"
+    with pytest.raises(Unsupported, match=f"column `{column}` holds moments finer than a microsecond"):
+        lake.sql("UPDATE t SET v = 10 WHERE v = 9")
+    assert table.latest_snapshot() == before
+    if is_key:
+        with pytest.raises(Unsupported, match="would be cut"):
+            lake.sql("DELETE FROM t WHERE v = 9")
+    else:
+        lake.sql("DELETE FROM t WHERE v = 9")
+        assert table.to_arrow()["at"].cast(pa.int64()).to_pylist() == [1000, 2007]

@@ -18,6 +18,7 @@ from lakebed.rewrite.rows_by_key import settled_for_rewrite
 from lakebed.rewrite.settle import is_settled
 from lakebed.sql.change.embedded_finder import EmbeddedFinder
 from lakebed.sql.change.embedded_rows import leave_to_spark, may_run_embedded
+from lakebed.sql.change.fine_moments import check_nothing_is_cut
 from lakebed.sql.change.finder import Finder, Found
 from lakebed.sql.change.spark_finder import SparkFinder
 from lakebed.sql.change.write_rows import ChangedRows
@@ -116,6 +117,7 @@ class TargetRows:
         What is stored may have to be placed, and for a rewrite compacted, before. So a statement that fails, or finds
         nothing, is to leave the table alone, its rows are looked for beforehand too.
         """
+        check_nothing_is_cut(self.pinned, statement)
         if not self._is_ready(rewrites):
             rehearsal = self._anew(is_rehearsal=True)
             rows = rehearsal._found(find)
