@@ -18,8 +18,8 @@ from lakebed.rewrite.rows_by_key import settled_for_rewrite
 from lakebed.rewrite.settle import is_settled
 from lakebed.sql.change.embedded_finder import EmbeddedFinder
 from lakebed.sql.change.embedded_rows import leave_to_spark, may_run_embedded
-from lakebed.sql.change.fine_moments import check_nothing_is_cut
 from lakebed.sql.change.finder import Finder, Found
+from lakebed.sql.change.fine_moments import check_nothing_is_cut
 from lakebed.sql.change.spark_finder import SparkFinder
 from lakebed.sql.change.write_rows import ChangedRows
 from lakebed.sql.query.plan import stored_name
