@@ -9,8 +9,6 @@ from importlib.util import find_spec
 from lakebed.embedded.engine import Embedded
 from lakebed.errors import InvalidArgument, MissingDependency, Unsupported, did_you_mean
 from lakebed.expressions.nodes import NotProven
-from lakebed.expressions.spark_functions import is_known_function, no_function
-from lakebed.sql.bind.syntax import functions_called
 from lakebed.sql.query.embedded import prepared
 from lakebed.sql.query.pins import Pins
 from lakebed.sql.session import SqlLake
@@ -58,7 +56,6 @@ def choose(lake: SqlLake, sql: Sql, engine: str = "auto") -> Choice:
         try:
             found = prepared(lake, sql, pins)
         except NotProven as unproven:
-            _check_functions(lake, sql)
             reason = f"{unproven.what}: {unproven.why}"
         else:
             return Choice("all of it is known to mean the same there", found, pins)
@@ -73,15 +70,6 @@ def choose(lake: SqlLake, sql: Sql, engine: str = "auto") -> Choice:
             hint='install it with: pip install "lakebed[spark]", or write that part otherwise',
         )
     return Choice(reason)
-
-
-def _check_functions(lake: SqlLake, sql: Sql) -> None:
-    """Says which function nobody knows before Spark is started to say so. A session may have functions of its own."""
-    if lake.is_spark_started:
-        return
-    for name in functions_called(sql.text):
-        if not is_known_function(name):
-            raise no_function(name)
 
 
 def _engine_named(name: str) -> Engine:

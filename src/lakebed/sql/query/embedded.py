@@ -17,10 +17,11 @@ from lakebed.embedded.tables import parts_of, scanned, threads_here
 from lakebed.expressions import kinds
 from lakebed.expressions.functions.clocks import proven_zone
 from lakebed.expressions.nodes import NotProven
+from lakebed.expressions.spark_functions import is_known_function, no_function
 from lakebed.sql.bind.queries import TableColumns
 from lakebed.sql.bind.scope import Bound
 from lakebed.sql.bind.select import bind_query
-from lakebed.sql.bind.syntax import verbatim
+from lakebed.sql.bind.syntax import functions_called, verbatim
 from lakebed.sql.query.counts import with_known_counts
 from lakebed.sql.query.pins import Pins
 from lakebed.sql.query.pushdown import cheapest_column, comparable_types, needs_of
@@ -50,7 +51,20 @@ def prepared(lake: SqlLake, sql: Sql, pins: Pins) -> Embedded:
 def bound_text(lake: SqlLake, text: str, pins: Pins, given: Mapping[str, TableColumns] | None = None) -> Bound:
     """The query of a text. `given` are tables of it that are known already, by names that no other table has."""
     tables = _Tables(lake, pins, given or {})
-    return bind_query(verbatim(text), tables.columns, tables.view)
+    try:
+        return bind_query(verbatim(text), tables.columns, tables.view)
+    except NotProven:
+        _check_functions(lake, text)
+        raise
+
+
+def _check_functions(lake: SqlLake, text: str) -> None:
+    """Says which function nobody knows before Spark is started to say so. A session may have functions of its own."""
+    if lake.is_spark_started:
+        return
+    for name in functions_called(text):
+        if not is_known_function(name):
+            raise no_function(name)
 
 
 def planned(lake: SqlLake, bound: Bound) -> Embedded:
