@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lakebed.sql.query.answer import QueryResult
+    from lakebed.views.result import Refreshed
 
 SchemaLike = Any
 """A pyarrow schema, a mapping from column names to types, a list of fields, or a class that tells them."""
@@ -125,6 +126,38 @@ class Lake:
         from lakebed.sql.run import query  # the parser is only for those who use it
 
         return query(self, sql, args, engine)
+
+    def materialize(
+        self,
+        name: str,
+        sql: str,
+        *,
+        freshness: str | None = None,
+        policy: str = "auto",
+        primary_key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+    ) -> Refreshed:
+        """Makes a materialized table: the rows of a query, which `refresh` brings up to date from what has changed.
+
+        It is an ordinary table with a complete changelog, which any reader of Paimon opens; only its refresh writes it.
+        `policy` is `auto` (whichever way is cheaper), `incremental` (from changes wherever that can be), `incremental
+        strict` (or an error) or `full`. `freshness` is how old the rows may be, for who refreshes in a loop.
+        """
+        from lakebed.views.define import ViewRequest, create_view
+
+        key, partition = names_argument(primary_key, "primary_key"), names_argument(partition_by, "partition_by")
+        return create_view(self, ViewRequest(name, sql, freshness, policy, key, partition, options, comment))
+
+    def refresh(self, name: str, *, full: bool = False) -> Refreshed:
+        """Brings a materialized table up to date, and says which way, why, and how many rows changed.
+
+        `full` computes all of it and writes the difference.
+        """
+        from lakebed.views.refresh import refresh_view
+
+        return refresh_view(self, name, full=full)
 
     @property
     def current_database(self) -> str:

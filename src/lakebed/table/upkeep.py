@@ -15,6 +15,7 @@ from typing import Any, Literal, overload
 from lakebed.definition.arguments import names_argument, snapshot_argument
 from lakebed.definition.branch import branch_argument, context_on_branch, list_branches
 from lakebed.definition.elsewhere import jobs_of
+from lakebed.definition.views import refuse_view
 from lakebed.errors import InvalidArgument
 from lakebed.maintenance.analyze import analyzable, analyze
 from lakebed.maintenance.auto_tags import create_due_tags
@@ -326,6 +327,7 @@ class TableUpkeep(Holder):
         A spec is a dict of partition columns to values, such as `{"dt": "2024-01-01"}`, some of the columns or all.
         With `if_exists=False`, one that names no partition is an error and nothing goes.
         """
+        refuse_view(self._opened.current())
         context = self._opened.folded()
         if isinstance(specs, Mapping | str) or not isinstance(specs, Sequence):
             raise InvalidArgument(f"specs is {specs!r}", hint='pass a list of dicts: [{"dt": "2024-01-01"}]')
@@ -344,6 +346,7 @@ class TableUpkeep(Holder):
         The age comes from the partition's values (`values-time`) by a pattern like `$dt $hour` and a Java format like
         `yyyy-MM-dd HH`, or from its last change (`update-time`). What is left out is as the table's options say.
         """
+        refuse_view(self._opened.current())
         context = self._opened.folded()
         default_ms = context.options[PARTITION_EXPIRATION_TIME]
         if expiration_time is not None:

@@ -47,12 +47,12 @@ def prepared(lake: SqlLake, sql: Sql, pins: Pins) -> Embedded:
     for scan in scans(bound.relation):
         scan.source.plan(scan.narrowed(used).names)
     zone = session_zone(lake)
-    if zone is not None and _has_moments(bound.relation):
+    if zone is not None and has_moments(bound.relation):
         proven_zone(zone)
     return Embedded(bound.relation, bound.names, zone if zone is not None and _NAME.fullmatch(zone) else None)
 
 
-def _has_moments(relation: Relation) -> bool:
+def has_moments(relation: Relation) -> bool:
     """Whether a value of the query is a moment: only those depend on a zone."""
     values = (value for part in relation.walk() for value in (*part.columns, *part.expressions))
     return any(each.type == kinds.TIMESTAMP for value in values for each in value.walk())
