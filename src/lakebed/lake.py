@@ -23,6 +23,7 @@ from lakebed.definition.python_rows import (
 )
 from lakebed.errors import AlreadyExists, InvalidArgument
 from lakebed.notebook import html_table, no_member
+from lakebed.options import VIEW_QUERY
 from lakebed.spark.jobs import SparkJobs
 from lakebed.spark.session import Session, keep_memory_warm
 from lakebed.table.table import Table
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lakebed.sql.query.answer import QueryResult
+    from lakebed.views.describe import MaterializedTable
     from lakebed.views.result import Refreshed
 
 SchemaLike = Any
@@ -138,17 +140,25 @@ class Lake:
         partition_by: Sequence[str] = (),
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
-    ) -> Refreshed:
+        if_not_exists: bool = False,
+        replace: bool = False,
+        spelling: str = "TABLE",
+    ) -> Refreshed | None:
         """Makes a materialized table: the rows of a query, which `refresh` brings up to date from what has changed.
 
         It is an ordinary table with a complete changelog, which any reader of Paimon opens; only its refresh writes it.
         `policy` is `auto` (whichever way is cheaper), `incremental` (from changes wherever that can be), `incremental
-        strict` (or an error) or `full`. `freshness` is how old the rows may be, for who refreshes in a loop.
+        strict` (or an error) or `full`. `freshness` is how old the rows may be, for who refreshes in a loop. None is
+        returned with `if_not_exists` if the table is there; `replace` takes the place of a materialized table.
+        `spelling` is how statements call it, `TABLE` or `VIEW`.
         """
         from lakebed.views.define import ViewRequest, create_view
 
         key, partition = names_argument(primary_key, "primary_key"), names_argument(partition_by, "partition_by")
-        return create_view(self, ViewRequest(name, sql, freshness, policy, key, partition, options, comment))
+        if if_not_exists and self.has_table(name):
+            return None
+        request = ViewRequest(name, sql, freshness, policy, key, partition, options, comment, spelling)
+        return create_view(self, request, replaces=replace)
 
     def refresh(self, name: str, *, full: bool = False) -> Refreshed:
         """Brings a materialized table up to date, and says which way, why, and how many rows changed.
@@ -158,6 +168,31 @@ class Lake:
         from lakebed.views.refresh import refresh_view
 
         return refresh_view(self, name, full=full)
+
+    def explain(self, name_or_sql: str) -> str:
+        """How a materialized table, or a query that could become one, follows changes: a line for each part of it."""
+        from lakebed.views.explain import explained
+
+        return explained(self, name_or_sql)
+
+    def materialized(self, name: str) -> MaterializedTable:
+        """What is known of a materialized table: its query, how it is refreshed, and how it was last."""
+        from lakebed.views.describe import described
+
+        return described(self.table(name))
+
+    def find_materialized(self, name: str) -> MaterializedTable | None:
+        """The same; None if the table is an ordinary one."""
+        table = self.table(name)
+        return self.materialized(name) if VIEW_QUERY.key in table.options else None
+
+    def alter_materialized(
+        self, name: str, *, query: str | None = None, suspended: bool | None = None
+    ) -> Refreshed | None:
+        """Gives a materialized table another query and computes it, or stops and resumes its refreshes."""
+        from lakebed.views.alter import alter_view
+
+        return alter_view(self, name, query, suspended)
 
     @property
     def current_database(self) -> str:

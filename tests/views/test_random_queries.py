@@ -6,11 +6,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
-from lakebed.errors import LakebedError
 from tests.views.grammar import Grammar
 from tests.views.histories import PRODUCERS, History
 from tests.views.judging import difference, folded
+
+from lakebed.errors import LakebedError
 
 
 def lived(path: Path, seed: int, queries: int, rounds: int, engine: str = "auto") -> Counter[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lakebed.errors import InvalidArgument
 from lakebed.sql import settings
 from lakebed.sql import statements as st
-from lakebed.sql.define import alter, earlier_states, show
+from lakebed.sql.define import alter, earlier_states, materialized, show
 from lakebed.sql.define import tables as ddl
 from lakebed.sql.define.spark_views import answer_about_views
 from lakebed.sql.parse import Statement, parse
@@ -46,6 +46,13 @@ _DEEDS: dict[type[Any], Callable[[SqlLake, Any], Any]] = {
     st.DescribeHistory: earlier_states.describe_history,
     st.Restore: earlier_states.restore,
     st.Vacuum: earlier_states.vacuum,
+    st.CreateMaterialized: materialized.create,
+    st.AlterMaterialized: materialized.alter,
+    st.DropMaterialized: materialized.drop,
+    st.RefreshMaterialized: materialized.refresh,
+    st.ShowMaterialized: materialized.show,
+    st.ShowCreateMaterialized: materialized.show_create,
+    st.ExplainMaterialized: materialized.explain,
     st.SetSetting: settings.set_setting,
     st.ResetSetting: settings.reset_setting,
     st.Call: call,

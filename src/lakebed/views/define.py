@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ from lakebed.views.plan.build import HIDDEN_PREFIX, ViewPlan, planned
 from lakebed.views.refresh import refresh_view
 from lakebed.views.result import Refreshed
 from lakebed.views.sources import bound_query, columns_of, tables_of, used_columns
-from lakebed.views.store import POLICIES, Definition, SourceColumns
+from lakebed.views.store import POLICIES, Definition, SourceColumns, definition_of
 from lakebed.write.make_room import relaxed
 
 
@@ -59,15 +59,31 @@ class Looked:
     zone: str | None
 
 
-def create_view(lake: SqlLake, request: ViewRequest) -> Refreshed:
-    """Makes the table and fills it; if that fails, there is none."""
-    if lake.has_table(request.name):
+def create_view(lake: SqlLake, request: ViewRequest, *, replaces: bool = False) -> Refreshed:
+    """Makes the table and fills it; if that fails, there is none. `replaces` one that is there."""
+    exists = lake.has_table(request.name)
+    if exists and replaces:
+        return replaced_view(lake, request)
+    if exists:
         raise AlreadyExists(f"table `{request.name}` exists already", hint="choose another name, or drop it first")
-    definition, arguments = defined(lake, request)
-    lake.create_table(request.name, **arguments)
-    del definition
+    lake.create_table(request.name, **defined(lake, request))
     with on_failure(lambda: lake.drop_table(request.name, if_exists=True)):
         return refresh_view(lake, request.name)
+
+
+def replaced_view(lake: SqlLake, request: ViewRequest, database: str | None = None) -> Refreshed:
+    """Gives a materialized table another definition. What is wrong with that is said before anything is changed."""
+    table = lake.table(request.name)
+    definition_of(table)
+    arguments = defined(lake, request, database)
+    new, old = (f"{request.name}__{word}" for word in ("new", "old"))
+    lake.create_table(new, **arguments)
+    with on_failure(lambda: lake.drop_table(new, if_exists=True)):
+        done = refresh_view(lake, new)
+        lake.rename_table(request.name, old)
+    lake.rename_table(new, request.name)
+    lake.drop_table(old)
+    return replace(done, table=table.name)
 
 
 def looked_at(lake: SqlLake, query: str, database: str) -> Looked:
@@ -96,12 +112,13 @@ def looked_at(lake: SqlLake, query: str, database: str) -> Looked:
     return Looked(plan, None, pa.schema(fields), used_columns(bound.relation, tables), zone if is_zoned else None)
 
 
-def defined(lake: SqlLake, request: ViewRequest) -> tuple[Definition, dict[str, Any]]:
-    """The definition, and the table that it takes."""
+def defined(lake: SqlLake, request: ViewRequest, database: str | None = None) -> dict[str, Any]:
+    """The table that a request takes, with its definition; plain names belong to a database (the current one)."""
+    database = database or lake.current_database
     policy = _policy(request.policy)
     if request.freshness is not None:
         parse_duration(request.freshness)
-    looked = looked_at(lake, request.query, lake.current_database)
+    looked = looked_at(lake, request.query, database)
     shown = looked.columns.names if looked.plan is None else looked.columns.names[: looked.plan.shown]
     _check_names(shown, request.name)
     if policy == "incremental strict":
@@ -114,7 +131,7 @@ def defined(lake: SqlLake, request: ViewRequest) -> tuple[Definition, dict[str, 
     definition = Definition(
         id=f"view-{RandomIds().new_id()}",
         query=request.query,
-        database=lake.current_database,
+        database=database,
         sources=looked.sources,
         shown=tuple(shown),
         key=key,
@@ -127,7 +144,7 @@ def defined(lake: SqlLake, request: ViewRequest) -> tuple[Definition, dict[str, 
     )
     hidden = [each.name for each in fields if each.name not in shown]
     options = _options(request, definition, hidden)
-    return definition, {
+    return {
         "schema": fields,
         "primary_key": primary_key,
         "partition_by": tuple(request.partition_by),

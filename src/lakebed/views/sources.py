@@ -101,8 +101,10 @@ class SourceTables:
         if self.visible is not None:
             names = self.visible[table.name].visible
             fields = tuple(each for each in fields if each.name in names)
+        kept = {each.name for each in opened_of(table).current().kept_fields}
         self.found.append(source)
-        return TableColumns(source, path, fields)
+        shown = tuple(each for each in fields if each.name not in kept)
+        return TableColumns(source, path, shown, tuple(each for each in fields if each.name in kept))
 
 
 def bound_query(

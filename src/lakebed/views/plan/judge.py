@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -23,8 +24,9 @@ from lakebed.algebra.relations import (
     Window,
 )
 from lakebed.expressions import kinds
-from lakebed.expressions.nodes import Aggregation, Expression
+from lakebed.expressions.nodes import Aggregation, Column, Expression
 from lakebed.views.plan.normalise import ROWS
+from lakebed.views.rules.joins import equalities
 from lakebed.views.rules.windows import common_partition
 
 
@@ -69,11 +71,34 @@ _RANKS = (
 
 def judged(root: Relation, top: Relation | None) -> Judged:
     """The words for a query. `top` is the grouping or the windows it ends with, if rows are replaced group by group."""
-    return _judged(root, top)
+    return _judged(root, top, _names(root))
 
 
-def _judged(node: Relation, top: Relation | None) -> Judged:
-    below = tuple(_judged(each, top) for each in node.inputs)
+def _names(node: Relation) -> dict[str, str]:
+    """What columns are called in the tables that they come from, as far as they are handed on as they are."""
+    found: dict[str, str] = {}
+    for below in node.inputs:
+        found |= _names(below)
+    match node:
+        case Scan():
+            found |= {each.id: name for each, name in zip(node.columns, node.names, strict=True)}
+        case Project():
+            pairs = zip(node.columns, node.values, strict=True)
+            found |= {e.id: found[v.id] for e, v in pairs if isinstance(v, Column) and v.id in found}
+        case Group():
+            pairs = zip(node.columns, node.keys, strict=False)
+            found |= {e.id: found[v.id] for e, v in pairs if isinstance(v, Column) and v.id in found}
+    return found
+
+
+def _called(values: Sequence[Expression], names: Mapping[str, str]) -> str:
+    """Columns by their names; what is computed is called that."""
+    words = [names.get(each.id, "...") if isinstance(each, Column) else "..." for each in values]
+    return ", ".join(words)
+
+
+def _judged(node: Relation, top: Relation | None, names: Mapping[str, str]) -> Judged:
+    below = tuple(_judged(each, top, names) for each in node.inputs)
     if any(isinstance(each, Subquery) for value in node.expressions for each in value.walk()):
         return _full(node, below, _why_subquery(node))
     match node:
@@ -86,11 +111,13 @@ def _judged(node: Relation, top: Relation | None) -> Judged:
         case SetOperation() if node.kind is SetKind.UNION_ALL:
             return Judged("union all", Word.INCREMENTAL, "changes of both sides", below=below)
         case Join() if not node.is_lateral and node.kind not in (JoinKind.RIGHT, JoinKind.FULL):
-            return Judged(node.kind.value.lower(), Word.INCREMENTAL, "rows that match a change", below=below)
+            same = equalities(node)
+            what = f"{node.kind.value.lower()} {_called(same.left, names)}".rstrip()
+            return Judged(what, Word.INCREMENTAL, "rows that match a change", below=below)
         case Group():
-            return _group(node, top, below)
+            return _group(node, top, below, f"group by {_called(node.keys, names)}")
         case Window():
-            return _window(node, top, below)
+            return _window(node, top, below, f"window by {_called(common_partition(node), names)}")
         case Limit():
             return _full(
                 node, below, ("LIMIT keeps rows by all others", "rank rows by row_number() and filter by that")
@@ -113,12 +140,11 @@ def _why_subquery(node: Relation) -> tuple[str, str]:
     )
 
 
-def _group(node: Group, top: Relation | None, below: tuple[Judged, ...]) -> Judged:
+def _group(node: Group, top: Relation | None, below: tuple[Judged, ...], what: str) -> Judged:
     if node.sets is not None:
         return _full(node, below, ("GROUPING SETS are not followed", "write one grouping each, with UNION ALL"))
     if not node.keys:
         return _full(node, below, ("one group of all rows is computed from all rows", _STACK))
-    what = f"group by {len(node.keys)} columns" if len(node.keys) > 1 else "group by 1 column"
     unstable = [] if node is top else [each for each in node.aggregates if not _is_stable(each)]
     if unstable:
         return _full(node, below, _why_unstable(unstable[0]))
@@ -126,14 +152,14 @@ def _group(node: Group, top: Relation | None, below: tuple[Judged, ...]) -> Judg
     return Judged(what, Word.AFFECTED_KEYS, why, below=below)
 
 
-def _window(node: Window, top: Relation | None, below: tuple[Judged, ...]) -> Judged:
+def _window(node: Window, top: Relation | None, below: tuple[Judged, ...], what: str) -> Judged:
     if not common_partition(node):
         return _full(node, below, ("a window over all rows is computed from all rows", "add PARTITION BY"))
     unstable = [] if node is top else [each for each in node.values if not _is_stable_in_window(each)]
     if unstable:
         return _full(node, below, _why_unstable(unstable[0]))
     why = "partitions with a change, replaced" if node is top else "partitions with a change, before and after"
-    return Judged("window", Word.AFFECTED_KEYS, why, below=below)
+    return Judged(what, Word.AFFECTED_KEYS, why, below=below)
 
 
 def _why_unstable(value: Expression) -> tuple[str, str]:
