@@ -93,6 +93,12 @@ FOLLOWED = {
     "array column": "SELECT tags, count(*) AS n FROM orders GROUP BY tags",
     "case": "SELECT CASE WHEN amount > 3 THEN 'big' WHEN amount > 0 THEN 'small' END AS size, count(*) AS n "
     "FROM orders GROUP BY 1",
+    "total of all": "SELECT count(*) AS n, sum(amount) AS total, avg(price) AS mean, count(note) AS notes FROM orders",
+    "total of a join": "SELECT sum(o.amount) AS total FROM orders o JOIN customers c ON o.cust = c.cid WHERE c.vip",
+    "computed from sums": "SELECT sum(price) / count(*) AS mean, note FROM orders GROUP BY note",
+    "filtered sums": "SELECT cust, sum(amount) FILTER (WHERE note = 'red') AS red, count_if(amount > 2) AS big "
+    "FROM orders GROUP BY cust",
+    "mixed aggregates": "SELECT cust, sum(amount) AS total, max(amount) AS most FROM orders GROUP BY cust",
     "ordered": "SELECT id, amount FROM orders ORDER BY amount",
 }
 """Those that are kept up to date from changes alone."""

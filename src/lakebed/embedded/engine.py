@@ -106,7 +106,7 @@ def connected(
                 for scan in [scan for relation in relations for scan in scans(relation)]:
                     scan.source.define(connection, scan.view)
             for function in (*_functions(relations), *functions):
-                _define(owner, connection, function)
+                _define(owner, function)
             yield connection
     finally:
         connection.close()
@@ -148,12 +148,16 @@ def _functions(relations: Sequence[Relation]) -> list[ArrowFunction]:
     return list(found.values())
 
 
-def _define(database: _Database, connection: Any, function: ArrowFunction) -> None:
-    """Makes a function known; all connections share it, so it may be there already."""
+def _define(database: _Database, function: ArrowFunction) -> None:
+    """Makes a function known; all connections share it, so it may be there already.
+
+    INVARIANT: by the connection that lives as long as the database. DuckDB keeps in a function what belongs to the
+    connection that defined it: once that is closed, the next query that calls the function ends the process.
+    """
     with _lock:
         if function.name not in database.defined:
             *given, result = function.types
-            connection.create_function(
+            database.handle.create_function(
                 function.name, function.compute, given, result, type="arrow", null_handling="special"
             )
             database.defined.add(function.name)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from lakebed.algebra.relations import Scan
+from lakebed.algebra.relations import Group, Scan
 from lakebed.commit.replay import CommitIdentity
 from lakebed.embedded.program import Run, running
 from lakebed.errors import InvalidData, InvalidSchema, Unsupported
@@ -42,7 +42,7 @@ from lakebed.views.changes import CHANGE, ChangesGone, Steps, read_changes, step
 from lakebed.views.cost import Estimate
 from lakebed.views.cut import ChosenCut, chosen_cut
 from lakebed.views.lake_in import LakeIn, read_sql
-from lakebed.views.plan.build import ViewPlan, key_columns, planned
+from lakebed.views.plan.build import ViewPlan, carried_by, key_columns, planned, with_rows
 from lakebed.views.result import Refreshed
 from lakebed.views.row_hashes import BITS
 from lakebed.views.rules.compile import Compiled, compiled
@@ -148,7 +148,9 @@ class _Refresh:
         changed = {scan.view for scan in plan.scans if changes[source_of(scan).table.name].num_rows}
         if not changed:
             return NONE, "nothing changed", self._nothing()
-        program = compiled(plan.root, rules, changed)
+        adding = plan.linear
+        added = None if adding is None else (adding.states, adding.changes)
+        program = compiled(plan.root, rules, changed, added)
         relations = [*(each.relation for each in program.statements), plan.root]
         with running(relations, self.definition.zone, (BITS,)) as run:
             for scan in plan.scans:
@@ -184,6 +186,8 @@ class _Refresh:
         if result is None:
             return self._nothing()
         ids = [each.id for each in plan.root.columns]
+        if program.added is not None:
+            return self._added(run, result, program.added, plan)
         if self.layout.is_numbered:
             weight = WEIGHT.id
             source = result.name
@@ -200,6 +204,36 @@ class _Refresh:
         keys = run.table(f"SELECT DISTINCT {names} FROM {TARGET}")
         run.execute(f"CREATE TEMP TABLE new_rows AS SELECT * EXCLUDE ({COUNT}) FROM {TARGET} WHERE {COUNT} > 0")
         return keyed_difference(run, self.layout, self._looked_up(keys), "new_rows")
+
+    def _added(self, run: Run, changes: Stored, states: Group, plan: ViewPlan) -> pa.Table | None:
+        """The stored groups with the change of their parts added; None if one would have less than no rows."""
+        names = {each.id: name for each, name in zip(plan.root.columns, plan.names, strict=True)}
+        stored = {each.id: names[above.id] for each in states.columns if (above := carried_by(plan.root, each))}
+        keys, parts = states.columns[: len(states.keys)], states.columns[len(states.keys) :]
+        typed = [f"CAST({k.id} AS {kinds.duckdb_name(k.type)}) AS {kinds.quoted(stored[k.id])}" for k in keys]
+        listed = ", ".join(typed) or "1 AS one"
+        run.execute(f"CREATE TEMP TABLE replaced_keys AS SELECT DISTINCT {listed} FROM {changes.name}")
+        self._find_stored(run, [stored[each.id] for each in keys])
+        same = [f"s.{kinds.quoted(stored[each.id])} IS NOT DISTINCT FROM d.{each.id}" for each in keys]
+        added = [
+            f"CAST(d.{each.id} + coalesce(s.{kinds.quoted(stored[each.id])}, 0) AS {kinds.duckdb_name(each.type)}) "
+            f"AS {each.id}"
+            for each in parts
+        ]
+        chosen = ", ".join([*(f"d.{each.id}" for each in keys), *added])
+        run.execute(
+            f"CREATE TEMP TABLE new_states AS SELECT {chosen} FROM {changes.name} AS d "
+            f"LEFT JOIN found_rows AS s ON {' AND '.join(same) or 'TRUE'}"
+        )
+        rows = parts[0].id
+        if run.table(f"SELECT count(*) AS c FROM new_states WHERE {rows} < 0").column("c")[0].as_py():
+            return None
+        left = f" WHERE {rows} > 0" if keys else ""  # a group of all rows is there without any
+        run.execute(f"CREATE TEMP TABLE kept_states AS SELECT * FROM new_states{left}")
+        root = with_rows(plan.root, Stored(columns=states.columns, name="kept_states"))
+        run.make(Statement("new_result", root))
+        given_rows(run, self.layout, "new_result", [each.id for each in plan.root.columns])
+        return keyed_difference(run, self.layout, "found_rows")
 
     def _numbered_replacement(self, run: Run, program: Compiled, plan: ViewPlan, ids: list[str]) -> pa.Table | None:
         """Groups of rows that may be equal: those stored of the groups go, the new ones come."""
@@ -224,17 +258,21 @@ class _Refresh:
             for key, name in zip(keys.columns, by, strict=True)
         )
         run.execute(f"CREATE TEMP TABLE replaced_keys AS SELECT DISTINCT {typed} FROM {keys.name}")
+        self._find_stored(run, by)
+        return "found_rows"
+
+    def _find_stored(self, run: Run, by: list[str]) -> None:
+        """Stored rows whose columns have the values of `replaced_keys`, as `found_rows`: by their key if that tells."""
         if self.definition.key is not None and set(by) == set(self.definition.key) and self._finds_by(by):
             listed = HASH if self.layout.has_hash else ", ".join(kinds.quoted(n) for n in self.layout.primary_key)
             chosen = f"{self.layout.hash_of()} AS {HASH}" if self.layout.has_hash else listed
             run.give("found_rows", self._looked_up(run.table(f"SELECT {chosen} FROM replaced_keys")))
-            return "found_rows"
+            return
         self._define_stored(run)
         same = " AND ".join(f"s.{kinds.quoted(name)} IS NOT DISTINCT FROM k.{kinds.quoted(name)}" for name in by)
         run.execute(
             f"CREATE TEMP TABLE found_rows AS SELECT s.* FROM stored_all AS s SEMI JOIN replaced_keys AS k ON {same}"
         )
-        return "found_rows"
 
     def _finds_by(self, by: list[str]) -> bool:
         """Whether the primary key follows from these columns."""

@@ -23,6 +23,7 @@ from lakebed.expressions.nodes import Column
 from lakebed.sql.bind.scope import Bound
 from lakebed.views.plan.judge import Judged, judged
 from lakebed.views.plan.keys import Key, key_of
+from lakebed.views.plan.linear import Linear, linear
 from lakebed.views.plan.normalise import Normaliser, carrying, pruned
 from lakebed.views.rules.compile import top_of
 from lakebed.views.rules.windows import common_partition
@@ -44,6 +45,8 @@ class ViewPlan:
     is_nullable: bool
     """Whether a column of the key may be null."""
     judged: Judged
+    linear: Linear | None = None
+    """If the query ends with a grouping whose values add up."""
 
     @property
     def is_full(self) -> bool:
@@ -58,18 +61,22 @@ class ViewPlan:
 
 def planned(bound: Bound) -> ViewPlan:
     """The plan of a query; `key` of a scan's source are the names of its table's primary key."""
-    relation = Normaliser().plain(bound.relation)
+    normaliser = Normaliser()
+    relation = normaliser.plain(bound.relation)
     if not isinstance(relation, Project):  # so that a column can be added beside those of the query
         fresh = tuple(replace(each, id=f"o{n + 1}") for n, each in enumerate(relation.columns))
         relation = Project(columns=fresh, input=relation, values=relation.columns)
     shown = relation.columns
+    relation, adding = linear(relation, normaliser.new)
     tables = {scan.view: key_columns(scan) for scan in scans(relation)}
     tables = {view: key for view, key in tables.items() if key}
     key = key_of(relation, tables)
     wanted = _to_carry(relation, key)
+    if adding is not None:
+        wanted |= {each.id for each in adding.states.columns[len(adding.states.keys) :]}
     if wanted:
         relation = carrying(relation, wanted)
-    found = None if key is None else tuple(_above(relation, each) for each in key)
+    found = None if key is None else tuple(carried_by(relation, each) for each in key)
     if found is not None and any(each is None for each in found):
         key, found = None, None
     used = used_ids(relation) | {each.id for columns in tables.values() for each in columns}
@@ -78,14 +85,25 @@ def planned(bound: Bound) -> ViewPlan:
     names = (*bound.names, *(f"{HIDDEN_PREFIX}k{n + 1}" for n in range(len(hidden))))
     by_id = {each.id: name for each, name in zip(relation.columns, names, strict=True)}
     top, _ = top_of(relation)
+    if adding is not None:
+        adding = replace(adding, states=states_of(relation))
     return ViewPlan(
         root=relation,
         names=names,
         shown=len(shown),
         key=None if found is None else tuple(dict.fromkeys(by_id[each.id] for each in found if each is not None)),
         is_nullable=key is not None and any(each.nullable for each in key),
-        judged=judged(relation, top),
+        judged=judged(relation, top, None if adding is None else adding.states),
+        linear=adding,
     )
+
+
+def states_of(root: Relation) -> Group:
+    """The grouping at the end of a query."""
+    while isinstance(root, Project):
+        root = root.input
+    assert isinstance(root, Group)
+    return root
 
 
 def key_columns(scan: Scan) -> Key:
@@ -97,33 +115,39 @@ def key_columns(scan: Scan) -> Key:
 
 def _to_carry(root: Relation, key: Key | None) -> set[str]:
     """Columns that are needed above and are not there: those of the key, and those by which windows are partitioned."""
-    wanted = [] if key is None else [each for each in key if _above(root, each) is None]
+    wanted = [] if key is None else [each for each in key if carried_by(root, each) is None]
     node = root
     while isinstance(node, Project | Filter):
         node = node.input
     if isinstance(node, Window):
         partition = [each for each in common_partition(node) if isinstance(each, Column)]
-        wanted += [each for each in partition if _above(root, each, node) is None]
+        wanted += [each for each in partition if carried_by(root, each, node) is None]
     return {each.id for each in wanted}
 
 
-def _above(node: Relation, wanted: Column, origin: Relation | None = None) -> Column | None:
+def carried_by(node: Relation, wanted: Column, origin: Relation | None = None) -> Column | None:
     """The column of a relation that hands on a column of what it reads, or of `origin`; None if none does."""
     if node is origin:
         return next((each for each in node.columns if each.id == wanted.id), None)
     match node:
         case Project():
-            below = _above(node.input, wanted, origin)
+            below = carried_by(node.input, wanted, origin)
             if below is None:
                 return None
             pairs = zip(node.columns, node.values, strict=True)
-            return next((each for each, value in pairs if isinstance(value, Column) and value.id == below.id), None)
+            found = [each for each, value in pairs if isinstance(value, Column) and value.id == below.id]
+            return next((each for each in found if each.id == below.id), found[0] if found else None)
         case Filter() | Window() | Unnest():
-            return _above(node.input, wanted, origin)
+            return carried_by(node.input, wanted, origin)
         case Join():
             sides = node.inputs if node.kind not in (JoinKind.SEMI, JoinKind.ANTI) else (node.left,)
-            found = (_above(side, wanted, origin) for side in sides)
-            return next((each for each in found if each is not None), None)
+            carried = (carried_by(side, wanted, origin) for side in sides)
+            return next((each for each in carried if each is not None), None)
         case Scan() | Group() | Numbers():
             return next((each for each in node.columns if each.id == wanted.id), None)
     return None
+
+
+def with_rows(root: Relation, rows: Relation) -> Relation:
+    """What a query does after its last grouping, over other rows in the place of the groups."""
+    return replace(root, input=with_rows(root.input, rows)) if isinstance(root, Project) else rows

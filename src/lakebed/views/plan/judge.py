@@ -69,9 +69,10 @@ _RANKS = (
 )
 
 
-def judged(root: Relation, top: Relation | None) -> Judged:
-    """The words for a query. `top` is the grouping or the windows it ends with, if rows are replaced group by group."""
-    return _judged(root, top, _names(root))
+def judged(root: Relation, top: Relation | None, adding: Relation | None = None) -> Judged:
+    """The words for a query. `top` is the grouping or the windows it ends with, if rows are replaced group by group;
+    `adding` is that grouping if its values add up."""
+    return _judged(root, top, adding, _names(root))
 
 
 def _names(node: Relation) -> dict[str, str]:
@@ -97,8 +98,8 @@ def _called(values: Sequence[Expression], names: Mapping[str, str]) -> str:
     return ", ".join(words)
 
 
-def _judged(node: Relation, top: Relation | None, names: Mapping[str, str]) -> Judged:
-    below = tuple(_judged(each, top, names) for each in node.inputs)
+def _judged(node: Relation, top: Relation | None, adding: Relation | None, names: Mapping[str, str]) -> Judged:
+    below = tuple(_judged(each, top, adding, names) for each in node.inputs)
     if any(isinstance(each, Subquery) for value in node.expressions for each in value.walk()):
         return _full(node, below, _why_subquery(node))
     match node:
@@ -114,6 +115,9 @@ def _judged(node: Relation, top: Relation | None, names: Mapping[str, str]) -> J
             same = equalities(node)
             what = f"{node.kind.value.lower()} {_called(same.left, names)}".rstrip()
             return Judged(what, Word.INCREMENTAL, "rows that match a change", below=below)
+        case Group() if node is adding:
+            what = f"group by {_called(node.keys, names)}" if node.keys else "one group"
+            return Judged(what, Word.INCREMENTAL, "counts and sums, to which changes are added", below=below)
         case Group():
             return _group(node, top, below, f"group by {_called(node.keys, names)}")
         case Window():

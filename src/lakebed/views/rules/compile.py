@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakebed.algebra.relations import (
     Filter,
@@ -18,7 +18,7 @@ from lakebed.algebra.relations import (
     Unnest,
     Window,
 )
-from lakebed.expressions.nodes import Column
+from lakebed.expressions.nodes import Aggregation, Column
 from lakebed.views.rules.groups import affected_groups, group_delta, group_state
 from lakebed.views.rules.joins import join_delta, join_state
 from lakebed.views.rules.program import Delta, Program, Restriction, SourceRules, State, Statement
@@ -74,11 +74,20 @@ class Compiled:
     """None: nothing has changed."""
     replaced: Keys | None = None
     by: tuple[Column, ...] = ()
+    added: Group | None = None
+    """With it the result is the change of what is kept of these groups, to be added to what is stored."""
 
 
-def compiled(root: Relation, sources: Mapping[str, SourceRules], changed: Collection[str] | None = None) -> Compiled:
+def compiled(
+    root: Relation,
+    sources: Mapping[str, SourceRules],
+    changed: Collection[str] | None = None,
+    added: tuple[Group, tuple[Aggregation, ...]] | None = None,
+) -> Compiled:
     """What computes the change of a query's result from changes of its tables."""
     program = Program(DELTAS, STATES, sources, changed)
+    if added is not None:
+        return _added(program, *added)
     top, carried = top_of(root)
     if top is not None:
         keys = affected_groups(program, top) if isinstance(top, Group) else affected_partitions(program, top)
@@ -92,6 +101,15 @@ def compiled(root: Relation, sources: Mapping[str, SourceRules], changed: Collec
         return Compiled((), None)
     result = program.keep(Consolidated(columns=(*root.columns, WEIGHT), input=found), "result")
     return Compiled(tuple(program.statements), result)
+
+
+def _added(program: Program, states: Group, changes: tuple[Aggregation, ...]) -> Compiled:
+    """The change of what is kept of groups: that of their rows, summed with the weights."""
+    given = program.delta(states.input)
+    if given is None:
+        return Compiled(tuple(program.statements), None)
+    kept = program.keep(replace(states, input=given, aggregates=changes), "result", (given.name,))
+    return Compiled(tuple(program.statements), kept, added=states)
 
 
 def top_of(root: Relation) -> tuple[Group | Window | None, tuple[Column, ...]]:
