@@ -67,11 +67,11 @@ FULL, INCREMENTAL, NONE = "full", "incremental", "none"
 def refresh_view(lake: SqlLake, name: str, *, full: bool = False) -> Refreshed:
     """Brings a materialized table up to date; says which way, why, and how many rows changed."""
     table = lake.table(name)
-    return _Refresh(lake, table, definition_of(table)).run(full)
+    return Refresh(lake, table, definition_of(table)).run(full)
 
 
 @dataclass
-class _Refresh:
+class Refresh:
     lake: SqlLake
     table: Table
     definition: Definition
