@@ -90,6 +90,8 @@ def read_changes(table: Table, steps: Steps, names: tuple[str, ...]) -> pa.Table
     kinds = rows.column("rowkind").combine_chunks()
     adds = pc.is_in(kinds.cast(pa.string()), pa.array(["+I", "+U"]))
     weights = pc.if_else(adds, pa.scalar(1, pa.int64()), pa.scalar(-1, pa.int64()))
+    if not names:
+        return pa.table({CHANGE: weights})
     given = rows.select(list(names)).combine_chunks()
     batches = [to_transfer(batch, schema) for batch in given.to_batches()]
     found = pa.Table.from_batches(batches, schema=schema)
