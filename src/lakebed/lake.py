@@ -141,24 +141,20 @@ class Lake:
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
         if_not_exists: bool = False,
-        replace: bool = False,
-        spelling: str = "TABLE",
     ) -> Refreshed | None:
         """Makes a materialized table: the rows of a query, which `refresh` brings up to date from what has changed.
 
         It is an ordinary table with a complete changelog, which any reader of Paimon opens; only its refresh writes it.
         `policy` is `auto` (whichever way is cheaper), `incremental` (from changes wherever that can be), `incremental
-        strict` (or an error) or `full`. `freshness` is how old the rows may be, for who refreshes in a loop. None is
-        returned with `if_not_exists` if the table is there; `replace` takes the place of a materialized table.
-        `spelling` is how statements call it, `TABLE` or `VIEW`.
+        strict` (or an error) or `full`. `freshness` is how old the rows may be, for who refreshes in a loop. None with
+        `if_not_exists` if the table is there.
         """
         from lakebed.views.define import ViewRequest, create_view
 
         key, partition = names_argument(primary_key, "primary_key"), names_argument(partition_by, "partition_by")
         if if_not_exists and self.has_table(name):
             return None
-        request = ViewRequest(name, sql, freshness, policy, key, partition, options, comment, spelling)
-        return create_view(self, request, replaces=replace)
+        return create_view(self, ViewRequest(name, sql, freshness, policy, key, partition, options, comment))
 
     def refresh(self, name: str, *, full: bool = False) -> Refreshed:
         """Brings a materialized table up to date, and says which way, why, and how many rows changed.
@@ -181,18 +177,28 @@ class Lake:
 
         return described(self.table(name))
 
-    def find_materialized(self, name: str) -> MaterializedTable | None:
-        """The same; None if the table is an ordinary one."""
-        table = self.table(name)
-        return self.materialized(name) if VIEW_QUERY.key in table.options else None
+    def materialized_tables(self, database: str | None = None) -> list[MaterializedTable]:
+        """All materialized tables of a database (the current one)."""
+        place = database or self._database
+        names = [f"{place}.{name}" for name in self.tables(place)]
+        return [self.materialized(name) for name in names if VIEW_QUERY.key in self.table(name).options]
 
     def alter_materialized(
-        self, name: str, *, query: str | None = None, suspended: bool | None = None
+        self,
+        name: str,
+        *,
+        query: str | None = None,
+        policy: str | None = None,
+        freshness: str | None = None,
+        suspended: bool | None = None,
     ) -> Refreshed | None:
-        """Gives a materialized table another query and computes it, or stops and resumes its refreshes."""
-        from lakebed.views.alter import alter_view
+        """Gives a materialized table another query, which is computed at once, or another policy or freshness.
 
-        return alter_view(self, name, query, suspended)
+        One that is `suspended` is left out when all of a database are refreshed.
+        """
+        from lakebed.views.define import alter_view
+
+        return alter_view(self, name, query, policy, freshness, suspended)
 
     @property
     def current_database(self) -> str:

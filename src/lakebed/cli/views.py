@@ -6,7 +6,6 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from lakebed.cli.command import OK, Command, Parser
-from lakebed.cli.follow import table_names
 from lakebed.cli.lakes import open_lake
 from lakebed.cli.output import Output
 
@@ -23,25 +22,20 @@ def _refresh_arguments(parser: Parser) -> None:
 
 def _refresh(given: argparse.Namespace, out: Output) -> int:
     lake = open_lake(given)
-    done = [_refreshed(lake, name, given.full) for name in in_order(lake, _chosen(lake, given.tables))]
+    done = [_refreshed(lake, name, given.full) for name in _in_order(lake, _chosen(lake, given.tables))]
     out.records(done, [_told(members) for members in done])
     return OK
 
 
 def _chosen(lake: Lake, names: list[str]) -> list[str]:
     """The materialized tables that are meant; of a whole database those whose refreshes are not suspended."""
-    found = []
-    for name in table_names(lake, names):
-        if name in names:
-            found.append(lake.materialized(name).name)
-            continue
-        known = lake.find_materialized(name)
-        if known is not None and not known.is_suspended:
-            found.append(known.name)
-    return found
+    named = [lake.materialized(name).name for name in names if not name.endswith(".*")]
+    databases = [name.removesuffix(".*") for name in names if name.endswith(".*")]
+    active = [each.name for place in databases for each in lake.materialized_tables(place) if not each.is_suspended]
+    return list(dict.fromkeys([*named, *active]))
 
 
-def in_order(lake: Lake, names: list[str]) -> list[str]:
+def _in_order(lake: Lake, names: list[str]) -> list[str]:
     """Tables that others read come before those."""
     ordered: list[str] = []
 

@@ -20,8 +20,7 @@ def refuse_view(context: TableContext) -> None:
     if is_view(context):
         raise InvalidArgument(
             f"`{context.name}` is a materialized table: its rows are those of its query",
-            hint=f"change the tables that it reads, then REFRESH MATERIALIZED VIEW {context.name}, "
-            f"or lake.refresh({context.name!r})",
+            hint=f"change the tables that it reads, then REFRESH MATERIALIZED VIEW {context.name}",
         )
 
 

@@ -111,8 +111,6 @@ class SqlLake(Protocol):
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
         if_not_exists: bool = False,
-        replace: bool = False,
-        spelling: str = "TABLE",
     ) -> Any:
         """Makes a materialized table."""
         ...
@@ -129,12 +127,20 @@ class SqlLake(Protocol):
         """What is known of a materialized table."""
         ...
 
-    def find_materialized(self, name: str) -> Any:
-        """The same; None if the table is another."""
+    def materialized_tables(self, database: str | None = None) -> Any:
+        """All materialized tables of a database."""
         ...
 
-    def alter_materialized(self, name: str, *, query: str | None = None, suspended: bool | None = None) -> Any:
-        """Gives a materialized table another query, or stops and resumes its refreshes."""
+    def alter_materialized(
+        self,
+        name: str,
+        *,
+        query: str | None = None,
+        policy: str | None = None,
+        freshness: str | None = None,
+        suspended: bool | None = None,
+    ) -> Any:
+        """Gives a materialized table another query, policy or freshness, or stops and resumes its refreshes."""
         ...
 
 

@@ -604,7 +604,6 @@ class CreateMaterialized:
 
     name: str
     query: str
-    spelling: str = "TABLE"
     primary_key: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)

@@ -14,11 +14,13 @@ from lakebed.errors import AlreadyExists, InvalidArgument, InvalidSchema, Unsupp
 from lakebed.expressions import kinds
 from lakebed.expressions.functions.clocks import proven_zone
 from lakebed.expressions.nodes import NotProven
-from lakebed.options import CHANGELOG_PRODUCER, VIEW_HIDDEN_COLUMNS, VIEW_OPTIONS
+from lakebed.options import CHANGELOG_PRODUCER, VIEW_DEFINITION, VIEW_HIDDEN_COLUMNS, VIEW_OPTIONS
+from lakebed.schema.changes import SetOption
 from lakebed.sql.query.embedded import has_moments
 from lakebed.sql.query.run import schema_of
 from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import session_changes_meaning, session_zone
+from lakebed.table.alter import alter_table
 from lakebed.types.arrow import from_arrow_schema
 from lakebed.types.logical import DataField, with_nullable
 from lakebed.units import parse_duration
@@ -45,7 +47,6 @@ class ViewRequest:
     partition_by: Sequence[str] = ()
     options: Mapping[str, object] | None = None
     comment: str | None = None
-    spelling: str = "TABLE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +60,20 @@ class Looked:
     zone: str | None
 
 
-def create_view(lake: SqlLake, request: ViewRequest, *, replaces: bool = False) -> Refreshed:
-    """Makes the table and fills it; if that fails, there is none. `replaces` one that is there."""
-    exists = lake.has_table(request.name)
-    if exists and replaces:
-        return replaced_view(lake, request)
-    if exists:
+def create_view(lake: SqlLake, request: ViewRequest) -> Refreshed:
+    """Makes the table and fills it; if that fails, there is none."""
+    if lake.has_table(request.name):
         raise AlreadyExists(f"table `{request.name}` exists already", hint="choose another name, or drop it first")
-    lake.create_table(request.name, **defined(lake, request))
+    lake.create_table(request.name, **_defined(lake, request, lake.current_database))
     with on_failure(lambda: lake.drop_table(request.name, if_exists=True)):
         return refresh_view(lake, request.name)
 
 
-def replaced_view(lake: SqlLake, request: ViewRequest, database: str | None = None) -> Refreshed:
+def _replaced_view(lake: SqlLake, request: ViewRequest, database: str) -> Refreshed:
     """Gives a materialized table another definition. What is wrong with that is said before anything is changed."""
     table = lake.table(request.name)
     definition_of(table)
-    arguments = defined(lake, request, database)
+    arguments = _defined(lake, request, database)
     new, old = (f"{request.name}__{word}" for word in ("new", "old"))
     lake.create_table(new, **arguments)
     with on_failure(lambda: lake.drop_table(new, if_exists=True)):
@@ -84,6 +82,35 @@ def replaced_view(lake: SqlLake, request: ViewRequest, database: str | None = No
     lake.rename_table(new, request.name)
     lake.drop_table(old)
     return replace(done, table=table.name)
+
+
+def alter_view(
+    lake: SqlLake, name: str, query: str | None, policy: str | None, freshness: str | None, suspended: bool | None
+) -> Refreshed | None:
+    """Gives a materialized table another query, and computes it; or another policy, freshness, or whether it rests."""
+    table = lake.table(name)
+    definition = definition_of(table)
+    given = {"policy": policy and _policy(policy), "freshness": freshness, "is_suspended": suspended}
+    changes = {key: value for key, value in given.items() if value is not None}
+    if freshness is not None:
+        parse_duration(freshness)
+    if changes:
+        definition = definition.changed(**changes)
+    if query is None:
+        option = SetOption(VIEW_DEFINITION.key, definition.to_options()[VIEW_DEFINITION.key])
+        alter_table(table, [option], of_view=True)
+        return None
+    own = {*VIEW_OPTIONS, CHANGELOG_PRODUCER.key}
+    request = ViewRequest(
+        name,
+        query,
+        definition.freshness,
+        definition.policy,
+        partition_by=table.partition_by,
+        options={key: value for key, value in table.schema.options.items() if key not in own},
+        comment=table.comment,
+    )
+    return _replaced_view(lake, request, lake.current_database)
 
 
 def looked_at(lake: SqlLake, query: str, database: str) -> Looked:
@@ -112,9 +139,8 @@ def looked_at(lake: SqlLake, query: str, database: str) -> Looked:
     return Looked(plan, None, pa.schema(fields), used_columns(bound.relation, tables), zone if is_zoned else None)
 
 
-def defined(lake: SqlLake, request: ViewRequest, database: str | None = None) -> dict[str, Any]:
-    """The table that a request takes, with its definition; plain names belong to a database (the current one)."""
-    database = database or lake.current_database
+def _defined(lake: SqlLake, request: ViewRequest, database: str) -> dict[str, Any]:
+    """The table that a request takes, with its definition; plain names belong to a database."""
     policy = _policy(request.policy)
     if request.freshness is not None:
         parse_duration(request.freshness)
@@ -122,7 +148,7 @@ def defined(lake: SqlLake, request: ViewRequest, database: str | None = None) ->
     shown = looked.columns.names if looked.plan is None else looked.columns.names[: looked.plan.shown]
     _check_names(shown, request.name)
     if policy == "incremental strict":
-        refuse_full(request.name, looked)
+        _refuse_full(request.name, looked)
     key, primary_key, has_hash = _keys(looked, request)
     fields = [_field(number, each, each.name in primary_key) for number, each in enumerate(looked.columns)]
     more = [pa.field(HASH, pa.string(), False)] if has_hash else []
@@ -139,7 +165,6 @@ def defined(lake: SqlLake, request: ViewRequest, database: str | None = None) ->
         policy=policy,
         freshness=request.freshness,
         zone=looked.zone,
-        spelling=request.spelling,
         needs_spark=looked.needs_spark,
     )
     hidden = [each.name for each in fields if each.name not in shown]
@@ -153,7 +178,7 @@ def defined(lake: SqlLake, request: ViewRequest, database: str | None = None) ->
     }
 
 
-def refuse_full(name: str, looked: Looked) -> None:
+def _refuse_full(name: str, looked: Looked) -> None:
     """Raises if a query can only be computed anew."""
     if looked.plan is None:
         why, remedy = f"only Spark answers the query; {looked.needs_spark}", "write that part otherwise"
@@ -237,6 +262,3 @@ def _options(request: ViewRequest, definition: Definition, hidden: Sequence[str]
     if hidden:
         made[VIEW_HIDDEN_COLUMNS.key] = ",".join(hidden)
     return {**given, **made}
-
-
-__all__ = ["Looked", "ViewRequest", "create_view", "defined", "looked_at", "refuse_full"]

@@ -45,13 +45,13 @@ def described(table: Table) -> MaterializedTable:
         said.get(WAY),
         said.get(REASON),
         cut_of(latest),
-        statement_of(table, definition),
+        _statement_of(table, definition),
     )
 
 
-def statement_of(table: Table, definition: Definition) -> str:
+def _statement_of(table: Table, definition: Definition) -> str:
     """The statement that makes the table."""
-    lines = [f"CREATE MATERIALIZED {definition.spelling} {'.'.join(map(_quoted, table.name.split('.')))}"]
+    lines = [f"CREATE MATERIALIZED TABLE {'.'.join(map(_quoted, table.name.split('.')))}"]
     if definition.key is not None and not definition.has_hash and set(table.primary_key) <= set(definition.shown):
         lines.append(f"  (PRIMARY KEY ({', '.join(map(_quoted, table.primary_key))}) NOT ENFORCED)")
     if table.comment:

@@ -86,7 +86,7 @@ class Refresh:
         self.base: Snapshot | None = self.table.latest_snapshot()
         self.before = cut_of(self.base)
         self.chosen: ChosenCut = chosen_cut(self.table.name, self.tables, self.before)
-        self.layout = layout_of(self.table, self.definition)
+        self.layout = _layout_of(self.table, self.definition)
 
     def run(self, full: bool) -> Refreshed:
         """Chooses a way and goes it."""
@@ -358,7 +358,7 @@ class Refresh:
         return Refreshed.of(self.table.name, way, reason, rows, KIND, snapshot)
 
 
-def layout_of(table: Table, definition: Definition) -> Layout:
+def _layout_of(table: Table, definition: Definition) -> Layout:
     """How the rows of a materialized table are stored."""
     fields = [each for each in table.schema.fields if each.name not in (HASH, NUMBER)]
     return Layout(table.name, transfer_schema(fields), definition.key, definition.has_hash, table.primary_key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,7 +78,7 @@ class Source:
 
 
 @dataclass
-class SourceTables:
+class _SourceTables:
     """Finds the tables of a query. `snapshots` are those to read, by name; `visible` the columns there are."""
 
     lake: SqlLake
@@ -114,13 +114,13 @@ def bound_query(
     visible: Mapping[str, SourceColumns] | None = None,
 ) -> Bound:
     """The query over snapshots of its tables; NotProven if only Spark is sure to answer it rightly."""
-    return bind_query(verbatim(sql.text), SourceTables(lake, snapshots, visible).columns)
+    return bind_query(verbatim(sql.text), _SourceTables(lake, snapshots, visible).columns)
 
 
 def tables_of(lake: SqlLake, sql: Sql) -> dict[str, Table]:
     """The tables that a query reads, by their full names; an error for what a materialized table can not read."""
     found: dict[str, Table] = {}
-    refuse_passing_values(sql)
+    _refuse_passing_values(sql)
     for reference in references(lake, sql):
         table = reference.table
         if isinstance(table, DefinedTable) or isinstance(reference.node.this, exp.Func) or "$" in table.name:
@@ -139,7 +139,7 @@ def tables_of(lake: SqlLake, sql: Sql) -> dict[str, Table]:
     return found
 
 
-def refuse_passing_values(sql: Sql) -> None:
+def _refuse_passing_values(sql: Sql) -> None:
     """Raises if a query would give something else each time it is asked."""
     for node in verbatim(sql.text).walk():
         name = None
@@ -208,8 +208,3 @@ def source_of(scan: Scan) -> Source:
     source = scan.source
     assert isinstance(source, Source)
     return source
-
-
-def names_of(lake: SqlLake, sql: Sql) -> Sequence[str]:
-    """Names of the tables that a query reads."""
-    return list(tables_of(lake, sql))

@@ -46,8 +46,6 @@ class Definition:
     freshness: str | None = None
     zone: str | None = None
     is_suspended: bool = False
-    spelling: str = "TABLE"
-    """Whether it was made as a TABLE or as a VIEW, which is how it is shown."""
     needs_spark: str | None = None
     """Why the query can only be answered by Spark; None if this process answers it."""
 
@@ -91,7 +89,7 @@ def definition_of(table: Table) -> Definition:
     if found is None:
         raise InvalidArgument(
             f"`{table.name}` is an ordinary table, not a materialized one",
-            hint="look at SHOW MATERIALIZED TABLES, or make one with lake.materialize(name, query)",
+            hint="look at SHOW MATERIALIZED TABLES, or make one with CREATE MATERIALIZED TABLE",
         )
     return found
 

@@ -40,7 +40,6 @@ def lake(tmp_path: Path) -> Lake:
             CreateMaterialized(
                 "db.v",
                 "SELECT id, g FROM t",
-                "TABLE",
                 ("id",),
                 ("g",),
                 {"bucket": "2"},
@@ -53,9 +52,7 @@ def lake(tmp_path: Path) -> Lake:
         (
             "CREATE OR REPLACE MATERIALIZED VIEW v REFRESH POLICY INCREMENTAL STRICT SCHEDULE EVERY 2 HOURS "
             "AS SELECT 1 FROM t",
-            CreateMaterialized(
-                "v", "SELECT 1 FROM t", "VIEW", freshness="2 hours", policy="incremental strict", replace=True
-            ),
+            CreateMaterialized("v", "SELECT 1 FROM t", freshness="2 hours", policy="incremental strict", replace=True),
         ),
         ("ALTER MATERIALIZED TABLE v SUSPEND", AlterMaterialized("v", "suspend")),
         ("ALTER MATERIALIZED TABLE v RESUME", AlterMaterialized("v", "resume")),
@@ -68,7 +65,7 @@ def lake(tmp_path: Path) -> Lake:
         ("SHOW CREATE MATERIALIZED VIEW v", ShowCreateMaterialized("v")),
         (
             "EXPLAIN CREATE MATERIALIZED VIEW v AS SELECT a FROM t",
-            ExplainMaterialized(CreateMaterialized("v", "SELECT a FROM t", "VIEW")),
+            ExplainMaterialized(CreateMaterialized("v", "SELECT a FROM t")),
         ),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from lakebed.errors import InvalidArgument
 from lakebed.sql.define.show import like
 from lakebed.sql.result import SmallResult
 from lakebed.sql.session import SqlLake, result
@@ -29,6 +30,8 @@ _REFRESHED = {
 
 def create(lake: SqlLake, statement: CreateMaterialized) -> SmallResult | None:
     """CREATE MATERIALIZED TABLE | VIEW."""
+    if statement.replace and lake.has_table(statement.name):
+        return _replaced(lake, statement)
     found = lake.materialize(
         statement.name,
         statement.query,
@@ -39,8 +42,19 @@ def create(lake: SqlLake, statement: CreateMaterialized) -> SmallResult | None:
         options=statement.options,
         comment=statement.comment,
         if_not_exists=statement.if_not_exists,
-        replace=statement.replace,
-        spelling=statement.spelling,
+    )
+    return _told(lake, found)
+
+
+def _replaced(lake: SqlLake, statement: CreateMaterialized) -> SmallResult:
+    """CREATE OR REPLACE of one that is there: another query, in the table as it is."""
+    if statement.primary_key or statement.partition_by or statement.options or statement.comment is not None:
+        raise InvalidArgument(
+            f"materialized table `{statement.name}` is there: keys, partitions, options and comment stay as they are",
+            hint=f"leave them out, or DROP MATERIALIZED TABLE {statement.name} first",
+        )
+    found = lake.alter_materialized(
+        statement.name, query=statement.query, policy=statement.policy, freshness=statement.freshness
     )
     return _told(lake, found)
 
@@ -77,11 +91,11 @@ def show(lake: SqlLake, statement: ShowMaterialized) -> SmallResult:
     columns = {"namespace": _TEXT, "tableName": _TEXT, "policy": _TEXT, "freshness": _TEXT, "status": _TEXT}
     columns |= {"way": _TEXT, "reason": _TEXT, "query": _TEXT}
     rows = []
-    for name in like(lake.tables(database), statement.like):
-        found = lake.find_materialized(f"{database}.{name}")
-        if found is not None:
-            status = "suspended" if found.is_suspended else "active"
-            rows.append((database, name, found.policy, found.freshness, status, found.way, found.reason, found.query))
+    found = {each.name.partition(".")[2]: each for each in lake.materialized_tables(database)}
+    for name in like(list(found), statement.like):
+        each = found[name]
+        status = "suspended" if each.is_suspended else "active"
+        rows.append((database, name, each.policy, each.freshness, status, each.way, each.reason, each.query))
     return result(lake, columns, rows)
 
 

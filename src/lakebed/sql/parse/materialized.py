@@ -52,11 +52,12 @@ def read_materialized(cursor: Cursor) -> Materialized:
     return _read_alter(cursor) if cursor.accept("ALTER") else _read_show(cursor)
 
 
-def _read_kind(cursor: Cursor) -> str:
+def _read_kind(cursor: Cursor) -> None:
+    """MATERIALIZED TABLE or VIEW, which mean the same."""
     cursor.expect("MATERIALIZED")
     if not cursor.sees_any("TABLE", "VIEW"):
         cursor.fail("expected TABLE or VIEW")
-    return str(cursor.take().text).upper()
+    cursor.take()
 
 
 @dataclass(slots=True)
@@ -72,7 +73,7 @@ class _Clauses:
 def _read_create(cursor: Cursor) -> CreateMaterialized:
     cursor.expect("CREATE")
     replaces = cursor.accept("OR", "REPLACE")
-    kind = _read_kind(cursor)
+    _read_kind(cursor)
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     name = read_table(cursor)
     clauses = _Clauses()
@@ -83,7 +84,6 @@ def _read_create(cursor: Cursor) -> CreateMaterialized:
     return CreateMaterialized(
         name,
         _read_text(cursor),
-        kind,
         clauses.primary_key,
         clauses.partition_by,
         clauses.options,

@@ -86,7 +86,7 @@ def planned(bound: Bound) -> ViewPlan:
     by_id = {each.id: name for each, name in zip(relation.columns, names, strict=True)}
     top, _ = top_of(relation)
     if adding is not None:
-        adding = replace(adding, states=states_of(relation))
+        adding = replace(adding, states=_states_of(relation))
     return ViewPlan(
         root=relation,
         names=names,
@@ -98,7 +98,7 @@ def planned(bound: Bound) -> ViewPlan:
     )
 
 
-def states_of(root: Relation) -> Group:
+def _states_of(root: Relation) -> Group:
     """The grouping at the end of a query."""
     while isinstance(root, Project):
         root = root.input

@@ -16,7 +16,7 @@ class Correlated:
     conditions: tuple[Expression, ...]
 
 
-def outer_columns(relation: Relation) -> set[str]:
+def _outer_columns(relation: Relation) -> set[str]:
     """Columns that a query looks at and does not have."""
     made = {each.id for part in relation.walk() for each in part.columns}
     asked = {
@@ -34,7 +34,7 @@ def uncorrelated(relation: Relation, *, needs_columns: bool) -> Correlated | Non
 
     `needs_columns`: its own columns are looked at; otherwise only whether there are rows.
     """
-    outer = outer_columns(relation)
+    outer = _outer_columns(relation)
     if not outer:
         return Correlated(relation, ())
     match relation:
@@ -46,7 +46,7 @@ def uncorrelated(relation: Relation, *, needs_columns: bool) -> Correlated | Non
             for condition in relation.conditions:
                 names = {each.id for each in condition.walk() if isinstance(each, Column)}
                 if any(
-                    isinstance(each, Subquery) and outer_columns(each.relation) & outer for each in condition.walk()
+                    isinstance(each, Subquery) and _outer_columns(each.relation) & outer for each in condition.walk()
                 ):
                     return None
                 if names & outer:
@@ -83,6 +83,3 @@ def uncorrelated(relation: Relation, *, needs_columns: bool) -> Correlated | Non
         case Group() | Window() | Limit():
             return None
     return None
-
-
-__all__ = ["Correlated", "outer_columns", "uncorrelated"]

@@ -35,7 +35,7 @@ from lakebed.views.rules.unions import union_delta, union_state
 from lakebed.views.rules.weighted import WEIGHT, Consolidated, Keys, Stored, Version
 from lakebed.views.rules.windows import affected_partitions, common_partition, window_delta, window_state
 
-DELTAS: dict[type[Relation], Delta] = {
+_DELTAS: dict[type[Relation], Delta] = {
     Scan: scan_delta,
     Rows: constant_delta,
     Numbers: constant_delta,
@@ -47,7 +47,7 @@ DELTAS: dict[type[Relation], Delta] = {
     Group: group_delta,
     Window: window_delta,
 }
-STATES: dict[type[Relation], State] = {
+_STATES: dict[type[Relation], State] = {
     Scan: scan_state,
     Rows: constant_state,
     Numbers: constant_state,
@@ -85,7 +85,7 @@ def compiled(
     added: tuple[Group, tuple[Aggregation, ...]] | None = None,
 ) -> Compiled:
     """What computes the change of a query's result from changes of its tables."""
-    program = Program(DELTAS, STATES, sources, changed)
+    program = Program(_DELTAS, _STATES, sources, changed)
     if added is not None:
         return _added(program, *added)
     top, carried = top_of(root)

@@ -29,7 +29,7 @@ def conjuncts(condition: Expression | None) -> list[Expression]:
     return [condition]
 
 
-def columns_in(expression: Expression) -> set[str]:
+def _columns_in(expression: Expression) -> set[str]:
     """The columns that an expression looks at."""
     return {each.id for each in expression.walk() if isinstance(each, Column)}
 
@@ -41,10 +41,10 @@ def equalities(node: Join) -> Equalities:
     for condition in conjuncts(node.condition):
         if isinstance(condition, Call) and condition.template == _EQUAL:
             one, other = condition.arguments
-            if columns_in(one) and columns_in(other):
-                if columns_in(one) <= left and columns_in(other) <= right:
+            if _columns_in(one) and _columns_in(other):
+                if _columns_in(one) <= left and _columns_in(other) <= right:
                     found.append((one, other))
-                elif columns_in(one) <= right and columns_in(other) <= left:
+                elif _columns_in(one) <= right and _columns_in(other) <= left:
                     found.append((other, one))
     return Equalities(tuple(one for one, _ in found), tuple(other for _, other in found))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from lakebed.algebra.relations import Relation, Scan, scans
 from lakebed.expressions.nodes import Column, Expression
-from lakebed.views.rules.weighted import WEIGHT, DistinctValues, Keys, Matching, Stored, Version, matching
+from lakebed.views.rules.weighted import DistinctValues, Keys, Matching, Stored, Version, matching
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +113,6 @@ class Program:
         columns = tuple(value for value in values if isinstance(value, Column))
         found = self.state(node, version, Restriction(columns, keys.picked(plain)))
         return found if len(plain) == len(values) else matching(found, values, keys)
-
-
-def is_weight(column: Column) -> bool:
-    """Whether a column is that of weights."""
-    return column.id == WEIGHT.id
 
 
 def narrowed_to(restriction: Restriction | None, known: Collection[str]) -> tuple[Restriction | None, bool]:

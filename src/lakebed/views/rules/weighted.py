@@ -60,23 +60,6 @@ def weighted(relation: Relation, weight: int) -> Weighted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Negated(Relation):
-    """A delta the other way round."""
-
-    input: Relation
-
-    @property
-    def inputs(self) -> tuple[Relation, ...]:
-        """What it is made of."""
-        return (self.input,)
-
-    def spelled(self) -> str:
-        """A SELECT with the other sign."""
-        chosen = [each.id for each in self.columns if each != WEIGHT]
-        return f"SELECT {', '.join([*chosen, '-w AS w'])} FROM ({self.input.spelled()})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Together(Relation):
     """All rows of several relations that have the same columns, in whatever order."""
 
