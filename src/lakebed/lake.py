@@ -23,7 +23,7 @@ from lakebed.definition.python_rows import (
 )
 from lakebed.errors import AlreadyExists, InvalidArgument
 from lakebed.notebook import html_table, no_member
-from lakebed.options import VIEW_QUERY
+from lakebed.options import LAKEBED_VIEW_QUERY
 from lakebed.spark.jobs import SparkJobs
 from lakebed.spark.session import Session, keep_memory_warm
 from lakebed.table.table import Table
@@ -181,7 +181,7 @@ class Lake:
         """All materialized tables of a database (the current one)."""
         place = database or self._database
         names = [f"{place}.{name}" for name in self.tables(place)]
-        return [self.materialized(name) for name in names if VIEW_QUERY.key in self.table(name).options]
+        return [self.materialized(name) for name in names if LAKEBED_VIEW_QUERY.key in self.table(name).options]
 
     def alter_materialized(
         self,

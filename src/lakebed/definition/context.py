@@ -32,6 +32,7 @@ from lakebed.options import (
     DELETION_VECTORS_ENABLED,
     DELETION_VECTORS_MERGE_ON_READ,
     FIELD_DEFAULT_VALUE,
+    LAKEBED_VIEW_HIDDEN_COLUMNS,
     MANIFEST_COMPRESSION,
     MERGE_ENGINE,
     NUM_LEVELS,
@@ -44,7 +45,6 @@ from lakebed.options import (
     SEQUENCE_FIELD,
     SEQUENCE_FIELD_SORT_ORDER,
     SEQUENCE_SNAPSHOT_ORDERING,
-    VIEW_HIDDEN_COLUMNS,
     Options,
 )
 from lakebed.options.later import Later
@@ -262,7 +262,7 @@ class TableContext:
     @cached_property
     def kept_fields(self) -> tuple[DataField, ...]:
         """Columns that a materialized table has for itself."""
-        names = self.options[VIEW_HIDDEN_COLUMNS]
+        names = self.options[LAKEBED_VIEW_HIDDEN_COLUMNS]
         return tuple(field for field in self.schema.fields if field.name in names) if names else ()
 
     @cached_property

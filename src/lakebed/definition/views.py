@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from lakebed.definition.context import TableContext
 from lakebed.errors import InvalidArgument
-from lakebed.options import VIEW_OPTIONS, VIEW_QUERY
+from lakebed.options import LAKEBED_VIEW_QUERY, VIEW_OPTIONS
 from lakebed.schema.changes import RemoveOption, SchemaChange, SetOption, UpdateComment
 
 
 def is_view(context: TableContext) -> bool:
     """Whether a table is the result of a query."""
-    return context.options[VIEW_QUERY] is not None
+    return context.options[LAKEBED_VIEW_QUERY] is not None
 
 
 def refuse_view(context: TableContext) -> None:

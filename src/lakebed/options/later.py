@@ -175,7 +175,7 @@ _UPKEEP: Final = "says what is kept, and for how long, from now on"
 
 _FREE: Final[Mapping[str, tuple[Option[object], ...]]] = {
     "it is the query of a materialized table, which statements about those change": (
-        *(vw.VIEW_QUERY, vw.VIEW_DEFINITION, vw.VIEW_HIDDEN_COLUMNS),
+        *(vw.LAKEBED_VIEW_QUERY, vw.LAKEBED_VIEW_DEFINITION, vw.LAKEBED_VIEW_HIDDEN_COLUMNS),
     ),
     _TUNING: (
         *(ky.DYNAMIC_BUCKET_ASSIGNER_PARALLELISM, ky.CROSS_PARTITION_UPSERT_INDEX_TTL),

@@ -6,9 +6,9 @@ from typing import Final
 
 from lakebed.options.option import Kind, Names, Option
 
-__all__ = ["VIEW_DEFINITION", "VIEW_HIDDEN_COLUMNS", "VIEW_OPTIONS", "VIEW_QUERY"]
+__all__ = ["LAKEBED_VIEW_DEFINITION", "LAKEBED_VIEW_HIDDEN_COLUMNS", "LAKEBED_VIEW_QUERY", "VIEW_OPTIONS"]
 
-VIEW_QUERY = Option[str | None](
+LAKEBED_VIEW_QUERY = Option[str | None](
     "lakebed.view.query",
     Kind.TEXT,
     None,
@@ -16,7 +16,7 @@ VIEW_QUERY = Option[str | None](
     honoured=True,
     paimon="ours",
 )
-VIEW_DEFINITION = Option[str | None](
+LAKEBED_VIEW_DEFINITION = Option[str | None](
     "lakebed.view.definition",
     Kind.TEXT,
     None,
@@ -24,7 +24,7 @@ VIEW_DEFINITION = Option[str | None](
     honoured=True,
     paimon="ours",
 )
-VIEW_HIDDEN_COLUMNS = Option[Names](
+LAKEBED_VIEW_HIDDEN_COLUMNS = Option[Names](
     "lakebed.view.hidden-columns",
     Kind.LIST,
     (),
@@ -32,5 +32,5 @@ VIEW_HIDDEN_COLUMNS = Option[Names](
     honoured=True,
     paimon="ours",
 )
-VIEW_OPTIONS: Final = frozenset({VIEW_QUERY.key, VIEW_DEFINITION.key, VIEW_HIDDEN_COLUMNS.key})
+VIEW_OPTIONS: Final = frozenset({LAKEBED_VIEW_QUERY.key, LAKEBED_VIEW_DEFINITION.key, LAKEBED_VIEW_HIDDEN_COLUMNS.key})
 """What only statements about materialized tables set."""

@@ -14,7 +14,7 @@ from lakebed.errors import AlreadyExists, InvalidArgument, InvalidSchema, Unsupp
 from lakebed.expressions import kinds
 from lakebed.expressions.functions.clocks import proven_zone
 from lakebed.expressions.nodes import NotProven
-from lakebed.options import CHANGELOG_PRODUCER, VIEW_DEFINITION, VIEW_HIDDEN_COLUMNS, VIEW_OPTIONS
+from lakebed.options import CHANGELOG_PRODUCER, LAKEBED_VIEW_DEFINITION, LAKEBED_VIEW_HIDDEN_COLUMNS, VIEW_OPTIONS
 from lakebed.schema.changes import SetOption
 from lakebed.sql.query.embedded import has_moments
 from lakebed.sql.query.run import schema_of
@@ -97,7 +97,7 @@ def alter_view(
     if changes:
         definition = definition.changed(**changes)
     if query is None:
-        option = SetOption(VIEW_DEFINITION.key, definition.to_options()[VIEW_DEFINITION.key])
+        option = SetOption(LAKEBED_VIEW_DEFINITION.key, definition.to_options()[LAKEBED_VIEW_DEFINITION.key])
         alter_table(table, [option], of_view=True)
         return None
     own = {*VIEW_OPTIONS, CHANGELOG_PRODUCER.key}
@@ -260,5 +260,5 @@ def _options(request: ViewRequest, definition: Definition, hidden: Sequence[str]
             )
     made: dict[str, object] = {CHANGELOG_PRODUCER.key: "input", **definition.to_options()}
     if hidden:
-        made[VIEW_HIDDEN_COLUMNS.key] = ",".join(hidden)
+        made[LAKEBED_VIEW_HIDDEN_COLUMNS.key] = ",".join(hidden)
     return {**given, **made}

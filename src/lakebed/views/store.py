@@ -11,7 +11,7 @@ from typing import Any
 from lakebed.commit.replay import VIEW_PREFIX
 from lakebed.errors import CorruptFile, InvalidArgument
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.options import VIEW_DEFINITION, VIEW_QUERY
+from lakebed.options import LAKEBED_VIEW_DEFINITION, LAKEBED_VIEW_QUERY
 from lakebed.table.table import Table
 
 POLICIES = ("auto", "incremental", "incremental strict", "full")
@@ -52,17 +52,17 @@ class Definition:
     def to_options(self) -> dict[str, str]:
         """As options of the table."""
         members = {key: value for key, value in asdict(self).items() if key != "query"}
-        return {VIEW_QUERY.key: self.query, VIEW_DEFINITION.key: json.dumps(members)}
+        return {LAKEBED_VIEW_QUERY.key: self.query, LAKEBED_VIEW_DEFINITION.key: json.dumps(members)}
 
     @staticmethod
     def of(table: Table) -> Definition | None:
         """The definition of a table; None if it is no materialized one."""
         options = table.options
-        query, text = options.get(VIEW_QUERY.key), options.get(VIEW_DEFINITION.key)
+        query = options.get(LAKEBED_VIEW_QUERY.key)
         if query is None:
             return None
         try:
-            members: dict[str, Any] = json.loads(text or "")
+            members: dict[str, Any] = json.loads(options.get(LAKEBED_VIEW_DEFINITION.key, ""))
             sources = {
                 name: SourceColumns(tuple(each["visible"]), {c: (int(i), str(t)) for c, (i, t) in each["used"].items()})
                 for name, each in members.pop("sources").items()
@@ -74,8 +74,8 @@ class Definition:
             )
         except (ValueError, TypeError, KeyError) as error:
             raise CorruptFile(
-                f"table `{table.name}`: option `{VIEW_DEFINITION.key}` can not be read",
-                hint=f"drop the materialized table and create it again; its query is in option `{VIEW_QUERY.key}`",
+                f"table `{table.name}`: option `{LAKEBED_VIEW_DEFINITION.key}` can not be read",
+                hint=f"drop the materialized table and create it again; its query is in option `{LAKEBED_VIEW_QUERY.key}`",
             ) from error
 
     def changed(self, **changes: Any) -> Definition:
