@@ -41,6 +41,7 @@ from lakebed.views.apply import (
 from lakebed.views.changes import CHANGE, ChangesGone, Steps, read_changes, steps_between
 from lakebed.views.cost import Estimate
 from lakebed.views.cut import ChosenCut, chosen_cut
+from lakebed.views.found_rows import looked_up
 from lakebed.views.lake_in import LakeIn, read_sql
 from lakebed.views.plan.build import ViewPlan, carried_by, key_columns, planned, with_rows
 from lakebed.views.result import Refreshed
@@ -156,7 +157,8 @@ class Refresh:
             for scan in plan.scans:
                 _give_changes(run, scan, changes[source_of(scan).table.name])
             for statement in program.statements:
-                run.make(statement)
+                if not looked_up(run, statement):
+                    run.make(statement)
             rows = self._difference(run, program, plan)
         if rows is None:
             return "what is stored does not fit the changes"

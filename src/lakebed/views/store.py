@@ -75,7 +75,7 @@ class Definition:
         except (ValueError, TypeError, KeyError) as error:
             raise CorruptFile(
                 f"table `{table.name}`: option `{LAKEBED_VIEW_DEFINITION.key}` can not be read",
-                hint=f"drop the materialized table and create it again; its query is in option `{LAKEBED_VIEW_QUERY.key}`",
+                hint=f"drop the table and create it again; its query is in option `{LAKEBED_VIEW_QUERY.key}`",
             ) from error
 
     def changed(self, **changes: Any) -> Definition:

@@ -7,12 +7,20 @@ rows of which there are none can be skipped by whoever runs the statements.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lakebed.algebra.relations import Relation, Scan, scans
 from lakebed.expressions.nodes import Column, Expression
 from lakebed.views.rules.weighted import DistinctValues, Keys, Matching, Stored, Version, matching
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Rows of a table that have these primary keys."""
+
+    scan: Scan
+    keys: Keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +30,8 @@ class Statement:
     name: str
     relation: Relation
     needs: tuple[str, ...] = ()
+    lookup: Lookup | None = None
+    """How the same rows can be found by their keys, without a look at the others."""
 
     @property
     def text(self) -> str:
@@ -59,6 +69,7 @@ class Program:
     changed: Collection[str] | None = None
     statements: list[Statement] = field(default_factory=list)
     _deltas: dict[int, tuple[Relation, Stored | None]] = field(default_factory=dict)
+    _found: dict[tuple[str, Keys], Stored] = field(default_factory=dict)
 
     # --- names ---------------------------------------------------------------------------------------------------
 
@@ -75,6 +86,20 @@ class Program:
         columns = tuple(Column(type=each.type, nullable=True, id=f"k{n + 1}") for n, each in enumerate(values))
         kept = self.keep(DistinctValues(columns=columns, input=rows, values=values), "keys", (rows.name,))
         return Keys(kept.name, columns)
+
+    def found(self, scan: Scan, restriction: Restriction | None) -> Relation:
+        """The rows of a table that a restriction asks for; by their keys if it names those."""
+        key = self.sources[scan.view].key
+        places = {column.id: n for n, column in enumerate(restriction.columns)} if restriction is not None else {}
+        if restriction is None or not key or any(column.id not in places for column in key):
+            return restricted(scan, restriction)
+        keys = restriction.keys.picked(tuple(places[column.id] for column in key))
+        known = self._found.get((scan.view, keys))
+        if known is None:
+            known = self.keep(matching(scan, key, keys), "found", (keys.name,))
+            self.statements[-1] = replace(self.statements[-1], lookup=Lookup(scan, keys))
+            self._found[scan.view, keys] = known
+        return known if len(key) == len(restriction.columns) else restricted(known, restriction)
 
     # --- rules ---------------------------------------------------------------------------------------------------
 

@@ -20,12 +20,12 @@ def scan_delta(program: Program, node: Scan) -> Relation:
 def scan_state(program: Program, node: Scan, version: Version, restriction: Restriction | None) -> Relation:
     """The table as it is; as it was: without the keys that changed, and with the rows that these had."""
     if version is Version.NEW or not program.has_changed(node):
-        return restricted(node, restriction)
+        return program.found(node, restriction)
     source = program.sources[node.view]
     if source.old is not None:
         return restricted(source.old, restriction)
     delta = Stored(columns=(*node.columns, WEIGHT), name=changes_name(node))
-    kept = WithoutKeys(columns=node.columns, input=restricted(node, restriction), delta=delta, keys=source.key)
+    kept = WithoutKeys(columns=node.columns, input=program.found(node, restriction), delta=delta, keys=source.key)
     gone = restricted(Gone(columns=node.columns, delta=delta), restriction)
     return Together(columns=node.columns, parts=(kept, gone))
 
