@@ -25,10 +25,7 @@ _KINDS: dict[str, dict[str, str]] = {
     "full compaction later": {"full-compaction.delta-commits": "3"},
     "left to others": {"write-only": "true"},
 }
-_CHOSEN = (
-    *("all rows", "inner join", "left join", "full join", "not exists", "group by", "nested groups", "top rows"),
-    *("self join", "without the key", "total of all"),
-)
+_CHOSEN = ("all rows", "full join", "not exists", "group by", "nested groups", "top rows", "without the key")
 
 
 def _is_possible(kind: str, producer: str) -> bool:
@@ -55,9 +52,9 @@ def test_every_kind_of_table(tmp_path: Path, kind: str, producer: str) -> None:
     names = {name: f"v{number}" for number, name in enumerate(_CHOSEN)}
     for name, view in names.items():
         lake.materialize(view, FOLLOWED[name], policy="incremental")
-    for turn in range(3):
+    for turn in range(2):
         history.happen()
-        if turn == 2:
+        if turn == 1:
             for table in ("orders", "customers", "stock"):
                 lake.table(table).compact(full=True)
         for name, view in names.items():
@@ -67,7 +64,7 @@ def test_every_kind_of_table(tmp_path: Path, kind: str, producer: str) -> None:
                 "lookup",
                 "full-compaction",
             )
-            if turn < 2 and is_behind:
+            if turn < 1 and is_behind:
                 continue  # what no compaction has told of yet is not seen
             wrong = difference(lake, view, FOLLOWED[name])
             assert wrong is None, f"{name}, round {turn}, {done}: {wrong}"

@@ -47,7 +47,7 @@ def lived(path: Path, seed: int, queries: int, rounds: int, engine: str = "auto"
 @pytest.mark.parametrize("seed", range(3))
 def test_random_queries(tmp_path: Path, seed: int) -> None:
     """Whatever the query, a refreshed table is what a computation from scratch gives, and most of it is followed."""
-    ways = lived(tmp_path, seed, queries=12, rounds=3)
+    ways = lived(tmp_path, seed, queries=6, rounds=2)
     assert ways["incremental"] > ways["full"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import lakebed
 from lakebed.commit.committer import Committer
 from lakebed.errors import CommitConflict, InvalidSchema, StorageError, Unsupported
 from lakebed.lake import Lake
+from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER
 from lakebed.schema.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
+from lakebed.table.opened import opened_of
 from lakebed.types.logical import BIGINT
 from lakebed.views.refresh import Refresh
 from lakebed.views.store import cut_of, definition_of
@@ -329,3 +332,32 @@ def test_partitions_and_a_key_of_its_own(lake: Lake) -> None:
     assert lake.refresh("v").way == "incremental"
     _right(lake, "v", query)
     assert lake["v"].primary_key == ("part", "id")
+
+
+def test_a_commit_of_another_engine_on_top(lake: Lake) -> None:
+    """One that forgets how far the table is makes the next refresh compute everything, and it counts."""
+    lake.materialize("v", _SUMS, policy="incremental")
+    _orders(lake, (1, 2, 11))
+    lake.refresh("v")
+    view = lake.table("v")
+    latest = view.latest_snapshot()
+    assert latest is not None
+    foreign = replace(latest, id=latest.id + 1, properties=None, commit_user="flink", writer_version=None, uuid=None)
+    foreign = replace(foreign, commit_identifier=BATCH_COMMIT_IDENTIFIER)
+    opened_of(view).context.stores.snapshots.publish(foreign)
+    _orders(lake, (2, 2, 21))
+    done = lake.refresh("v")
+    assert (done.way, done.snapshot) == ("full", latest.id + 2)
+    assert difference(lake, "v", _SUMS) is None
+    _orders(lake, (2, 1, 22))
+    assert lake.refresh("v").way == "incremental"
+    assert difference(lake, "v", _SUMS) is None
+
+
+def test_a_table_like_a_materialized_one_is_an_ordinary_one(lake: Lake) -> None:
+    """It has no query, and takes rows."""
+    lake.materialize("v", _SUMS)
+    lake.sql("CREATE TABLE copy LIKE v")
+    assert [each.name for each in lake.materialized_tables()] == ["default.v"]
+    with pytest.raises(lakebed.errors.InvalidArgument, match="not set by hand"):
+        lake.sql("CREATE TABLE x (a INT) WITH ('lakebed.view.query' = 'SELECT 1')")

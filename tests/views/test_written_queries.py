@@ -44,7 +44,7 @@ def _lived(history: History, rounds: int, chosen: list[str], engine: str = "auto
 def test_views_are_what_their_queries_give(tmp_path: Path, producer: str, part: int) -> None:
     """After every refresh a materialized table has the rows and types of its query, and its changelog tells them."""
     chosen = list(_QUERIES)[part::5]
-    _lived(History(str(tmp_path), producer, seed=part), 4, chosen)
+    _lived(History(str(tmp_path), producer, seed=part), 2, chosen)
 
 
 @pytest.mark.nightly

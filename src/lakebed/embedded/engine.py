@@ -71,7 +71,7 @@ class Embedded:
 
     def batches(self, rows: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The result batch by batch; what has not been asked for is not computed yet, as far as the query allows."""
-        with connected([self.relation], self.zone) as connection, _Work(connection) as work:
+        with connected([self.relation], self.zone) as connection, Work(connection) as work:
             schema = self.schema
             reader = work.do(lambda: connection.sql(self.text()).to_arrow_reader(rows))
             while (batch := work.do(lambda: next(reader, None))) is not None:
@@ -112,14 +112,14 @@ def connected(
         connection.close()
 
 
-class _Work:
+class Work:
     """Calls of DuckDB in a thread of their own: it does not look for Ctrl-C while it works, and whoever waits does."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lakebed-query")
 
-    def __enter__(self) -> _Work:
+    def __enter__(self) -> Work:
         return self
 
     def __exit__(self, *_: object) -> None:

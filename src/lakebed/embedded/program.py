@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from lakebed.algebra.relations import Relation, scans
-from lakebed.embedded.engine import connected, shaped
+from lakebed.embedded.engine import Work, connected, shaped
 from lakebed.expressions.nodes import ArrowFunction
 
 
@@ -43,8 +43,9 @@ class Source(Protocol):
 class Run:
     """A connection on which statements run. Nothing of it is seen elsewhere, and it goes with the block."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, work: Work) -> None:
         self._connection = connection
+        self._work = work
         self._counts: dict[str, int] = {}
         self._defined: set[str] = set()
 
@@ -58,11 +59,11 @@ class Run:
 
     def execute(self, text: str) -> None:
         """Runs a statement."""
-        self._connection.execute(text)
+        self._work.do(lambda: self._connection.execute(text))
 
     def table(self, text: str, schema: pa.Schema | None = None) -> pa.Table:
         """The rows of a query; with the types of a schema if one is given."""
-        found = self._connection.sql(text).to_arrow_table()
+        found = self._work.do(lambda: self._connection.sql(text).to_arrow_table())
         if schema is None:
             return found
         batches = [shaped(batch, schema) for batch in found.to_batches()]
@@ -76,14 +77,13 @@ class Run:
                 self._defined.add(scan.view)
         nothing = " LIMIT 0" if any(self._counts.get(name) == 0 for name in step.needs) else ""
         text = f"SELECT * FROM ({step.relation.spelled()}){nothing}"
-        self._connection.execute(f"CREATE TEMP TABLE {step.name} AS {text}")
+        self.execute(f"CREATE TEMP TABLE {step.name} AS {text}")
         return self.count(step.name)
 
     def count(self, name: str) -> int:
         """Rows under a name, counted once."""
         if name not in self._counts:
-            ((found,),) = self._connection.execute(f"SELECT count(*) FROM {name}").fetchall()
-            self._counts[name] = int(found)
+            self._counts[name] = int(self.table(f"SELECT count(*) AS n FROM {name}").column("n")[0].as_py())
         return self._counts[name]
 
 
@@ -92,8 +92,8 @@ def running(
     relations: Sequence[Relation], zone: str | None = None, functions: Sequence[ArrowFunction] = ()
 ) -> Iterator[Run]:
     """A connection that knows the functions of these relations, and some more."""
-    with connected(relations, zone, "changes", functions) as connection:
-        yield Run(connection)
+    with connected(relations, zone, "changes", functions) as connection, Work(connection) as work:
+        yield Run(connection, work)
 
 
 __all__ = ["Run", "running"]

@@ -19,7 +19,7 @@ from lakebed.schema.changes import SetOption
 from lakebed.sql.query.embedded import has_moments
 from lakebed.sql.query.run import schema_of
 from lakebed.sql.session import SqlLake
-from lakebed.sql.settings import session_changes_meaning, session_zone
+from lakebed.sql.settings import session_zone
 from lakebed.table.alter import alter_table
 from lakebed.types.arrow import from_arrow_schema
 from lakebed.types.logical import DataField, with_nullable
@@ -30,7 +30,7 @@ from lakebed.views.lake_in import LakeIn, read_sql
 from lakebed.views.plan.build import HIDDEN_PREFIX, ViewPlan, planned
 from lakebed.views.refresh import refresh_view
 from lakebed.views.result import Refreshed
-from lakebed.views.sources import bound_query, columns_of, tables_of, used_columns
+from lakebed.views.sources import bound_query, columns_of, refuse_other_meaning, tables_of, used_columns
 from lakebed.views.store import POLICIES, Definition, SourceColumns, definition_of
 from lakebed.write.make_room import relaxed
 
@@ -119,10 +119,8 @@ def looked_at(lake: SqlLake, query: str, database: str) -> Looked:
     sql = read_sql(query)
     tables = tables_of(inside, sql)
     zone = session_zone(lake)
-    reason = session_changes_meaning(lake)
+    refuse_other_meaning(lake, "of the query")
     try:
-        if reason is not None:
-            raise NotProven("the session", reason)
         chosen = chosen_cut("the query", tables, None)
         bound = bound_query(inside, sql, chosen.snapshots)
         plan = planned(bound)

@@ -11,9 +11,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lakebed.algebra.relations import Group, Scan
-from lakebed.commit.replay import CommitIdentity
+from lakebed.commit.replay import CommitIdentity, last_identifiers
 from lakebed.embedded.program import Run, running
-from lakebed.errors import InvalidData, InvalidSchema, Unsupported
+from lakebed.errors import CommitConflict, InvalidData, InvalidSchema, Unsupported
 from lakebed.expressions import kinds
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import COMMIT_FORCE_CREATE_SNAPSHOT
@@ -56,6 +56,7 @@ from lakebed.views.sources import (
     check_columns,
     pinned_at,
     plan_sources,
+    refuse_other_meaning,
     source_of,
     tables_of,
 )
@@ -333,14 +334,24 @@ class Refresh:
                     f"materialized table `{self.table.name}`: `{name}` has new columns, and the query says `*`",
                     hint=f"list the columns: ALTER MATERIALIZED TABLE {self.table.name} AS SELECT ...",
                 )
+        refuse_other_meaning(self.lake, self.table.name)
         pins = Pins({name: pinned_at(table, self.chosen.snapshots[name]) for name, table in self.tables.items()})
         with _in_zone(self.lake, self.definition.zone):
-            return Planner.start(self.inside, pins).frame(self.sql).toArrow()
+            rows = Planner.start(self.inside, pins).frame(self.sql).toArrow()
+        for name, table in self.tables.items():
+            if self.chosen.snapshots[name] is None and table.latest_snapshot() is not None:
+                raise CommitConflict(f"`{name}` got its first rows while it was read", hint="refresh again")
+        return rows
 
     # --- the end -------------------------------------------------------------------------------------------------
 
+    def _number(self) -> int:
+        """Of this refresh: the next one, also if a commit of another engine on top has forgotten how far we are."""
+        known = last_identifiers(opened_of(self.table).current().stores.snapshots, self.base)
+        return max(refresh_number(self.base), known.get(self.definition.id, 0)) + 1
+
     def _commit(self, way: str, reason: str, rows: pa.Table) -> Refreshed:
-        number = refresh_number(self.base) + 1
+        number = self._number()
         properties = {CUT: self.chosen.cut.to_text(), REFRESH: str(number), WAY: way, REASON: reason}
         if way == NONE and self.before is not None and self.before.all == self.chosen.cut.all:
             return Refreshed.nothing(self.table.name, reason)

@@ -21,6 +21,7 @@ from lakebed.sql.bind.syntax import verbatim
 from lakebed.sql.query.pushdown import cheapest_column
 from lakebed.sql.query.references import reference_of, references
 from lakebed.sql.session import SqlLake
+from lakebed.sql.settings import session_changes_meaning
 from lakebed.sql.statements import Sql
 from lakebed.table.opened import OpenedTable, opened_of
 from lakebed.table.plans import plan_read
@@ -137,6 +138,16 @@ def tables_of(lake: SqlLake, sql: Sql) -> dict[str, Table]:
     if not found:
         raise InvalidArgument("the query reads no table of the lake", hint="name one in FROM")
     return found
+
+
+def refuse_other_meaning(lake: SqlLake, view: str) -> None:
+    """Raises if settings of the session in use change what a query gives: rows would depend on who refreshes."""
+    reason = session_changes_meaning(lake)
+    if reason is not None:
+        raise Unsupported(
+            f"materialized table `{view}` can not be computed here: {reason}, which changes what queries mean",
+            hint="set it back, or use a session without it",
+        )
 
 
 def _refuse_passing_values(sql: Sql) -> None:
