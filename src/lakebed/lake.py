@@ -25,6 +25,7 @@ from lakebed.definition.python_rows import (
 )
 from lakebed.errors import AlreadyExists, InvalidArgument
 from lakebed.notebook import html_table, no_member
+from lakebed.options import LAKEBED_VIEW_QUERY
 from lakebed.spark.jobs import SparkJobs
 from lakebed.spark.session import Session, keep_memory_warm
 from lakebed.table.table import Table
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lakebed.sql.query.answer import QueryResult
+    from lakebed.views.describe import MaterializedTable
+    from lakebed.views.result import Refreshed
 
 SchemaLike = Any
 """A pyarrow schema, a mapping from column names to types, a list of fields, or a class that tells them."""
@@ -162,6 +165,77 @@ class Lake:
         from lakebed.sql.run import query  # the parser is only for those who use it
 
         return query(self, sql, args, engine)
+
+    def materialize(
+        self,
+        name: str,
+        sql: str,
+        *,
+        freshness: str | None = None,
+        policy: str = "auto",
+        primary_key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+        if_not_exists: bool = False,
+    ) -> Refreshed | None:
+        """Makes a materialized table: the rows of a query, which `refresh` brings up to date from what has changed.
+
+        It is an ordinary table with a complete changelog, which any reader of Paimon opens; only its refresh writes it.
+        `policy` is `auto` (whichever way is cheaper), `incremental` (from changes wherever that can be), `incremental
+        strict` (or an error) or `full`. `freshness` is how old the rows may be, for who refreshes in a loop. None with
+        `if_not_exists` if the table is there.
+        """
+        from lakebed.views.define import ViewRequest, create_view
+
+        key, partition = names_argument(primary_key, "primary_key"), names_argument(partition_by, "partition_by")
+        if if_not_exists and self.has_table(name):
+            return None
+        return create_view(self, ViewRequest(name, sql, freshness, policy, key, partition, options, comment))
+
+    def refresh(self, name: str, *, full: bool = False) -> Refreshed:
+        """Brings a materialized table up to date, and says which way, why, and how many rows changed.
+
+        `full` computes all of it and writes the difference.
+        """
+        from lakebed.views.refresh import refresh_view
+
+        return refresh_view(self, name, full=full)
+
+    def explain(self, name_or_sql: str) -> str:
+        """How a materialized table, or a query that could become one, follows changes: a line for each part of it."""
+        from lakebed.views.explain import explained
+
+        return explained(self, name_or_sql)
+
+    def materialized(self, name: str) -> MaterializedTable:
+        """What is known of a materialized table: its query, how it is refreshed, and how it was last."""
+        from lakebed.views.describe import described
+
+        return described(self.table(name))
+
+    def materialized_tables(self, database: str | None = None) -> list[MaterializedTable]:
+        """All materialized tables of a database (the current one)."""
+        place = database or self._database
+        names = [f"{place}.{name}" for name in self.tables(place)]
+        return [self.materialized(name) for name in names if LAKEBED_VIEW_QUERY.key in self.table(name).options]
+
+    def alter_materialized(
+        self,
+        name: str,
+        *,
+        query: str | None = None,
+        policy: str | None = None,
+        freshness: str | None = None,
+        suspended: bool | None = None,
+    ) -> Refreshed | None:
+        """Gives a materialized table another query, which is computed at once, or another policy or freshness.
+
+        One that is `suspended` is left out when all of a database are refreshed.
+        """
+        from lakebed.views.define import alter_view
+
+        return alter_view(self, name, query, policy, freshness, suspended)
 
     @property
     def current_database(self) -> str:

@@ -46,10 +46,11 @@ LAYERS = {
     "spark": 14,
     "embedded": 14,
     "sql": 15,
-    "lake": 16,
-    "__init__": 17,  # what `import lakebed` gives
-    "cdc": 17,
-    "cli": 18,
+    "views": 16,
+    "lake": 17,
+    "__init__": 18,  # what `import lakebed` gives
+    "cdc": 18,
+    "cli": 19,
 }
 ABOVE_ALL = {"testing", "__main__"}
 

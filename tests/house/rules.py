@@ -144,10 +144,12 @@ def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
 
 FEWEST_LINES = 40
 
-REGISTERED = ("merge/aggregates/", "sql/procedures/", "table/system/")
+REGISTERED = ("merge/aggregates/", "sql/procedures/", "table/system/", "views/rules/")
 """Folders whose modules are entries of a registry: one thing each, however short."""
 
 SHORT = {
+    "options/views.py": "a group of options",
+    "views/cost.py": "the one rule of cost, apart from who asks",
     "bucket/fixed.py": "stands above the registry of bucket functions, which the others stand below",
     "cdc/formats/texts.py": "what the entries of the registry of formats share",
     "cleanup.py": "the one place that catches every exception",

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from lakebed.cdc.batch.batch import POSITION, SOURCE
-from lakebed.commit.replay import LAST_IDENTIFIER_PREFIX
+from lakebed.commit.replay import LAST_IDENTIFIER_PREFIX, VIEW_PREFIX
 from lakebed.commit.sequence_state import MAX_SEQUENCE_NUMBER
 from lakebed.metadata.operation import OWN_OPERATION, WRITER_NAME
 from lakebed.metadata.paths import POSTPONE_BUCKET, TablePaths
@@ -24,6 +24,7 @@ PROPERTIES = {
     "lakebed.cdc.source",
     "lakebed.last-identifier.",
     "lakebed.operation",
+    "lakebed.view.",
     "sequence.generation.max-sequence-number",
 }
 """Of snapshots."""
@@ -35,6 +36,9 @@ OWN_OPTIONS = {
     "lakebed.cdc.columns",
     "lakebed.count-fields",
     "lakebed.parallelism",
+    "lakebed.view.definition",
+    "lakebed.view.hidden-columns",
+    "lakebed.view.query",
     "read.change-feed",
     "sink.rolling-policy.check-interval",
     "sink.rolling-policy.file-size",
@@ -83,7 +87,7 @@ _LOOKS_STORED = re.compile(r"lakebed([.-][a-z0-9.-]*|[A-Z]\w*)")
 
 def test_properties_of_snapshots() -> None:
     """What a commit, a stream and a sync tell of themselves is found under these keys."""
-    assert {POSITION, SOURCE, LAST_IDENTIFIER_PREFIX, MAX_SEQUENCE_NUMBER, OWN_OPERATION} == PROPERTIES
+    assert {POSITION, SOURCE, LAST_IDENTIFIER_PREFIX, VIEW_PREFIX, MAX_SEQUENCE_NUMBER, OWN_OPERATION} == PROPERTIES
     assert WRITER_NAME == "lakebed"
 
 

@@ -22,8 +22,7 @@ def told_snapshot(context: TableContext, latest: Snapshot | None) -> Snapshot | 
     """The newest snapshot, from `latest` back, of which no change is told later; None if none is there any more."""
     if latest is None or _is_told(context, latest, None):
         return latest
-    levels = Counter(entry.file.level for entry in live_files(context.stores, latest) if entry.bucket >= 0)
-    snapshot = latest
+    levels, snapshot = _levels(context, latest), latest
     while not _is_told(context, snapshot, levels):
         # What a snapshot added was not there before it, and what it deleted was.
         for entry in delta_entries(context.stores, snapshot):
@@ -36,6 +35,18 @@ def told_snapshot(context: TableContext, latest: Snapshot | None) -> Snapshot | 
     return snapshot
 
 
+def is_told(context: TableContext, snapshot: Snapshot | None) -> bool:
+    """Whether no change of a snapshot's rows is told later."""
+    if snapshot is None or _is_told(context, snapshot, None):
+        return True
+    return _is_told(context, snapshot, _levels(context, snapshot))
+
+
+def _levels(context: TableContext, snapshot: Snapshot) -> Counter[int]:
+    """How many files lie on which level; those that wait for a bucket are not shown yet."""
+    return Counter(entry.file.level for entry in live_files(context.stores, snapshot) if entry.bucket >= 0)
+
+
 def _is_told(context: TableContext, snapshot: Snapshot, levels: Counter[int] | None) -> bool:
     """Whether no file lies below the level from which rows are told; without levels, whether that does not matter."""
     told = as_told_in(context, snapshot)
@@ -45,4 +56,4 @@ def _is_told(context: TableContext, snapshot: Snapshot, levels: Counter[int] | N
     return levels is not None and not any(count and level < lowest for level, count in levels.items())
 
 
-__all__ = ["told_snapshot"]
+__all__ = ["is_told", "told_snapshot"]

@@ -32,6 +32,7 @@ COMMANDS = {
     "tail": ("changes", "follow a table's changes"),
     "check": ("files", "prove the rules of the levels on tables, by their metadata"),
     "repair": ("files", "rewrite metadata that Paimon can not read, as older versions wrote it"),
+    "refresh": ("views", "bring materialized tables up to date"),
     "cdc": ("cdc", "follow a database, or a log of change messages, into the lake"),
     "options": ("options", "print the reference of all table options"),
 }

@@ -20,7 +20,13 @@ from dataclasses import dataclass, field, replace
 from lakebed.clock import Clock, some_of
 from lakebed.commit.attempt import Attempt, Visibility
 from lakebed.commit.manifest_merge import ManifestMergeRules, adds_again, merge_manifests
-from lakebed.commit.replay import LAST_IDENTIFIER_PREFIX, CommitIdentity, is_replay, last_identifiers
+from lakebed.commit.replay import (
+    LAST_IDENTIFIER_PREFIX,
+    CommitIdentity,
+    carried_properties,
+    is_replay,
+    last_identifiers,
+)
 from lakebed.commit.row_ids import RowIdRules, number_rows
 from lakebed.commit.sequence_state import MAX_SEQUENCE_NUMBER, next_kept_number
 from lakebed.errors import CommitConflict, CorruptFile, FileMissing, LakebedError, NotFound, OutcomeUnknown
@@ -275,7 +281,7 @@ class Committer:
         if stamp.identity.is_replayable:
             last[stamp.identity.user] = stamp.identity.identifier
         carried = {LAST_IDENTIFIER_PREFIX + user: str(identifier) for user, identifier in last.items()}
-        return {**stamp.properties, **carried}
+        return {**carried_properties(latest), **stamp.properties, **carried}
 
     def _kept_number(self, latest: Snapshot | None, entries: Sequence[ManifestEntry]) -> dict[str, str]:
         if not self.rules.keeps_sequence_number:

@@ -16,6 +16,10 @@ from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot, Snapsho
 
 LAST_IDENTIFIER_PREFIX = "lakebed.last-identifier."
 """Snapshot property that remembers a stream's last commit after the snapshot it made has expired."""
+VIEW_PREFIX = "lakebed.view."
+"""Snapshot properties of a materialized table: which state of its sources the rows belong to."""
+_CARRIED = (VIEW_PREFIX,)
+"""How properties begin that are as true of the next snapshot, unless that says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,16 @@ def last_identifiers(snapshots: SnapshotStore, latest: Snapshot | None) -> dict[
         if is_ours(snapshot.writer_version):  # ours carry the properties on, those of others need not
             break  # it remembers everything before it
     return found
+
+
+def carried_properties(latest: Snapshot | None) -> dict[str, str]:
+    """Properties that are handed on to the next snapshot: what is true of the rows stays so while they are rewritten.
+
+    INVARIANT: a compaction hands them on, and expiry may then take the snapshot that said them first. A materialized
+    table that forgot which changes it has seen would see them twice, or never.
+    """
+    given = (latest.properties or {}) if latest is not None else {}
+    return {key: value for key, value in given.items() if key.startswith(_CARRIED)}
 
 
 def _back_from(snapshots: SnapshotStore, latest: Snapshot | None) -> Iterator[Snapshot]:

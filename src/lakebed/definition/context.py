@@ -32,6 +32,7 @@ from lakebed.options import (
     DELETION_VECTORS_ENABLED,
     DELETION_VECTORS_MERGE_ON_READ,
     FIELD_DEFAULT_VALUE,
+    LAKEBED_VIEW_HIDDEN_COLUMNS,
     MANIFEST_COMPRESSION,
     MERGE_ENGINE,
     NUM_LEVELS,
@@ -250,13 +251,19 @@ class TableContext:
     def shown_fields(self) -> tuple[DataField, ...]:
         """Columns that a read shows unless it asks for others."""
         if self.view != ROW_TRACKING:
-            return self.schema.fields
+            return tuple(field for field in self.schema.fields if field not in self.kept_fields)
         if not self.tracks_rows:
             raise InvalidArgument(
                 f"`{self.name}`: the rows of this table have no ids",
                 hint=f"create a table with `{ROW_TRACKING_ENABLED.key}` = `true`",
             )
         return (*self.schema.fields, *TRACKING_FIELDS)
+
+    @cached_property
+    def kept_fields(self) -> tuple[DataField, ...]:
+        """Columns that a materialized table has for itself."""
+        names = self.options[LAKEBED_VIEW_HIDDEN_COLUMNS]
+        return tuple(field for field in self.schema.fields if field.name in names) if names else ()
 
     @cached_property
     def arrow_schema_with_hidden(self) -> pa.Schema:

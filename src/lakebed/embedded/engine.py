@@ -12,10 +12,10 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -37,10 +37,18 @@ _INNER_COLUMN = re.compile(r" when casting from source column \w+$")
 """What is said of a column whose name is ours."""
 
 _lock = threading.Lock()
-_database: Any = None
-_owner: int | None = None
-_defined: set[str] = set()
-"""Functions that the database has got from us."""
+
+
+@dataclass
+class _Database:
+    """A database in memory, the process that made it, and the functions that it has got from us."""
+
+    handle: Any
+    owner: int
+    defined: set[str] = field(default_factory=set)
+
+
+_database: _Database | None = None
 
 
 @dataclass(frozen=True)
@@ -64,12 +72,12 @@ class Embedded:
 
     def batches(self, rows: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The result batch by batch; what has not been asked for is not computed yet, as far as the query allows."""
-        with self._connected() as connection, _Work(connection) as work:
+        with connected([self.relation], self.zone) as connection, Work(connection) as work:
             schema = self.schema
             reader = work.do(lambda: connection.sql(self.text()).to_arrow_reader(rows))
             while (batch := work.do(lambda: next(reader, None))) is not None:
                 if batch.num_rows:
-                    yield _shaped(batch, schema)
+                    yield shaped(batch, schema)
 
     def table(self) -> pa.Table:
         """The whole result."""
@@ -77,35 +85,43 @@ class Embedded:
 
     def plan(self) -> str:
         """How DuckDB would compute it."""
-        with self._connected() as connection:
+        with connected([self.relation], self.zone) as connection:
             found = connection.execute(f"EXPLAIN {self.text()}").fetchall()
             return "\n".join(str(row[-1]) for row in found)
 
-    @contextmanager
-    def _connected(self) -> Iterator[Any]:
-        """A connection that knows the tables and functions of the query."""
-        connection = _new_connection()
-        try:
-            with _told():
-                if self.zone is not None:
-                    connection.execute(f"SET TimeZone = '{self.zone}'")
-                for scan in scans(self.relation):
+
+@contextmanager
+def connected(
+    relations: Sequence[Relation],
+    zone: str | None,
+    functions: Sequence[ArrowFunction] = (),
+    *,
+    defines_tables: bool = True,
+) -> Iterator[Any]:
+    """A connection that knows the functions of queries, some more if asked, and their tables."""
+    connection, owner = _new_connection()
+    try:
+        with _told():
+            if zone is not None:
+                connection.execute(f"SET TimeZone = '{zone}'")
+            if defines_tables:
+                for scan in [scan for relation in relations for scan in scans(relation)]:
                     scan.source.define(connection, scan.view)
-                for function in _functions(self.relation):
-                    _define(connection, function)
-                yield connection
-        finally:
-            connection.close()
+            for function in (*_functions(relations), *functions):
+                _define(owner, function)
+            yield connection
+    finally:
+        connection.close()
 
 
-class _Work:
+class Work:
     """Calls of DuckDB in a thread of their own: it does not look for Ctrl-C while it works, and whoever waits does."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lakebed-query")
 
-    def __enter__(self) -> _Work:
+    def __enter__(self) -> Work:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -123,10 +139,10 @@ class _Work:
             raise
 
 
-def _functions(relation: Relation) -> list[ArrowFunction]:
-    """What the query needs that DuckDB has not, each once."""
+def _functions(relations: Sequence[Relation]) -> list[ArrowFunction]:
+    """What the queries need that DuckDB has not, each once."""
     found: dict[str, ArrowFunction] = {}
-    for part in relation.walk():
+    for part in (part for relation in relations for part in relation.walk()):
         for expression in part.expressions:
             for each in expression.walk():
                 if isinstance(each, Call):
@@ -134,39 +150,42 @@ def _functions(relation: Relation) -> list[ArrowFunction]:
     return list(found.values())
 
 
-def _define(connection: Any, function: ArrowFunction) -> None:
-    """Makes a function known; all connections share it, so it may be there already."""
+def _define(database: _Database, function: ArrowFunction) -> None:
+    """Makes a function known; all connections share it, so it may be there already.
+
+    INVARIANT: by the connection that lives as long as the database. DuckDB keeps in a function what belongs to the
+    connection that defined it: once that is closed, the next query that calls the function ends the process.
+    """
     with _lock:
-        if function.name not in _defined:
+        if function.name not in database.defined:
             *given, result = function.types
-            connection.create_function(
+            database.handle.create_function(
                 function.name, function.compute, given, result, type="arrow", null_handling="special"
             )
-            _defined.add(function.name)
+            database.defined.add(function.name)
 
 
-def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch with the types of the result."""
     columns = []
-    for column, field in zip(batch.columns, schema, strict=True):
-        if column.type == field.type:
+    for column, given in zip(batch.columns, schema, strict=True):
+        if column.type == given.type:
             columns.append(column)
-        elif field.type == kinds.NULL:
+        elif given.type == kinds.NULL:
             columns.append(pa.nulls(batch.num_rows))
         else:
-            columns.append(column.cast(field.type))
-    fields = [field.with_nullable(True) for field in schema]
+            columns.append(column.cast(given.type))
+    fields = [each.with_nullable(True) for each in schema]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)).cast(schema)
 
 
-def _new_connection() -> Any:
+def _new_connection() -> tuple[Any, _Database]:
     """A connection to the database of this process, which is made when it is first needed."""
-    global _database, _owner
+    global _database  # noqa: PLW0603
     with _lock:
-        if _database is None or _owner != os.getpid():  # a fork has a copy that is of no use
-            _database, _owner = _opened(), os.getpid()
-            _defined.clear()
-        return _database.cursor()
+        if _database is None or _database.owner != os.getpid():  # a fork has a copy that is of no use
+            _database = _Database(_opened(), os.getpid())
+        return _database.handle.cursor(), _database
 
 
 def _opened() -> Any:
@@ -189,7 +208,7 @@ def _opened() -> Any:
             # Nothing comes from elsewhere while a query runs.
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
-            # These two have given wrong rows where a part of a query is empty; without them nothing gets slower.
+            # These two have given wrong rows where parts of a query are empty, as most changes are.
             "disabled_optimizers": "statistics_propagation,common_subplan",
         },
     )
@@ -214,10 +233,9 @@ def _memory_bound() -> int | None:
 def _close(directory: str) -> None:
     global _database  # noqa: PLW0603
     with _lock:
-        if _database is not None and _owner == os.getpid():
-            _database.close()
+        if _database is not None and _database.owner == os.getpid():
+            _database.handle.close()
             _database = None
-            _defined.clear()
     shutil.rmtree(directory, ignore_errors=True)
 
 

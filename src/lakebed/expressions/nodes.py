@@ -153,6 +153,8 @@ class Aggregation(Expression):
     """The window, as DuckDB reads it; empty for a group."""
     window: tuple[Expression, ...] = ()
     """What the window is partitioned and ordered by, which stands in `over`."""
+    partition: tuple[Expression, ...] = ()
+    """What the window is partitioned by: the first of `window`."""
 
     @property
     def parts(self) -> tuple[Expression, ...]:

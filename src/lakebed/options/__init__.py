@@ -24,4 +24,5 @@ from lakebed.options.streaming import *
 from lakebed.options.table import *
 from lakebed.options.tracking import *
 from lakebed.options.view import *
+from lakebed.options.views import *
 from lakebed.options.writing import *

@@ -24,6 +24,7 @@ from lakebed.options import merging as mg
 from lakebed.options import reading as rd
 from lakebed.options import streaming as st
 from lakebed.options import tracking as tr
+from lakebed.options import views as vw
 from lakebed.options import writing as wr
 from lakebed.options.option import FieldOption, Option
 from lakebed.options.table import OPTIONS, find_option
@@ -173,6 +174,9 @@ _FROM_NOW_ON: Final = "counts for rows written, and for events told, from now on
 _UPKEEP: Final = "says what is kept, and for how long, from now on"
 
 _FREE: Final[Mapping[str, tuple[Option[object], ...]]] = {
+    "it is the query of a materialized table, which statements about those change": (
+        *(vw.LAKEBED_VIEW_QUERY, vw.LAKEBED_VIEW_DEFINITION, vw.LAKEBED_VIEW_HIDDEN_COLUMNS),
+    ),
     _TUNING: (
         *(ky.DYNAMIC_BUCKET_ASSIGNER_PARALLELISM, ky.CROSS_PARTITION_UPSERT_INDEX_TTL),
         *(ky.CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM, ky.POSTPONE_BATCH_WRITE_FIXED_BUCKET_MAX_PARALLELISM),

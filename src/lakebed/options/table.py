@@ -22,6 +22,7 @@ from lakebed.options import (
     reading,
     streaming,
     tracking,
+    views,
     writing,
 )
 from lakebed.options.option import FieldOption, Option
@@ -45,6 +46,7 @@ GROUPS: Final[dict[str, tuple[Option[object], ...]]] = {
     "Reading": _options_in(reading),
     "Reading as a stream": _options_in(streaming),
     "Deletion vectors, tracking, change capture": _options_in(tracking),
+    "Materialized tables": _options_in(views),
     "Other engines and features": (*_options_in(elsewhere), *elsewhere.ELSEWHERE),
 }
 """Heading of the reference page, and the options below it."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @cache
 def _deeds() -> dict[type[Any], Callable[[SqlLake, Any], Any]]:
     """Who carries out what needs no query; loaded only when it is needed, since queries are asked most."""
-    from lakebed.sql.define import alter, earlier_states, show
+    from lakebed.sql.define import alter, earlier_states, materialized, show
     from lakebed.sql.define import tables as ddl
     from lakebed.sql.procedures import call, show_procedures
 
@@ -51,6 +51,13 @@ def _deeds() -> dict[type[Any], Callable[[SqlLake, Any], Any]]:
         st.DescribeHistory: earlier_states.describe_history,
         st.Restore: earlier_states.restore,
         st.Vacuum: earlier_states.vacuum,
+        st.CreateMaterialized: materialized.create,
+        st.AlterMaterialized: materialized.alter,
+        st.DropMaterialized: materialized.drop,
+        st.RefreshMaterialized: materialized.refresh,
+        st.ShowMaterialized: materialized.show,
+        st.ShowCreateMaterialized: materialized.show_create,
+        st.ExplainMaterialized: materialized.explain,
         st.SetSetting: settings.set_setting,
         st.ResetSetting: settings.reset_setting,
         st.Call: call,

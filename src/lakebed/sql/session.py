@@ -99,6 +99,50 @@ class SqlLake(Protocol):
         """Gives a table another name."""
         ...
 
+    def materialize(
+        self,
+        name: str,
+        sql: str,
+        *,
+        freshness: str | None = None,
+        policy: str = "auto",
+        primary_key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+        if_not_exists: bool = False,
+    ) -> Any:
+        """Makes a materialized table."""
+        ...
+
+    def refresh(self, name: str, *, full: bool = False) -> Any:
+        """Brings a materialized table up to date."""
+        ...
+
+    def explain(self, name_or_sql: str) -> Any:
+        """How a query follows changes."""
+        ...
+
+    def materialized(self, name: str) -> Any:
+        """What is known of a materialized table."""
+        ...
+
+    def materialized_tables(self, database: str | None = None) -> Any:
+        """All materialized tables of a database."""
+        ...
+
+    def alter_materialized(
+        self,
+        name: str,
+        *,
+        query: str | None = None,
+        policy: str | None = None,
+        freshness: str | None = None,
+        suspended: bool | None = None,
+    ) -> Any:
+        """Gives a materialized table another query, policy or freshness, or stops and resumes its refreshes."""
+        ...
+
 
 def result(lake: SqlLake, columns: Mapping[str, pa.DataType], rows: Iterable[Sequence[Any]]) -> SmallResult:
     """Rows as a statement returns them."""

@@ -601,3 +601,67 @@ class ResetSetting:
 
     key: str | None = None
     text: str = field(default="RESET", compare=False)
+
+
+# --- materialized tables ---------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class CreateMaterialized:
+    """CREATE MATERIALIZED TABLE | VIEW ... AS query; the query is the text that was written."""
+
+    name: str
+    query: str
+    primary_key: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    freshness: str | None = None
+    policy: str | None = None
+    if_not_exists: bool = False
+    replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterMaterialized:
+    """ALTER MATERIALIZED TABLE t SUSPEND | RESUME | AS query."""
+
+    name: str
+    deed: str
+    query: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropMaterialized:
+    """DROP MATERIALIZED TABLE | VIEW."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshMaterialized:
+    """REFRESH MATERIALIZED VIEW t [FULL], ALTER MATERIALIZED TABLE t REFRESH."""
+
+    name: str
+    full: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShowMaterialized:
+    """SHOW MATERIALIZED TABLES | VIEWS [IN database] [LIKE pattern]."""
+
+    database: str | None = None
+    like: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCreateMaterialized:
+    """SHOW CREATE MATERIALIZED TABLE | VIEW."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainMaterialized:
+    """EXPLAIN CREATE MATERIALIZED TABLE | VIEW ... AS query."""
+
+    create: CreateMaterialized

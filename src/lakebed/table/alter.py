@@ -13,6 +13,7 @@ from lakebed.definition.branch import list_branches
 from lakebed.definition.guards import warn_of_unguarded
 from lakebed.definition.new_settings import check_new_settings
 from lakebed.definition.validate import validate_table
+from lakebed.definition.views import refuse_view_changes
 from lakebed.errors import InvalidOption, NotFound, did_you_mean
 from lakebed.options import PARTITION, PRIMARY_KEY, Options, check_options
 from lakebed.read.plan import check_other_branch
@@ -24,10 +25,12 @@ from lakebed.types.arrow import from_arrow_schema
 from lakebed.write.make_room import SchemaMerge, relaxed
 
 
-def alter_table(table: Holder, changes: Sequence[SchemaChange]) -> None:
-    """Applies changes as one new schema version; all of them or none."""
+def alter_table(table: Holder, changes: Sequence[SchemaChange], *, of_view: bool = False) -> None:
+    """Applies changes as one new schema version; all of them or none. `of_view`: of a materialized table by itself."""
     context = opened_of(table).writable()
     changes = tuple(kept for change in changes_argument(changes) if (kept := _canonical(change)) is not None)
+    if not of_view:
+        refuse_view_changes(context, changes)
     known = {*context.schema.options, *(change.key for change in changes if isinstance(change, SetOption))}
     for change in changes:
         if isinstance(change, RemoveOption) and change.key not in known:

@@ -17,6 +17,7 @@ from lakebed.definition.context import TableContext
 from lakebed.definition.moments import is_travelling
 from lakebed.definition.row_rules import shows_waiting_rows
 from lakebed.definition.validate import check_fixed_options
+from lakebed.definition.views import refuse_view
 from lakebed.errors import InvalidArgument
 from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from lakebed.options import BRANCH, COMMIT_USER_PREFIX, Options, check_options
@@ -128,6 +129,7 @@ def plan_write(
     """What a write needs that makes its files elsewhere. Arguments are those of `Table.writer`."""
     from lakebed.write.placement.postponed import for_stream
 
+    refuse_view(opened_of(table).current())
     context = opened_of(table).folded()
     identity_arguments(commit_user, commit_identifier)
     if commit_identifier is None:

@@ -117,7 +117,9 @@ class Table(TableReading, TableUpkeep):
     def hidden_schema(self) -> pa.Schema:
         """Columns that `to_arrow` returns only if they are asked for by name."""
         context = self._opened.current()
-        return pa.schema([]) if shows_changes(context) else to_arrow_schema(context.hidden_fields)
+        if shows_changes(context):
+            return pa.schema([])
+        return to_arrow_schema((*context.hidden_fields, *context.kept_fields))
 
     @property
     def options(self) -> dict[str, str]:

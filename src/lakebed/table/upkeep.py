@@ -16,6 +16,7 @@ from lakebed.calls import explains_calls
 from lakebed.definition.arguments import names_argument, snapshot_argument
 from lakebed.definition.branch import branch_argument, context_on_branch, list_branches
 from lakebed.definition.elsewhere import jobs_of
+from lakebed.definition.views import refuse_view
 from lakebed.errors import InvalidArgument
 from lakebed.metadata.consumer import Consumer
 from lakebed.metadata.paths import MAIN_BRANCH
@@ -362,6 +363,7 @@ class TableUpkeep(Holder):
         """
         from lakebed.maintenance.partitions import drop
 
+        refuse_view(self._opened.current())
         context = self._opened.folded()
         if isinstance(specs, Mapping | str) or not isinstance(specs, Sequence):
             raise InvalidArgument(f"specs is {specs!r}", hint='pass a list of dicts: [{"dt": "2024-01-01"}]')
@@ -383,6 +385,7 @@ class TableUpkeep(Holder):
         from lakebed.maintenance.partitions import PartitionLife, expire
         from lakebed.maintenance.tags import duration_argument
 
+        refuse_view(self._opened.current())
         context = self._opened.folded()
         default_ms = context.options[PARTITION_EXPIRATION_TIME]
         if expiration_time is not None:

@@ -41,7 +41,8 @@ class TableWriter:
 
     `read` is the state of the table that the rows were computed from, if others must not have changed that meanwhile.
     With a `timer` the rows so far are committed whenever it says so, under identifiers that count on. `make_room` is
-    told the columns of the first rows of a commit, and gives the table as it is to be written to then.
+    told the columns of the first rows of a commit, and gives the table as it is to be written to then. `properties` are
+    what the snapshot says beside.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class TableWriter:
         read: ReadState | None = None,
         timer: CommitTimer | None = None,
         make_room: Callable[[pa.Schema], TableContext] | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> None:
         self._context = context
         self._row_kind = row_kind
@@ -64,6 +66,7 @@ class TableWriter:
         self._read = read
         self._timer = timer
         self._make_room = make_room
+        self._properties = dict(properties or {})
         self._begin(identity)
 
     def _begin(self, identity: CommitIdentity) -> None:
@@ -76,6 +79,7 @@ class TableWriter:
             attempt=self._attempt,
             read=self._read,
         )
+        self._commit.properties |= self._properties
         self._files = FileMaker(
             self._context,
             row_kind=self._row_kind,

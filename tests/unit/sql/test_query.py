@@ -229,10 +229,10 @@ def test_the_memory_of_queries_can_be_bounded(
 ) -> None:
     """The variable sets DuckDB's limit; what can not be read is told by the variable's name."""
     monkeypatch.setenv(engine.MEMORY, bound)
-    monkeypatch.setattr(engine, "_database", None)
+    monkeypatch.setattr(engine, "_database", None)  # another one is opened, and forgotten afterwards
     if told is None:
         lake.query("SELECT s FROM t").fetchall()
-        shown = engine._database.execute("SELECT current_setting('memory_limit')").fetchone()
+        shown = engine._database.handle.execute("SELECT current_setting('memory_limit')").fetchone()
         assert shown == ("2.0 GiB",)
         return
     with pytest.raises(InvalidArgument, match=f"LAKEBED_QUERY_MEMORY(?s:.*){told}"):

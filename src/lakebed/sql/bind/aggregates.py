@@ -122,7 +122,8 @@ def bind_window(
     parts += _frame(window, name, function, order)
     values = (*partition, *(each.value for each in order))
     can_fail = called.can_fail or any(each.can_fail for each in values)
-    return replace(called, over=f" OVER ({' '.join(parts)})", window=values, can_fail=can_fail)
+    over = f" OVER ({' '.join(parts)})"
+    return replace(called, over=over, window=values, partition=tuple(partition), can_fail=can_fail)
 
 
 def _called(node: exp.Expression) -> exp.Anonymous:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
 from lakebed.calls import warn_caller
 from lakebed.cleanup import on_failure
 from lakebed.errors import AlreadyExists, InvalidArgument, NotFound, Unsupported
+from lakebed.options import VIEW_OPTIONS
 from lakebed.sql.define.defaults import default_text
 from lakebed.sql.parse.habits import connector_hint
 from lakebed.sql.partition_specs import clear_partitions
@@ -125,7 +127,17 @@ def _own_options(statement: CreateTable) -> dict[str, str]:
             f"table `{statement.name}` is of connector `{connector}`: tables of the lake are Paimon tables",
             hint=connector_hint(connector, statement.name),
         )
+    own = next((key for key in statement.options if key in VIEW_OPTIONS), None)
+    if own is not None:
+        raise InvalidArgument(
+            f"table `{statement.name}`: option `{own}` is not set by hand", hint="use CREATE MATERIALIZED TABLE"
+        )
     return {key: value for key, value in statement.options.items() if key != _CONNECTOR}
+
+
+def _without_query(options: Mapping[str, str]) -> dict[str, str]:
+    """A table like a materialized one is an ordinary one with the same columns."""
+    return {key: value for key, value in options.items() if key not in VIEW_OPTIONS}
 
 
 def _like(lake: SqlLake, statement: CreateTable) -> dict[str, Any]:
@@ -134,7 +146,7 @@ def _like(lake: SqlLake, statement: CreateTable) -> dict[str, Any]:
         "schema": [*source.fields, *fields_of(statement.columns)],
         "primary_key": statement.primary_key or source.primary_keys,
         "partition_by": statement.partition_by or source.partition_keys,
-        "options": {**source.options, **_own_options(statement)},
+        "options": {**_without_query(source.options), **_own_options(statement)},
         "comment": statement.comment if statement.comment is not None else source.comment,
     }
 

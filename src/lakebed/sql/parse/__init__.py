@@ -17,6 +17,7 @@ from lakebed.errors import Unsupported, did_you_mean
 from lakebed.sql.parse.alter import read_alter, read_comment_on
 from lakebed.sql.parse.create import is_ours, read_create, read_drop
 from lakebed.sql.parse.habits import read_habit, refuse_connector, without_plan_for, without_statement_sets
+from lakebed.sql.parse.materialized import is_materialized, read_materialized
 from lakebed.sql.parse.query import read_query
 from lakebed.sql.parse.rows import read_delete, read_insert, read_merge, read_update
 from lakebed.sql.parse.show import (
@@ -76,6 +77,8 @@ def _split(tokens: list[Token]) -> list[list[Token]]:
 
 def _read(cursor: Cursor) -> Statement:
     word = cursor.current.text.upper()
+    if is_materialized(cursor):
+        return read_materialized(cursor)
     if cursor.sees("WITH"):
         return _read_with(cursor)
     if cursor.sees_any(*_QUERIES):

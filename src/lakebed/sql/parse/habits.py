@@ -264,12 +264,6 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
         "CALL sys.create_branch('{1}', 'b')",
     ),
     (
-        rf"CREATE (?:OR REPLACE )?MATERIALIZED (?:TABLE|VIEW) (?:IF NOT EXISTS )?{_NAME}",
-        "nothing keeps a materialized view up to date here",
-        "keep the rows as they are now: CREATE TABLE {0} AS SELECT ...; a stream of Python keeps a table up to date: "
-        "t.read_stream() and t.write_stream(...)",
-    ),
-    (
         rf"CREATE (?:TEMPORARY |TEMP )?FUNCTION (?:IF NOT EXISTS )?{_NAME} AS .* LANGUAGE \w+",
         "functions in other languages are Flink's",
         _REGISTER,

@@ -121,7 +121,9 @@ def read_describe(cursor: Cursor) -> Describe | DescribeDatabase | SparkStatemen
         cursor.take()
         cursor.accept("EXTENDED")
         return DescribeDatabase(read_database(cursor))
-    if cursor.sees("TABLE") and len(cursor.tokens) - cursor.index > 1:
+    if cursor.sees("MATERIALIZED") and len(cursor.tokens) - cursor.index > 2:
+        cursor.take()
+    if cursor.sees_any("TABLE", "VIEW") and len(cursor.tokens) - cursor.index > 1:
         cursor.take()
     extended = False
     if cursor.sees_any("EXTENDED", "FORMATTED") and len(cursor.tokens) - cursor.index > 1:

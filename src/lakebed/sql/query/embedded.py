@@ -76,7 +76,7 @@ def planned(lake: SqlLake, bound: Bound) -> Embedded:
     for scan in scans(relation):
         scan.source.plan(scan.narrowed(used).names)
     zone = session_zone(lake)
-    if zone is not None and _has_moments(relation):
+    if zone is not None and has_moments(relation):
         proven_zone(zone)
     return Embedded(relation, bound.names, zone if zone is not None and _NAME.fullmatch(zone) else None)
 
@@ -90,7 +90,7 @@ def _known_count(scan: Scan) -> int | None:
     return None if isinstance(found, ChangeRead) else known_count(*found)
 
 
-def _has_moments(relation: Relation) -> bool:
+def has_moments(relation: Relation) -> bool:
     """Whether a value of the query is a moment: only those depend on a zone."""
     values = (value for part in relation.walk() for value in (*part.columns, *part.expressions))
     return any(each.type == kinds.TIMESTAMP for value in values for each in value.walk())

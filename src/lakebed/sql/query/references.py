@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from lakebed.catalog.names import SYSTEM_DATABASE
 from lakebed.definition.moments import to_millis
+from lakebed.definition.views import refuse_view
 from lakebed.errors import InvalidArgument, LakebedError, NotFound
 from lakebed.options import SCAN_TIMESTAMP_MILLIS, SCAN_VERSION, WRITE_MERGE_SCHEMA
 from lakebed.sql.query.views import view_text
@@ -20,6 +21,7 @@ from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import dynamic_options
 from lakebed.sql.statements import Sql, Target
 from lakebed.sql.words.names import CATALOGS
+from lakebed.table.opened import opened_of
 from lakebed.table.table import Table
 
 _INCREMENTAL = {
@@ -70,6 +72,7 @@ def open_table(lake: SqlLake, name: str, options: dict[str, str]) -> Table:
 def open_target(lake: SqlLake, target: Target) -> Table:
     """A table that a statement changes: what SET says about reading does not concern it."""
     table = lake.table(target.name)
+    refuse_view(opened_of(table).current())
     settings = dynamic_options(lake, target.name)
     given = {key: value for key, value in settings.items() if not key.startswith(_READ_OPTIONS)} | dict(target.options)
     given = {key: value for key, value in given.items() if not key.startswith(_STATEMENT_OPTIONS)}

@@ -1,0 +1,74 @@
+"""`lakebed refresh`: brings materialized tables up to date, those below before those that read them."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from lakebed.cli.command import OK, Command, Parser
+from lakebed.cli.lakes import open_lake
+from lakebed.cli.output import Output
+
+if TYPE_CHECKING:
+    from lakebed.lake import Lake
+
+
+def _refresh_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "tables", nargs="+", metavar="table", help="names such as db.v, or db.* for all of a database that are active"
+    )
+    parser.add_argument("--full", action="store_true", help="compute all rows, and write the difference")
+
+
+def _refresh(given: argparse.Namespace, out: Output) -> int:
+    lake = open_lake(given)
+    done = [_refreshed(lake, name, given.full) for name in _in_order(lake, _chosen(lake, given.tables))]
+    out.records(done, [_told(members) for members in done])
+    return OK
+
+
+def _chosen(lake: Lake, names: list[str]) -> list[str]:
+    """The materialized tables that are meant; of a whole database those whose refreshes are not suspended."""
+    named = [lake.materialized(name).name for name in names if not name.endswith(".*")]
+    databases = [name.removesuffix(".*") for name in names if name.endswith(".*")]
+    active = [each.name for place in databases for each in lake.materialized_tables(place) if not each.is_suspended]
+    return list(dict.fromkeys([*named, *active]))
+
+
+def _in_order(lake: Lake, names: list[str]) -> list[str]:
+    """Tables that others read come before those."""
+    ordered: list[str] = []
+
+    def place(name: str) -> None:
+        if name in ordered:
+            return
+        cut = lake.materialized(name).cut
+        for below in cut.all if cut is not None else ():
+            if below in names:
+                place(below)
+        ordered.append(name)
+
+    for name in names:
+        place(name)
+    return ordered
+
+
+def _refreshed(lake: Lake, name: str, full: bool) -> dict[str, Any]:
+    done = lake.refresh(name, full=full)
+    return {
+        "table": done.table,
+        "way": done.way,
+        "reason": done.reason,
+        "inserted": done.inserted,
+        "updated": done.updated,
+        "deleted": done.deleted,
+        "snapshot": done.snapshot,
+    }
+
+
+def _told(done: dict[str, Any]) -> str:
+    counts = f"{done['inserted']} inserted, {done['updated']} updated, {done['deleted']} deleted"
+    return f"{done['table']}: {done['way']} ({done['reason']}); {counts}"
+
+
+REFRESH = Command(_refresh_arguments, _refresh)

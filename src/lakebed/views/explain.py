@@ -1,0 +1,77 @@
+"""How a query follows changes, as text: a line for each part, with one word, one reason and one thing to do."""
+
+from __future__ import annotations
+
+from lakebed.definition.changelog_rules import tells_everything
+from lakebed.definition.views import is_view
+from lakebed.sql.session import SqlLake
+from lakebed.table.opened import opened_of
+from lakebed.table.table import Table
+from lakebed.views.define import Looked, looked_at
+from lakebed.views.lake_in import LakeIn, read_sql
+from lakebed.views.plan.judge import Judged
+from lakebed.views.sources import tables_of
+from lakebed.views.store import Definition
+
+
+class Explanation(str):
+    """Text that is shown as it is, in a prompt, too."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def explained(lake: SqlLake, name_or_sql: str) -> Explanation:
+    """How a materialized table, or a query that could be one, follows changes."""
+    if " " not in name_or_sql.strip() and lake.has_table(name_or_sql):
+        table = lake.table(name_or_sql)
+        definition = Definition.of(table)
+        if definition is not None:
+            looked = looked_at(lake, definition.query, definition.database)
+            inside = LakeIn(lake, definition.database)
+            title = f"materialized table {table.name}, policy {definition.policy}"
+            return _text(title, looked, tables_of(inside, read_sql(definition.query)))
+    inside = LakeIn(lake, lake.current_database)
+    looked = looked_at(lake, name_or_sql, lake.current_database)
+    return _text("query", looked, tables_of(inside, read_sql(name_or_sql)))
+
+
+def _text(title: str, looked: Looked, tables: dict[str, Table]) -> Explanation:
+    if looked.plan is None:
+        lines = [f"{title}: full, by Spark", f"  {looked.needs_spark}"]
+        return Explanation("\n".join(lines))
+    plan = looked.plan
+    way = "incremental" if not plan.is_full else "full"
+    key = "none: equal rows are numbered" if plan.key is None else ", ".join(plan.key) or "none: one row"
+    by_name = {scan.view: scan.source.table.name for scan in plan.scans}
+    rows = _rows(plan.judged, tables, by_name, 0)
+    widths = [max(len(row[place]) for row in rows) for place in range(2)]
+    lines = [f"{title}: {way}, in this process", f"key: {key}"]
+    lines += [f"{what:<{widths[0]}}  {word:<{widths[1]}}  {why}".rstrip() for what, word, why in rows]
+    return Explanation("\n".join(lines))
+
+
+def _rows(judged: Judged, tables: dict[str, Table], names: dict[str, str], depth: int) -> list[tuple[str, str, str]]:
+    indent = "  " * depth
+    why = f"{judged.reason}; {judged.remedy}" if judged.remedy else judged.reason
+    word = str(judged.word)
+    if judged.view is not None:
+        word, why = _of_table(tables[names[judged.view]])
+    found = [(f"{indent}{judged.what}", word, why)]
+    for below in judged.below:
+        found += _rows(below, tables, names, depth + 1)
+    return found
+
+
+def _of_table(table: Table) -> tuple[str, str]:
+    context = opened_of(table).current()
+    if not context.has_key:
+        return "changes", "rows that are appended"
+    if is_view(context):
+        return "changes", "a materialized table tells all its changes"
+    made_by = context.options.raw.get("changelog-producer", "none")
+    if tells_everything(context.options):
+        return "changes", f"changelog of `{made_by}`"
+    return "comparison", f"`changelog-producer` = `{made_by}` does not tell all: set `lookup`"

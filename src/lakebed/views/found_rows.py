@@ -1,0 +1,50 @@
+"""Rows of a table by their keys, in the place of a look at all of them, where that is expected to be quicker."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lakebed.embedded.program import Run
+from lakebed.errors import LakebedError
+from lakebed.expressions import kinds
+from lakebed.types.transfer import to_transfer, transfer_schema
+from lakebed.views.rules.program import Lookup, Statement
+from lakebed.views.sources import pinned_at, source_of
+
+_FEWEST_ROWS = 20_000
+"""Tables with less are read as quickly."""
+_SHARE = 20
+"""One key of so many rows is worth a search."""
+
+
+def looked_up(run: Run, statement: Statement) -> bool:
+    """Puts the rows of a statement under its name by searching for their keys; False if it is to be read."""
+    lookup = statement.lookup
+    if lookup is None:
+        return False
+    source = source_of(lookup.scan)
+    rows = 0 if source.snapshot is None else source.snapshot.total_record_count
+    if rows < _FEWEST_ROWS or run.count(lookup.keys.name) * _SHARE > rows:
+        return False
+    try:
+        found = _rows(run, lookup)
+    except LakebedError:  # a table that can not be searched, or a key that it can not have: then it is read
+        return False
+    named = zip(lookup.scan.names, lookup.scan.columns, strict=True)
+    listed = ", ".join(f"{kinds.quoted(name)} AS {each.id}" for name, each in named) or "1 AS nothing"
+    run.give(f"raw_{statement.name}", found)
+    run.execute(f"CREATE TEMP TABLE {statement.name} AS SELECT {listed} FROM raw_{statement.name}")
+    return True
+
+
+def _rows(run: Run, lookup: Lookup) -> pa.Table:
+    source = source_of(lookup.scan)
+    listed = ", ".join(
+        f"{key.id} AS {kinds.quoted(name)}" for key, name in zip(lookup.keys.columns, source.key, strict=True)
+    )
+    keys = run.table(f"SELECT DISTINCT {listed} FROM {lookup.keys.name}")
+    names = list(lookup.scan.names)
+    by_name = {each.name: each for each in source.table.schema.fields}
+    schema = transfer_schema([by_name[name] for name in names])
+    found = pinned_at(source.table, source.snapshot).lookup(keys, names).combine_chunks()
+    return pa.Table.from_batches([to_transfer(batch, schema) for batch in found.to_batches()], schema=schema)

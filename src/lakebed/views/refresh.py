@@ -1,0 +1,407 @@
+"""A refresh: pins the tables, finds what changed, computes the new rows and commits the difference, exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from lakebed.algebra.relations import Group, Scan
+from lakebed.commit.replay import CommitIdentity, last_identifiers
+from lakebed.embedded.program import Run, running
+from lakebed.errors import CommitConflict, InvalidData, InvalidSchema, Unsupported
+from lakebed.expressions import kinds
+from lakebed.metadata.snapshot import Snapshot
+from lakebed.options import COMMIT_FORCE_CREATE_SNAPSHOT
+from lakebed.sql.query.pins import Pins
+from lakebed.sql.query.plan import Planner
+from lakebed.sql.query.pushdown import has_star
+from lakebed.sql.session import SqlLake
+from lakebed.sql.statements import Sql
+from lakebed.table.opened import opened_of
+from lakebed.table.table import Table
+from lakebed.table.writer import TableWriter
+from lakebed.types.transfer import to_transfer, transfer_schema
+from lakebed.views.apply import (
+    COUNT,
+    HASH,
+    KIND,
+    NUMBER,
+    TARGET,
+    Layout,
+    counted_difference,
+    given_rows,
+    keyed_difference,
+    less_stored,
+)
+from lakebed.views.changes import CHANGE, ChangesGone, Steps, read_changes, steps_between
+from lakebed.views.cost import Estimate
+from lakebed.views.cut import ChosenCut, chosen_cut
+from lakebed.views.found_rows import looked_up
+from lakebed.views.lake_in import LakeIn, read_sql
+from lakebed.views.plan.build import ViewPlan, carried_by, key_columns, planned, with_rows
+from lakebed.views.result import Refreshed
+from lakebed.views.row_hashes import BITS
+from lakebed.views.rules.compile import Compiled, compiled
+from lakebed.views.rules.program import SourceRules, Statement
+from lakebed.views.rules.sources import changes_name
+from lakebed.views.rules.weighted import WEIGHT, Consolidated, Stored
+from lakebed.views.sources import (
+    Source,
+    bound_query,
+    check_columns,
+    pinned_at,
+    plan_sources,
+    refuse_other_meaning,
+    source_of,
+    tables_of,
+)
+from lakebed.views.store import CUT, REASON, REFRESH, WAY, Cut, Definition, cut_of, definition_of, refresh_number
+from lakebed.write.placement.postponed import for_stream
+
+FULL, INCREMENTAL, NONE = "full", "incremental", "none"
+
+
+def refresh_view(lake: SqlLake, name: str, *, full: bool = False) -> Refreshed:
+    """Brings a materialized table up to date; says which way, why, and how many rows changed."""
+    table = lake.table(name)
+    return Refresh(lake, table, definition_of(table)).run(full)
+
+
+@dataclass
+class Refresh:
+    lake: SqlLake
+    table: Table
+    definition: Definition
+    sql: Sql = field(init=False)
+    tables: dict[str, Table] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.inside = LakeIn(self.lake, self.definition.database)
+        self.sql = read_sql(self.definition.query)
+        self.tables = tables_of(self.inside, self.sql)
+        check_columns(self.table.name, self.tables, self.definition.sources)
+        self.base: Snapshot | None = self.table.latest_snapshot()
+        self.before = cut_of(self.base)
+        self.chosen: ChosenCut = chosen_cut(self.table.name, self.tables, self.before)
+        self.layout = _layout_of(self.table, self.definition)
+
+    def run(self, full: bool) -> Refreshed:
+        """Chooses a way and goes it."""
+        plan = None if self.definition.needs_spark else self._plan()
+        why = self._why_full(plan, full)
+        if why is None and plan is not None and self.before is not None:
+            try:
+                found = self._follow(plan, self.before)
+            except (ChangesGone, InvalidData) as gone:
+                why = gone.reason if isinstance(gone, ChangesGone) else f"following changes failed: {gone.message}"
+            else:
+                if isinstance(found, str):
+                    why = found
+                else:
+                    way, reason, rows = found
+                    return self._commit(way, reason, rows)
+        assert why is not None
+        if self.definition.policy == "incremental strict" and self.before is not None and not full:
+            raise Unsupported(
+                f"materialized table `{self.table.name}` can not follow changes: {why}",
+                hint=f"refresh all of it once, with REFRESH MATERIALIZED VIEW {self.table.name} FULL",
+            )
+        return self._commit(FULL, why, self._everything(plan))
+
+    # --- which way -----------------------------------------------------------------------------------------------
+
+    def _plan(self) -> ViewPlan:
+        bound = bound_query(self.inside, self.sql, self.chosen.snapshots, self.definition.sources)
+        return planned(bound)
+
+    def _why_full(self, plan: ViewPlan | None, full: bool) -> str | None:
+        if full:
+            return "it was asked for"
+        if self.before is None:
+            return "it is the first refresh"
+        if plan is None:
+            return f"only Spark answers the query; {self.definition.needs_spark}"
+        if self.definition.policy == FULL:
+            return "its policy is full"
+        judged = plan.judged.full
+        return None if judged is None else f"{judged.what}: {judged.reason}"
+
+    # --- from changes --------------------------------------------------------------------------------------------
+
+    def _follow(self, plan: ViewPlan, before: Cut) -> tuple[str, str, pa.Table] | str:
+        """The way, why, and the difference; or why not."""
+        steps = {
+            name: steps_between(table, before.tables[name], self.chosen.snapshots[name])
+            for name, table in self.tables.items()
+        }
+        plan_sources(plan.root)
+        if all(each.way == "none" for each in steps.values()):
+            return NONE, "nothing changed", self._nothing()
+        changes = {name: read_changes(self.tables[name], steps[name], _names_of(plan, name)) for name in self.tables}
+        estimate = self._estimate(changes)
+        if self.definition.policy == "auto" and not estimate.follows_changes:
+            return estimate.reason
+        rules = {scan.view: self._rules(scan, steps) for scan in plan.scans}
+        changed = {scan.view for scan in plan.scans if changes[source_of(scan).table.name].num_rows}
+        if not changed:
+            return NONE, "nothing changed", self._nothing()
+        adding = plan.linear
+        added = None if adding is None else (adding.states, adding.changes)
+        program = compiled(plan.root, rules, changed, added)
+        relations = [*(each.relation for each in program.statements), plan.root]
+        with running(relations, self.definition.zone, (BITS,)) as run:
+            for scan in plan.scans:
+                _give_changes(run, scan, changes[source_of(scan).table.name])
+            for statement in program.statements:
+                if not looked_up(run, statement):
+                    run.make(statement)
+            rows = self._difference(run, program, plan)
+        if rows is None:
+            return "what is stored does not fit the changes"
+        reason = estimate.reason if self.definition.policy == "auto" else f"{estimate.changed:,} changed rows"
+        return INCREMENTAL, reason, rows
+
+    def _rules(self, scan: Scan, steps: Mapping[str, Steps]) -> SourceRules:
+        source = source_of(scan)
+        key = key_columns(scan)
+        if key or steps[source.table.name].way == "none":
+            return SourceRules(key)
+        before = steps[source.table.name].before
+        if before is not None and opened_of(source.table).current().stores.snapshots.find(before.id) is None:
+            raise ChangesGone(f"snapshot {before.id} of `{source.table.name}` has expired")
+        old = Source(source.table, source.path, before, source.names)
+        return SourceRules(old=Scan(columns=scan.columns, source=old, view=f"old_{scan.view}", names=scan.names))
+
+    def _estimate(self, changes: Mapping[str, pa.Table]) -> Estimate:
+        rows = [self.base, *self.chosen.snapshots.values()]
+        return Estimate(
+            sum(each.num_rows for each in changes.values()),
+            sum(each.total_record_count for each in rows if each is not None),
+        )
+
+    def _difference(self, run: Run, program: Compiled, plan: ViewPlan) -> pa.Table | None:
+        result = program.result
+        if result is None:
+            return self._nothing()
+        ids = [each.id for each in plan.root.columns]
+        if program.added is not None:
+            return self._added(run, result, program.added, plan)
+        if self.layout.is_numbered:
+            weight = WEIGHT.id
+            source = result.name
+            if program.replaced is not None:
+                return self._numbered_replacement(run, program, plan, ids)
+            given_rows(run, self.layout, source, ids, weight=weight)
+            hashes = run.table(f"SELECT DISTINCT {HASH} FROM {TARGET}")
+            return counted_difference(run, self.layout, self._stored_hashes(run, hashes))
+        if program.replaced is not None:
+            given_rows(run, self.layout, result.name, ids)
+            return keyed_difference(run, self.layout, self._stored_of(run, program, plan))
+        given_rows(run, self.layout, result.name, ids, weight=WEIGHT.id)
+        names = ", ".join(kinds.quoted(name) for name in self.layout.primary_key)
+        keys = run.table(f"SELECT DISTINCT {names} FROM {TARGET}")
+        run.execute(f"CREATE TEMP TABLE new_rows AS SELECT * EXCLUDE ({COUNT}) FROM {TARGET} WHERE {COUNT} > 0")
+        return keyed_difference(run, self.layout, self._looked_up(keys), "new_rows")
+
+    def _added(self, run: Run, changes: Stored, states: Group, plan: ViewPlan) -> pa.Table | None:
+        """The stored groups with the change of their parts added; None if one would have less than no rows."""
+        names = {each.id: name for each, name in zip(plan.root.columns, plan.names, strict=True)}
+        stored = {each.id: names[above.id] for each in states.columns if (above := carried_by(plan.root, each))}
+        keys, parts = states.columns[: len(states.keys)], states.columns[len(states.keys) :]
+        typed = [f"CAST({k.id} AS {kinds.duckdb_name(k.type)}) AS {kinds.quoted(stored[k.id])}" for k in keys]
+        listed = ", ".join(typed) or "1 AS one"
+        run.execute(f"CREATE TEMP TABLE replaced_keys AS SELECT DISTINCT {listed} FROM {changes.name}")
+        self._find_stored(run, [stored[each.id] for each in keys])
+        same = [f"s.{kinds.quoted(stored[each.id])} IS NOT DISTINCT FROM d.{each.id}" for each in keys]
+        added = [
+            f"CAST(d.{each.id} + coalesce(s.{kinds.quoted(stored[each.id])}, 0) AS {kinds.duckdb_name(each.type)}) "
+            f"AS {each.id}"
+            for each in parts
+        ]
+        chosen = ", ".join([*(f"d.{each.id}" for each in keys), *added])
+        run.execute(
+            f"CREATE TEMP TABLE new_states AS SELECT {chosen} FROM {changes.name} AS d "
+            f"LEFT JOIN found_rows AS s ON {' AND '.join(same) or 'TRUE'}"
+        )
+        rows = parts[0].id
+        if run.table(f"SELECT count(*) AS c FROM new_states WHERE {rows} < 0").column("c")[0].as_py():
+            return None
+        left = f" WHERE {rows} > 0" if keys else ""  # a group of all rows is there without any
+        run.execute(f"CREATE TEMP TABLE kept_states AS SELECT * FROM new_states{left}")
+        root = with_rows(plan.root, Stored(columns=states.columns, name="kept_states"))
+        run.make(Statement("new_result", root))
+        given_rows(run, self.layout, "new_result", [each.id for each in plan.root.columns])
+        return keyed_difference(run, self.layout, "found_rows")
+
+    def _numbered_replacement(self, run: Run, program: Compiled, plan: ViewPlan, ids: list[str]) -> pa.Table | None:
+        """Groups of rows that may be equal: those stored of the groups go, the new ones come."""
+        assert program.result is not None
+        given_rows(run, self.layout, program.result.name, ids)
+        stored = self._stored_of(run, program, plan)
+        less_stored(run, self.layout, stored)
+        hashes = run.table(f"SELECT DISTINCT {HASH} FROM {TARGET}")
+        return counted_difference(run, self.layout, self._stored_hashes(run, hashes))
+
+    # --- what is stored ------------------------------------------------------------------------------------------
+
+    def _stored_of(self, run: Run, program: Compiled, plan: ViewPlan) -> str:
+        """The stored rows of the groups that are replaced, under a name."""
+        keys = program.replaced
+        assert keys is not None
+        names = {each.id: name for each, name in zip(plan.root.columns, plan.names, strict=True)}
+        by = [names[each.id] for each in program.by]
+        schema = self.layout.columns
+        typed = ", ".join(
+            f"CAST({key.id} AS {kinds.duckdb_name(schema.field(name).type)}) AS {kinds.quoted(name)}"
+            for key, name in zip(keys.columns, by, strict=True)
+        )
+        run.execute(f"CREATE TEMP TABLE replaced_keys AS SELECT DISTINCT {typed} FROM {keys.name}")
+        self._find_stored(run, by)
+        return "found_rows"
+
+    def _find_stored(self, run: Run, by: list[str]) -> None:
+        """Stored rows whose columns have the values of `replaced_keys`, as `found_rows`: by their key if that tells."""
+        if self.definition.key is not None and set(by) == set(self.definition.key) and self._finds_by(by):
+            listed = HASH if self.layout.has_hash else ", ".join(kinds.quoted(n) for n in self.layout.primary_key)
+            chosen = f"{self.layout.hash_of()} AS {HASH}" if self.layout.has_hash else listed
+            run.give("found_rows", self._looked_up(run.table(f"SELECT {chosen} FROM replaced_keys")))
+            return
+        self._define_stored(run)
+        same = " AND ".join(f"s.{kinds.quoted(name)} IS NOT DISTINCT FROM k.{kinds.quoted(name)}" for name in by)
+        run.execute(
+            f"CREATE TEMP TABLE found_rows AS SELECT s.* FROM stored_all AS s SEMI JOIN replaced_keys AS k ON {same}"
+        )
+
+    def _finds_by(self, by: list[str]) -> bool:
+        """Whether the primary key follows from these columns."""
+        return all(name == HASH or name in by for name in self.layout.primary_key)
+
+    def _define_stored(self, run: Run) -> None:
+        names = tuple(self.layout.stored_schema().names)
+        run.define("stored_all", Source(self.table, (), self.base, names))
+
+    def _looked_up(self, keys: pa.Table) -> pa.Table:
+        """The stored rows of these primary keys."""
+        schema = self.layout.stored_schema()
+        if self.base is None or not keys.num_rows:
+            return schema.empty_table()
+        found = pinned_at(self.table, self.base).lookup(keys, list(schema.names))
+        batches = [to_transfer(batch, schema) for batch in found.combine_chunks().to_batches()]
+        return pa.Table.from_batches(batches, schema=schema)
+
+    def _stored_hashes(self, run: Run, hashes: pa.Table) -> pa.Table:
+        """The hash of each stored row that has one of these."""
+        run.define("stored_hashes", Source(self.table, (), self.base, (HASH,)))
+        run.give("asked_hashes", hashes)
+        return run.table(f"SELECT s.{HASH} FROM stored_hashes AS s SEMI JOIN asked_hashes AS k ON s.{HASH} = k.{HASH}")
+
+    def _nothing(self) -> pa.Table:
+        return pa.schema([pa.field(KIND, pa.string()), *self.layout.stored_schema()]).empty_table()
+
+    # --- from all rows -------------------------------------------------------------------------------------------
+
+    def _everything(self, plan: ViewPlan | None) -> pa.Table:
+        if plan is None:
+            rows = self._of_spark()
+            with running([], self.definition.zone, (BITS,)) as run:
+                run.give("spark_rows", rows)
+                return self._all_differences(run, "spark_rows", [kinds.quoted(n) for n in rows.schema.names])
+        plan_sources(plan.root)
+        with running([plan.root], self.definition.zone, (BITS,)) as run:
+            run.make(Statement("result", plan.root))
+            return self._all_differences(run, "result", [each.id for each in plan.root.columns])
+
+    def _all_differences(self, run: Run, source: str, ids: list[str]) -> pa.Table:
+        given_rows(run, self.layout, source, ids)
+        self._define_stored(run)
+        if not self.layout.is_numbered:
+            return keyed_difference(run, self.layout, "stored_all")
+        less_stored(run, self.layout, "stored_all")
+        found = counted_difference(run, self.layout, run.table(f"SELECT {HASH} FROM stored_all"))
+        assert found is not None
+        return found
+
+    def _of_spark(self) -> pa.Table:
+        for name, table in self.tables.items():
+            is_wider = set(table.schema.field_names) - set(self.definition.sources[name].visible)
+            if is_wider and any(has_star(select) for select in self.sql.tree.find_all(exp.Select)):
+                raise InvalidSchema(
+                    f"materialized table `{self.table.name}`: `{name}` has new columns, and the query says `*`",
+                    hint=f"list the columns: ALTER MATERIALIZED TABLE {self.table.name} AS SELECT ...",
+                )
+        refuse_other_meaning(self.lake, self.table.name)
+        pins = Pins({name: pinned_at(table, self.chosen.snapshots[name]) for name, table in self.tables.items()})
+        with _in_zone(self.lake, self.definition.zone):
+            rows = Planner.start(self.inside, pins).frame(self.sql).toArrow()
+        for name, table in self.tables.items():
+            if self.chosen.snapshots[name] is None and table.latest_snapshot() is not None:
+                raise CommitConflict(f"`{name}` got its first rows while it was read", hint="refresh again")
+        return rows
+
+    # --- the end -------------------------------------------------------------------------------------------------
+
+    def _number(self) -> int:
+        """Of this refresh: the next one, also if a commit of another engine on top has forgotten how far we are."""
+        known = last_identifiers(opened_of(self.table).current().stores.snapshots, self.base)
+        return max(refresh_number(self.base), known.get(self.definition.id, 0)) + 1
+
+    def _commit(self, way: str, reason: str, rows: pa.Table) -> Refreshed:
+        number = self._number()
+        properties = {CUT: self.chosen.cut.to_text(), REFRESH: str(number), WAY: way, REASON: reason}
+        if way == NONE and self.before is not None and self.before.all == self.chosen.cut.all:
+            return Refreshed.nothing(self.table.name, reason)
+        opened = opened_of(self.table).with_options({COMMIT_FORCE_CREATE_SNAPSHOT.key: "true"})
+        # INVARIANT: the number says which state the rows were computed from. Of two refreshes that began with the same
+        # state one is dropped as a replay, or its changes would be in twice.
+        writer = TableWriter(
+            for_stream(opened.folded()),
+            row_kind=KIND,
+            identity=CommitIdentity(self.definition.id, number),
+            properties=properties,
+        )
+        with writer:
+            if rows.num_rows:
+                writer.write(rows)
+            snapshot = writer.commit()
+        return Refreshed.of(self.table.name, way, reason, rows, KIND, snapshot)
+
+
+def _layout_of(table: Table, definition: Definition) -> Layout:
+    """How the rows of a materialized table are stored."""
+    fields = [each for each in table.schema.fields if each.name not in (HASH, NUMBER)]
+    return Layout(table.name, transfer_schema(fields), definition.key, definition.has_hash, table.primary_key)
+
+
+def _names_of(plan: ViewPlan, name: str) -> tuple[str, ...]:
+    """The columns of a table that any of its scans reads."""
+    found = [source_of(scan).names for scan in plan.scans if source_of(scan).table.name == name]
+    return tuple(dict.fromkeys(column for names in found for column in names))
+
+
+def _give_changes(run: Run, scan: Scan, rows: pa.Table) -> None:
+    """The changes of a scan's table: of the columns that it reads, consolidated."""
+    raw = f"raw_{scan.view}"
+    run.give(raw, rows)
+    given = Stored(columns=(*scan.columns, WEIGHT), name=f"named_{scan.view}")
+    pairs = zip(scan.names, scan.columns, strict=True)
+    chosen = ", ".join([*(f"{kinds.quoted(name)} AS {each.id}" for name, each in pairs), f"{CHANGE} AS w"])
+    run.execute(f"CREATE TEMP TABLE {given.name} AS SELECT {chosen} FROM {raw}")
+    run.make(Statement(changes_name(scan), Consolidated(columns=given.columns, input=given)))
+
+
+@contextmanager
+def _in_zone(lake: SqlLake, zone: str | None) -> Iterator[None]:
+    key = "spark.sql.session.timeZone"
+    conf: Any = lake.spark.conf
+    before = conf.get(key)
+    if zone is not None:
+        conf.set(key, zone)
+    try:
+        yield
+    finally:
+        conf.set(key, before)
