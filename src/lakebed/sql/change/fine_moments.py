@@ -33,7 +33,7 @@ def check_nothing_is_cut(table: Table, statement: Statement) -> None:
                 raise Unsupported(
                     f"{statement} of table `{table.name}`: column `{name}` holds moments finer than a microsecond, "
                     "which would be cut",
-                    hint="read the rows with lake.table(...).to_arrow(), change them, and write them back",
+                    hint="read the rows as Arrow in Python, change them there, and write them back",
                 )
 
 
