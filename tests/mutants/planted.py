@@ -157,8 +157,8 @@ STATEMENT_MENDS = [
     Mutant(
         "UPDATE reads what is shown",
         "sql/change/target_rows.py",
-        "return self.planner.pin_anew(_showing_all_stored(self.table, waiting=waiting))",
-        "return self.planner.pin_anew(self.table)",
+        "return self.finder.pin_anew(_showing_all_stored(self.table, waiting=waiting))",
+        "return self.finder.pin_anew(self.table)",
         "an update of a row with a newer one that is not shown",
     ),
     Mutant(

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import lakebed
 from lakebed import RemoveOption, SetOption, Table, UpdateColumnType
 from lakebed.errors import InvalidOption, InvalidSchema, NotFound
-from lakebed.options import OPTIONS, FieldOption, Kind, Option
+from lakebed.options import OPTIONS, VIEW_OPTIONS, FieldOption, Kind, Option
 from lakebed.options.later import Later, rule_of
 from lakebed.schema.changes import SchemaChange, apply_changes
 from lakebed.schema.later import judged
@@ -125,6 +125,7 @@ FREE: list[SetOption] = [
     for option in OPTIONS
     if option.honoured and any(case.later is Later.FREE for case in rule_of(option)) and not _is_read(option)
     if not isinstance(option, FieldOption) or option.key.count("<") == option.key.count("<field>")
+    if option.key not in VIEW_OPTIONS  # which statements about materialized tables set
     for value in _values(option)
 ]
 
