@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,3 +29,15 @@ def open_session() -> Any:
     os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(part).resolve()) for part in sys.path if part)
     os.environ.setdefault("SPARK_TESTING", "1")  # the server takes any free port, not the same one each time
     return SparkSession.builder.remote("local[2]").getOrCreate()
+
+
+@contextmanager
+def few_tasks(session: Any) -> Iterator[None]:
+    """Small tables are shuffled by one task; other tests of the process share the session, and want more."""
+    key = "spark.sql.shuffle.partitions"
+    before = session.conf.get(key)
+    session.conf.set(key, "1")
+    try:
+        yield
+    finally:
+        session.conf.set(key, before)

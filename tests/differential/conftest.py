@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.differential.engines import ZONE
-from tests.sessions import open_session
+from tests.sessions import few_tasks, open_session
 from tests.spark.conftest import mark_as_spark
 
 pytest_collection_modifyitems = mark_as_spark("tests/differential/")
@@ -22,7 +22,9 @@ def spark() -> Iterator[Any]:
 
 
 @pytest.fixture(autouse=True)
-def _settings(spark: Any) -> None:
+def _settings(spark: Any) -> Iterator[None]:
     """Those of the comparison: other tests of the process may have left theirs."""
     spark.conf.set("spark.sql.session.timeZone", ZONE)
     spark.conf.set("spark.sql.ansi.enabled", "true")
+    with few_tasks(spark):
+        yield

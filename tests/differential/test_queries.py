@@ -86,7 +86,6 @@ def difference(text: str, ours: Answer, theirs: Answer) -> str | None:
 @pytest.fixture(scope="module")
 def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> lakebed.Lake:
     """The lake of the comparison, the same for both engines."""
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
     found = lakebed.connect(tmp_path_factory.mktemp("lake"), spark=spark)
     fill(found)
     return found

@@ -18,7 +18,6 @@ _NUMBERS = {"i", "k", "v"}
 @pytest.fixture(scope="module")
 def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> lakebed.Lake:
     """Three tables with few values, so that keys meet, and many nulls."""
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
     found = lakebed.connect(tmp_path_factory.mktemp("lake"), spark=spark)
     draw = random.Random(4)
     for name, columns in _COLUMNS.items():
