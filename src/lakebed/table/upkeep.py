@@ -1,7 +1,8 @@
 """What keeps a table in order, as methods of `Table`: compaction, tags, branches, rollback and cleaning.
 
 A part of `Table` in a file of its own, so that reading and writing stay readable. Everything here checks its arguments
-and hands over to `maintenance`, or to the module of this package that commits.
+and hands over to `maintenance`, or to the module of this package that commits. Each loads what it hands over to when it
+is called: queries, which are asked most, need none of it, and a cold command is all loading.
 """
 
 from __future__ import annotations
