@@ -65,6 +65,21 @@ class Terminal:
         """Presses keys; `\\x03` is Ctrl-C, `\\x04` Ctrl-D, `\\t` Tab."""
         os.write(self._main, keys.encode())
 
+    def interrupt(self) -> None:
+        """Presses Ctrl-C once the program waits for keys: a prompt is shown a moment before its line is waited for."""
+        began, before = time.monotonic(), None
+        while before != (now := self._idle_after()) or now is None:
+            if time.monotonic() - began > _PATIENCE_S:
+                raise AssertionError(f"the program never waited: {self.screen!r}")
+            before = now
+            time.sleep(0.2)
+        self.type("\x03")
+
+    def _idle_after(self) -> str | None:
+        """The processor time that the program has used, if it sleeps; None if it works."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return None if fields[0] != "S" else f"{fields[11]} {fields[12]}"
+
     def until(self, text: str) -> str:
         """Waits until the text is shown, after what was waited for before; gives what came up to it."""
         began = time.monotonic()

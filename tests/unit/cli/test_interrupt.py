@@ -76,12 +76,12 @@ def test_at_the_prompt(place: Path) -> None:
     """Ctrl-C clears the line or the statement, and the conversation goes on."""
     with Terminal("sql", lake=place) as terminal:
         terminal.until("default> ")
-        terminal.type("SELECT nonsense\x03")
+        terminal.type("SELECT nonsense")
+        terminal.interrupt()
         terminal.until("default> ")
         terminal.type("SHOW\n")
         terminal.until("...> ")
-        time.sleep(0.5)  # the prompt is shown a moment before the line is waited for
-        terminal.type("\x03")
+        terminal.interrupt()
         terminal.until("default> ")
         terminal.type("SHOW TABLES;\n")
         terminal.until("isTemporary")
@@ -95,7 +95,7 @@ def test_a_followed_table_on_a_terminal(place: Path) -> None:
     """Ctrl-C is the usual end of `tail`, and leaves the shell's prompt a line of its own."""
     with Terminal("tail", "t", "--from-start", lake=place) as terminal:
         terminal.until("+I       1")
-        terminal.type("\x03")
+        terminal.interrupt()
         assert terminal.ended() == 0
         assert terminal.screen.endswith("\n")
         assert "Traceback" not in terminal.screen
