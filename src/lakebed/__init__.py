@@ -20,6 +20,7 @@ from lakebed.version import VERSION
 if TYPE_CHECKING:
     from lakebed.lake import Lake, connect
     from lakebed.metadata.snapshot import Snapshot
+    from lakebed.pipelines.pipeline import Pipeline, pipeline
     from lakebed.schema.changes import (
         AddColumn,
         After,
@@ -47,6 +48,7 @@ __all__ = [
     "DropColumn",
     "First",
     "Lake",
+    "Pipeline",
     "RemoveOption",
     "RenameColumn",
     "SetOption",
@@ -63,11 +65,14 @@ __all__ = [
     "__version__",
     "connect",
     "errors",
+    "pipeline",
 ]
 
 _HOMES = {
     "Lake": "lake",
     "connect": "lake",
+    "Pipeline": "pipelines.pipeline",
+    "pipeline": "pipelines.pipeline",
     "Snapshot": "metadata.snapshot",
     "TableSchema": "schema.table_schema",
     "Table": "table.table",

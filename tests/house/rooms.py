@@ -48,9 +48,11 @@ LAYERS = {
     "sql": 15,
     "views": 16,
     "lake": 17,
-    "__init__": 18,  # what `import lakebed` gives
     "cdc": 18,
-    "cli": 19,
+    "connectors": 19,
+    "pipelines": 20,
+    "__init__": 21,  # what `import lakebed` gives
+    "cli": 22,
 }
 ABOVE_ALL = {"testing", "__main__"}
 

@@ -7,20 +7,18 @@ unfinished files are taken back.
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lakebed.cli.command import OK
+from lakebed.cli.interrupts import interruptible
 from lakebed.cli.output import Output
 from lakebed.cli.values import to_json
 from lakebed.clock import SystemClock
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.table.compact_follow import Follower, Stop, follow, follower_of, interval_argument
+from lakebed.table.compact_follow import Follower, follow, follower_of, interval_argument
 
 if TYPE_CHECKING:
     from lakebed.lake import Lake
@@ -48,7 +46,7 @@ def follow_tables(lake: Lake, given: argparse.Namespace, out: Output, filter_of:
     interval_ms = interval_argument(given.interval)
     tables = _Tables(lake, given.tables, filter_of)
     tables.followers()  # what is wrong with the call is said before anything is followed
-    with _interruptible() as stop:
+    with interruptible() as stop:
         if out.is_terminal:
             print(f"following {', '.join(given.tables)}; Ctrl-C ends it", file=sys.stderr)  # noqa: T201
         follow(tables.followers, stop, interval_ms, lambda table, snapshot: _tell(out, table, snapshot), SystemClock())
@@ -88,24 +86,6 @@ def _tell(out: Output, follower: Follower, snapshot: Snapshot) -> None:
         out.csv_lines([[follower.table, snapshot.id]])
     else:
         out.line(f"{follower.table}: compacted, snapshot {snapshot.id}")
-
-
-@contextmanager
-def _interruptible() -> Iterator[Stop]:
-    """Says to stop once a signal to end came; a second one interrupts."""
-    came: list[int] = []
-
-    def end(number: int, frame: FrameType | None) -> None:
-        if came:
-            raise KeyboardInterrupt
-        came.append(number)
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield Stop(lambda: bool(came))
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 __all__ = ["follow_tables", "table_names"]

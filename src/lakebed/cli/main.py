@@ -33,6 +33,7 @@ COMMANDS = {
     "check": ("files", "prove the rules of the levels on tables, by their metadata"),
     "repair": ("files", "rewrite metadata that Paimon can not read, as older versions wrote it"),
     "refresh": ("views", "bring materialized tables up to date"),
+    "run": ("run", "run a file of INSERTs and materialized tables as one pipeline"),
     "cdc": ("cdc", "follow a database, or a log of change messages, into the lake"),
     "options": ("options", "print the reference of all table options"),
 }
@@ -58,6 +59,8 @@ _HABITS = {
     "sync": "lakebed cdc SOURCE PLACE",
     "postgres": "lakebed cdc postgres PLACE",
     "mysql": "lakebed cdc mysql PLACE",
+    "pipeline": "lakebed run FILE",
+    "start": "lakebed run FILE",
     "version": "lakebed --version",
     "help": "lakebed --help",
 }

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 from lakebed.cli.command import OK, Command, Parser
 from lakebed.cli.lakes import open_lake
 from lakebed.cli.output import Output
+from lakebed.cli.pipeline_progress import Teller
+from lakebed.cli.run import watched
+from lakebed.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from lakebed.lake import Lake
@@ -18,13 +21,34 @@ def _refresh_arguments(parser: Parser) -> None:
         "tables", nargs="+", metavar="table", help="names such as db.v, or db.* for all of a database that are active"
     )
     parser.add_argument("--full", action="store_true", help="compute all rows, and write the difference")
+    parser.add_argument("--follow", action="store_true", help="keep them up to date, each by its freshness")
+    parser.add_argument("--interval", default="1 s", metavar="TIME", help="how often to look for changes; default: 1 s")
 
 
 def _refresh(given: argparse.Namespace, out: Output) -> int:
     lake = open_lake(given)
+    if given.follow:
+        if given.full:
+            raise InvalidArgument("--full and --follow do not go together", hint="refresh in full first, then follow")
+        return _follow(lake, _chosen(lake, given.tables), given.interval, out)
     done = [_refreshed(lake, name, given.full) for name in _in_order(lake, _chosen(lake, given.tables))]
     out.records(done, [_told(members) for members in done])
     return OK
+
+
+def _follow(lake: Lake, names: list[str], interval: str, out: Output) -> int:
+    """Refreshes them for as long as nobody ends it."""
+    from lakebed.pipelines.graph import Graph
+    from lakebed.pipelines.nodes import ViewNode
+    from lakebed.pipelines.runner import Runner
+    from lakebed.table.compact_follow import interval_argument
+
+    if not names:
+        raise InvalidArgument("no materialized table is there to follow", hint="name one that lakebed tables lists")
+    teller = Teller(out)
+    nodes = [ViewNode(lake, name, lake.materialized(name).reads) for name in names]
+    runner = Runner(Graph(nodes), lake.has_table, interval_argument(interval), teller.told)
+    return watched(runner, out, teller, once=False)
 
 
 def _chosen(lake: Lake, names: list[str]) -> list[str]:

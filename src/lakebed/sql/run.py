@@ -73,7 +73,7 @@ def run(lake: SqlLake, text: str, args: Arguments = None) -> Any:
         raise InvalidArgument("the text holds no statement", hint="pass SQL, for example SHOW TABLES")
     found: Any = None
     for statement in statements:
-        found = _run_statement(lake, statement)
+        found = run_statement(lake, statement)
     return nothing(lake) if found is None else found
 
 
@@ -92,7 +92,7 @@ def query(lake: SqlLake, text: str, args: Arguments, engine: str) -> QueryResult
     return answer(lake, statements[0].sql, engine)
 
 
-def _run_statement(lake: SqlLake, statement: Statement) -> Any:
+def run_statement(lake: SqlLake, statement: Statement) -> Any:
     """Carries out one statement."""
     if isinstance(statement, st.Query):
         return _run_on_rows(lake, statement)

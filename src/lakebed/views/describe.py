@@ -21,6 +21,8 @@ class MaterializedTable:
     way: str | None
     """How the last refresh went: `incremental`, `full` or `none`."""
     reason: str | None
+    reads: tuple[str, ...]
+    """The tables of its query, by their full names."""
     cut: Cut | None
     """Which snapshots of its tables the rows belong to."""
     statement: str
@@ -44,6 +46,7 @@ def described(table: Table) -> MaterializedTable:
         definition.is_suspended,
         said.get(WAY),
         said.get(REASON),
+        tuple(definition.sources),
         cut_of(latest),
         _statement_of(table, definition),
     )

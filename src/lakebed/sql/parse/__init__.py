@@ -8,7 +8,7 @@ not known is handed to Spark as it is, which says what is wrong with it if anyth
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from sqlglot.tokens import Token, TokenType
@@ -61,8 +61,14 @@ _SPARK_ONLY = (
 
 def parse(text: str) -> list[Statement]:
     """The statements of a text, in order; semicolons separate them."""
-    statements = without_statement_sets(text, _split(tokens_of(text)))
-    return [read_habit(cursor) or _read(without_plan_for(cursor)) for cursor in (Cursor(text, s) for s in statements)]
+    return [statement for _, statement in parse_lines(text)]
+
+
+def parse_lines(text: str) -> Iterator[tuple[int, Statement]]:
+    """The statements of a text, each with the line on which it begins; one that is wrong is found in its turn."""
+    for tokens in without_statement_sets(text, _split(tokens_of(text))):
+        cursor = Cursor(text, tokens)
+        yield text.count("\n", 0, tokens[0].start) + 1, read_habit(cursor) or _read(without_plan_for(cursor))
 
 
 def _split(tokens: list[Token]) -> list[list[Token]]:

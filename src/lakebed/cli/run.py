@@ -1,0 +1,117 @@
+"""`lakebed run`: a file of SQL with sources, tables, INSERTs and materialized tables becomes one running pipeline."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import lakebed
+from lakebed.cli.command import FAILED, OK, Command, Parser
+from lakebed.cli.interrupts import interruptible
+from lakebed.cli.output import Output
+from lakebed.cli.pipeline_progress import Teller, shown_pipeline
+from lakebed.errors import InvalidArgument, NotFound
+
+if TYPE_CHECKING:
+    from lakebed.pipelines.pipeline import Pipeline, Planned
+    from lakebed.pipelines.runner import Runner
+
+
+def _arguments(parser: Parser) -> None:
+    parser.add_argument("file", metavar="FILE", help="SQL: CREATE TABLE, CREATE MATERIALIZED TABLE, INSERT INTO, SET")
+    parser.add_argument("--once", action="store_true", help="catch up with what there is, and end")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="check everything, say what would run, and change nothing"
+    )
+    parser.add_argument("--interval", default="1 s", metavar="TIME", help="how often to look for changes; default: 1 s")
+
+
+def _run(given: argparse.Namespace, out: Output) -> int:
+    from lakebed.pipelines.pipeline import Pipeline
+
+    text = _text(given.file)
+    pipeline = Pipeline(lakebed.connect(given.warehouse), Path(given.file).stem)
+    pipeline.sql(text, place=f"{given.file}, line {{line}}")
+    if given.dry_run:
+        return _told_plan(pipeline.check(), out)
+    return run_pipeline(pipeline, out, interval=given.interval, once=given.once)
+
+
+def run_pipeline(pipeline: Pipeline, out: Output, *, interval: str, once: bool) -> int:
+    """Runs it until it is interrupted, or once; shows how it goes."""
+    teller = Teller(out)
+    runner = pipeline.prepared(interval=interval, told=teller.told)
+    if not runner.states:
+        raise InvalidArgument(
+            "nothing is there to run", hint="add INSERT INTO ... SELECT, or CREATE MATERIALIZED TABLE ... AS SELECT"
+        )
+    return watched(runner, out, teller, once=once)
+
+
+def watched(runner: Runner, out: Output, teller: Teller, *, once: bool) -> int:
+    """Runs nodes until it is interrupted, or once, while somebody looks or reads along."""
+    with interruptible() as stop, shown_pipeline(runner, is_shown=out.is_terminal and sys.stderr.isatty()) as is_shown:
+        teller.is_quiet = is_shown
+        if not is_shown and out.form == "table":
+            ending = "" if once else "; Ctrl-C ends it"
+            print(f"running {len(runner.states)} nodes{ending}", file=sys.stderr)  # noqa: T201
+        if once:
+            runner.once(stop)
+        else:
+            runner.run(stop)
+    out.records([_record(state) for state in runner.states.values()], teller.summary(runner))
+    return FAILED if any(state.error is not None for state in runner.states.values()) else OK
+
+
+def _record(state: Any) -> dict[str, Any]:
+    error = state.error
+    return {
+        "node": state.node.name,
+        "kind": state.node.kind,
+        "steps": state.steps,
+        "inserted": state.inserted,
+        "updated": state.updated,
+        "deleted": state.deleted,
+        "error": None if error is None else getattr(error, "message", str(error)),
+    }
+
+
+def _told_plan(planned: list[Planned], out: Output) -> int:
+    records = [
+        {
+            "node": each.name,
+            "kind": each.kind,
+            "reads": list(each.reads),
+            "writes": list(each.writes),
+            "new": each.is_new,
+            "plan": each.plan,
+        }
+        for each in planned
+    ]
+    out.records(records, [_told(each) for each in planned])
+    return OK
+
+
+def _told(each: Planned) -> str:
+    begins = "begins with all rows" if each.is_new else "goes on where it was"
+    lines = [f"{each.name} ({each.kind}): {begins}", f"  reads {', '.join(each.reads) or 'nothing of the lake'}"]
+    lines += [f"  {line}" for line in each.plan.splitlines()]
+    return "\n".join(lines)
+
+
+def _text(place: str) -> str:
+    if place == "-":
+        return sys.stdin.read()
+    try:
+        return Path(place).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise NotFound(f"there is no file {place}", hint="check the path") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidArgument(f"file {place} can not be read: {error}", hint="pass a text file") from error
+
+
+RUN = Command(_arguments, _run)
+
+__all__ = ["RUN", "run_pipeline", "watched"]

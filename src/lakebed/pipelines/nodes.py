@@ -1,0 +1,179 @@
+"""What a pipeline is made of: nodes that bring a table up to date from others, one step at a time.
+
+A step is safe to repeat and to interrupt: where it is stands in the snapshot that it commits. So a node keeps nothing
+that a restart would lose, and whoever runs it needs no checkpoint for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from lakebed.table.opened import opened_of
+from lakebed.units import parse_duration
+from lakebed.views.result import Refreshed
+
+if TYPE_CHECKING:
+    from lakebed.lake import Lake
+    from lakebed.views.insert import StreamingInsert
+
+SOURCE, INSERT, VIEW = "source", "insert", "view"
+
+
+class Node(Protocol):
+    """One part of a pipeline. Names of tables are full: `database.table`."""
+
+    name: str
+    kind: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+    @property
+    def pause_ms(self) -> int:
+        """At least so long after the last step the next one begins."""
+        ...
+
+    def has_news(self) -> bool:
+        """Whether a step may have something to do; cheap to ask."""
+        ...
+
+    def step(self) -> Refreshed:
+        """Does what there is to do."""
+        ...
+
+    def behind_ms(self, now_ms: int) -> int | None:
+        """For how long there has been something that no step has seen; None if there is nothing, or nobody knows."""
+        ...
+
+    def is_over(self) -> bool:
+        """Whether no step will ever have anything to do again."""
+        ...
+
+    def close(self) -> None:
+        """Lets go of what a step has begun and that goes on by itself."""
+        ...
+
+
+class Seen:
+    """Which states of some tables a node has seen, to know at little cost whether there are others."""
+
+    def __init__(self, lake: Lake, names: Sequence[str]) -> None:
+        self._lake = lake
+        self._names = names
+        self._states: dict[str, tuple[int, str]] = {}
+
+    def now(self) -> dict[str, tuple[int, str]]:
+        """The newest snapshot of each table that is there, told by more than its number: tables are made anew."""
+        found = {}
+        for name in self._names:
+            if not self._lake.has_table(name):
+                continue
+            snapshot = self._lake.table(name).latest_snapshot()
+            found[name] = (0, "") if snapshot is None else (snapshot.id, snapshot.uuid or str(snapshot.time_millis))
+        return found
+
+    def note(self, states: dict[str, tuple[int, str]]) -> None:
+        """These have been seen."""
+        self._states = states
+
+    def has_news(self) -> bool:
+        """Whether a table is at another state than the one that was seen."""
+        return self.now() != self._states
+
+    def behind_ms(self, now_ms: int) -> int | None:
+        """Since when the first snapshot that was not seen is there."""
+        waiting = []
+        for name, (seen, _) in self._states.items():
+            if not self._lake.has_table(name):
+                continue
+            snapshots = opened_of(self._lake.table(name)).current().stores.snapshots
+            if (snapshots.latest_id() or 0) > seen and (first := snapshots.find(seen + 1)) is not None:
+                waiting.append(max(0, now_ms - first.time_millis))
+        return max(waiting, default=None)
+
+
+class _TableNode:
+    """A node that reads tables of the lake."""
+
+    kind = ""
+
+    def __init__(self, lake: Lake, name: str, reads: Sequence[str], writes: Sequence[str]) -> None:
+        self._lake = lake
+        self.name = name
+        self.reads = tuple(reads)
+        self.writes = tuple(writes)
+        self._seen = Seen(lake, self.reads)
+
+    @property
+    def pause_ms(self) -> int:
+        """None: it follows as fast as it can."""
+        return 0
+
+    def has_news(self) -> bool:
+        """Whether a table that is read has another snapshot than at the last step that went well."""
+        return self._seen.has_news()
+
+    def behind_ms(self, now_ms: int) -> int | None:
+        """The age of the first snapshot that no step has seen."""
+        return self._seen.behind_ms(now_ms)
+
+    def is_over(self) -> bool:
+        """Tables may always change."""
+        return False
+
+    def close(self) -> None:
+        """Nothing goes on by itself."""
+
+    def step(self) -> Refreshed:
+        """A step; what comes to the tables meanwhile is for the next one."""
+        states = self._seen.now()
+        done = self._step()
+        self._seen.note(states)
+        return done
+
+    def _step(self) -> Refreshed:
+        raise NotImplementedError
+
+
+class ViewNode(_TableNode):
+    """Keeps a materialized table up to date; its first step makes it, if it is not there."""
+
+    kind = VIEW
+
+    def __init__(
+        self, lake: Lake, name: str, reads: Sequence[str], create: Callable[[], Refreshed | None] | None = None
+    ) -> None:
+        super().__init__(lake, name, reads, (name,))
+        self._create = create
+
+    @property
+    def pause_ms(self) -> int:
+        """Its freshness, which may be altered while it runs."""
+        if not self._lake.has_table(self.name):
+            return 0
+        freshness = self._lake.materialized(self.name).freshness
+        return 0 if freshness is None else parse_duration(freshness)
+
+    def has_news(self) -> bool:
+        """Never while it is suspended."""
+        if not self._lake.has_table(self.name):
+            return True
+        return not self._lake.materialized(self.name).is_suspended and super().has_news()
+
+    def _step(self) -> Refreshed:
+        if self._create is not None and not self._lake.has_table(self.name):
+            return self._create() or Refreshed.nothing(self.name, "it is there already")
+        return self._lake.refresh(self.name)
+
+
+class InsertNode(_TableNode):
+    """Sends the changes of a query's result into a table."""
+
+    kind = INSERT
+
+    def __init__(self, lake: Lake, insert: StreamingInsert) -> None:
+        super().__init__(lake, insert.name, insert.reads, (insert.target,))
+        self._insert = insert
+
+    def _step(self) -> Refreshed:
+        return self._insert.step()
