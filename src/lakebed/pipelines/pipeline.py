@@ -329,7 +329,7 @@ def _followed(statement: st.Insert) -> st.Sql:
         "INSERT ... PARTITION": bool(statement.partition),
         "INSERT ... BY NAME": statement.by_name,
         "a hint at the table of an INSERT": bool(statement.target.options),
-        "INSERT ... VALUES": not isinstance(statement.source, st.Sql),
+        "INSERT ... VALUES": not isinstance(statement.source, st.Sql) or not statement.source.tables(),
     }
     for what, is_there in refused.items():
         if is_there:
