@@ -1,4 +1,4 @@
-"""A pipeline as its author writes it: tried before it runs, made once, resumed, refused with the place of the mistake."""
+"""A pipeline as its author writes it: tried before it runs, made once, resumed, refused with its line."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def test_pauses_between_tries_grow_to_a_minute() -> None:
     state, pauses = runner.states["a"], []
     for _ in range(9):
         began = runner.clock.now_ms()
-        runner._note_failure(state, StorageError("away", hint="wait"))  # noqa: SLF001 - the rule itself
+        runner._note_failure(state, StorageError("away", hint="wait"))
         pauses.append(round((state.not_before_ms - began) / 1000))
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
 
@@ -210,10 +210,10 @@ def test_all_over_is_the_end() -> None:
 
 def _hurry(runner: Runner) -> None:
     """Lets failed nodes be tried again at once."""
-    noted = runner._note_failure  # noqa: SLF001 - time is what is left out
+    noted = runner._note_failure
 
     def note(state: NodeState, error: Exception) -> None:
         noted(state, error)
         state.not_before_ms = 0
 
-    runner._note_failure = note  # type: ignore[method-assign]  # noqa: SLF001
+    runner._note_failure = note  # type: ignore[method-assign]

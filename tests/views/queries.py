@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 FOLLOWED = {
+    "tumbling windows": "SELECT window_start, window_end, count(*) AS n, sum(v) AS s "
+    "FROM TABLE(TUMBLE(TABLE stock, DESCRIPTOR(at), INTERVAL '1' HOUR)) GROUP BY window_start, window_end",
+    "hopping windows": "SELECT b, window_start, max(v) AS m "
+    "FROM TABLE(HOP(TABLE stock, DESCRIPTOR(at), INTERVAL '1' HOUR, INTERVAL '3' HOUR)) GROUP BY b, window_start",
+    "growing windows": "SELECT window_end, count(*) AS n "
+    "FROM TABLE(CUMULATE(TABLE stock, DESCRIPTOR(at), INTERVAL '6' HOUR, INTERVAL '1' DAY)) GROUP BY window_end",
+    "sessions": "SELECT a, window_start, window_end, count(*) AS n, sum(v) AS s "
+    "FROM TABLE(SESSION(TABLE stock PARTITION BY a, DESCRIPTOR(at), INTERVAL '2' HOUR)) "
+    "GROUP BY a, window_start, window_end",
     "all rows": "SELECT * FROM orders",
     "filter": "SELECT id, amount + 1 AS more FROM orders WHERE amount > 2 AND note IS NOT NULL",
     "without the key": "SELECT note, amount FROM orders WHERE amount > 0",

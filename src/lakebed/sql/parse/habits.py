@@ -319,11 +319,6 @@ def _refuse_pattern(text: str) -> None:
 
 # --- inside queries --------------------------------------------------------------------------------------------------
 
-_TVF = re.compile(
-    r"(TUMBLE|HOP|CUMULATE|SESSION) ?\( ?(?:DATA ?=> ?)?TABLE (\S+?)(?: PARTITION BY .+?)? ?, ?(?:TIMECOL ?=> ?)?"
-    r"DESCRIPTOR ?\( ?([^)]+?) ?\) ?,(.*)",
-    re.IGNORECASE,
-)
 _GROUP_WINDOW = re.compile(r"(TUMBLE|HOP|SESSION)(?:_\w+)? ?\( ?([\w.`]+) ?,( ?INTERVAL .*)", re.IGNORECASE)
 _INTERVAL = re.compile(r"INTERVAL ?'([^']*)' ?(\w+)", re.IGNORECASE)
 _CHANGES = re.compile(r"table_changes ?\( ?'([^']*)' ?, ?(\d+) ?(?:, ?(\d+))?", re.IGNORECASE)
@@ -403,27 +398,18 @@ def _is_whole(text: str) -> bool:
 
 
 def _refuse_window(call: str) -> None:
-    found = _TVF.match(call)
-    table, column, rest = (found[2], found[3], found[4]) if found else ("t", "", "")
+    """Windows as functions of GROUP BY: Flink itself has them for the old way only."""
+    found = _GROUP_WINDOW.match(call)
     if found is None:
-        found = _GROUP_WINDOW.match(call)
-        if found is None:
-            return  # a table or a function that somebody has called so
-        column, rest = found[2], found[3]
-    kind = found[1].upper()
-    sizes = [f"'{number} {unit}'" for number, unit in _INTERVAL.findall(rest)][
-        : 1 if kind in ("TUMBLE", "SESSION") else 2
-    ]
-    columns = "SELECT window.start, window.end, ..."
-    if kind == "SESSION":
-        grouped = f"SELECT session_window.start, ... FROM {table} GROUP BY session_window({column}, {', '.join(sizes)})"
-    elif kind == "CUMULATE":
-        grouped = f"{columns} FROM {table} GROUP BY window({column}, {', '.join(sizes[:1])}), then add up: SUM(n) OVER "
-        grouped += "(PARTITION BY CAST(start AS DATE) ORDER BY start)"
-    else:
-        # Flink names the slide first, Spark the size.
-        grouped = f"{columns} FROM {table} GROUP BY window({column}, {', '.join(reversed(sizes))})"
-    raise Unsupported(f"windows are written in Spark's words: {kind} is Flink's", hint=f"type {grouped}")
+        return  # a window over a table, or a table or function that somebody has called so
+    kind, column, rest = found[1].upper(), found[2], found[3]
+    sizes = [f"INTERVAL '{number}' {unit}" for number, unit in _INTERVAL.findall(rest)]
+    lengths = ", ".join(sizes[: 2 if kind == "HOP" else 1])
+    raise Unsupported(
+        f"{kind} is a window over a table, not a function",
+        hint=f"type SELECT window_start, window_end, ... FROM TABLE({kind}(TABLE t, DESCRIPTOR({column}), {lengths})) "
+        "GROUP BY window_start, window_end",
+    )
 
 
 def _refuse_lookup_join(cursor: Cursor) -> None:

@@ -7,6 +7,7 @@
     CAST(x AS VARCHAR)           CAST(x AS STRING)
     CROSS JOIN UNNEST(a) AS u(x) CROSS JOIN LATERAL explode(a) AS u(x)
     FETCH FIRST 5 ROWS ONLY      LIMIT 5
+    TABLE(TUMBLE(TABLE t, ...))  (SELECT *, ... AS window_start, ... FROM t)
 
 What Spark understands stays as it is, letter by letter.
 """
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from sqlglot.tokens import Token, TokenType
 
 from lakebed.sql.words.cursor import Cursor
+from lakebed.sql.words.time_windows import window_edits
 
 _TYPES = {"ROW": "STRUCT", "BYTES": "BINARY", "VARBINARY": "BINARY", "BINARY": "BINARY"}
 _TIMES = {"TIMESTAMP": "TIMESTAMP_NTZ", "TIMESTAMP_LTZ": "TIMESTAMP_LTZ", "TIMESTAMP_NTZ": "TIMESTAMP_NTZ"}
@@ -29,7 +31,7 @@ _Edits = list[tuple[int, int, str]]
 def to_spark(text: str) -> str:
     """The text in Spark's spelling."""
     cursor = Cursor(text)
-    edits = [*_constructors(cursor), *_cast_types(cursor), *_unnests(cursor), *_fetches(cursor)]
+    edits = [*_constructors(cursor), *_cast_types(cursor), *_unnests(cursor), *_fetches(cursor), *window_edits(cursor)]
     parts, done = [], 0
     for start, end, new in sorted(edits):
         parts += [text[done:start], new]
