@@ -50,7 +50,8 @@ LAYERS = {
     "lake": 17,
     "__init__": 18,  # what `import lakebed` gives
     "cdc": 18,
-    "cli": 19,
+    "connectors": 19,
+    "cli": 20,
 }
 ABOVE_ALL = {"testing", "__main__"}
 

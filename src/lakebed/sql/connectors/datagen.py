@@ -155,6 +155,11 @@ class DatagenReader:
         is_end = self._count is not None and first + size >= self._count
         return found, json.dumps({"row": first + size, "since_ms": since}), is_end
 
+    def progress(self, position: str | None) -> tuple[int, int]:
+        """Rows that are made, and how many there will be; as many again if they never end."""
+        made = 0 if position is None else int(json.loads(position)["row"])
+        return made, made if self._count is None else self._count
+
 
 Maker = Callable[[Numbers, int], pa.Array]
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -75,7 +75,7 @@ class FilesReader:
 
     def read(self, position: str | None, limit_rows: int) -> tuple[pa.Table, str, bool]:
         """Rows from a position on, the position after them, and whether they were the last."""
-        place = {"done": [], "file": None, "size": 0, "row": 0} if position is None else json.loads(position)
+        place: dict[str, Any] = json.loads(position or '{"done": [], "file": null, "size": 0, "row": 0}')
         found: list[pa.RecordBatch] = []
         left = limit_rows
         while left > 0:
@@ -84,19 +84,28 @@ class FilesReader:
             rows = self._rows_from(place)
             batch = next(rows, None)
             if batch is None:
-                place = {"done": sorted([*place["done"], _hash(place["file"])]), "file": None, "size": 0, "row": 0}
+                place = _done(place)
                 continue
             taken = batch.slice(0, left)
             place["row"] += taken.num_rows
             left -= taken.num_rows
             found.append(taken)
-            rest = _first_then(batch.slice(taken.num_rows), rows) if taken.num_rows < batch.num_rows else rows
-            self._under_way = (_place_of(place), rest)
+            left_over = batch.slice(taken.num_rows) if taken.num_rows < batch.num_rows else next(rows, None)
+            if left_over is None:
+                place = _done(place)
+            else:
+                self._under_way = (_place_of(place), _first_then(left_over, rows))
         is_end = self._is_bounded and left > 0
         return pa.Table.from_batches(found, schema=self.schema), json.dumps(place), is_end
 
-    def _begin_next(self, place: dict[str, object]) -> bool:
-        done = set(place["done"])  # type: ignore[call-overload]
+    def progress(self, position: str | None) -> tuple[int, int]:
+        """Files that are read, and how many there are."""
+        done = set() if position is None else set(json.loads(position)["done"])
+        there = [_hash(self._relative(each.path)) for each in self._files()]
+        return sum(each in done for each in there), len(there)
+
+    def _begin_next(self, place: dict[str, Any]) -> bool:
+        done = set(place["done"])
         for status in self._files():
             name = self._relative(status.path)
             if _hash(name) not in done:
@@ -121,10 +130,10 @@ class FilesReader:
     def _path(self, name: str) -> str:
         return f"{self._root.rstrip('/')}/{name}" if name else self._root
 
-    def _rows_from(self, place: dict[str, object]) -> Iterator[pa.RecordBatch]:
+    def _rows_from(self, place: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         if self._under_way is not None and self._under_way[0] == _place_of(place):
             return self._under_way[1]
-        rows = self._file_rows(str(place["file"]), int(str(place["size"])), int(str(place["row"])))
+        rows = self._file_rows(place["file"], place["size"], place["row"])
         self._under_way = (_place_of(place), rows)
         return rows
 
@@ -151,9 +160,14 @@ def _first_then(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterat
     yield from rest
 
 
-def _place_of(place: dict[str, object]) -> str:
+def _done(place: dict[str, Any]) -> dict[str, Any]:
+    """The place behind the file that was under way."""
+    return {"done": sorted([*place["done"], _hash(place["file"])]), "file": None, "size": 0, "row": 0}
+
+
+def _place_of(place: dict[str, Any]) -> str:
     return f"{place['file']}@{place['row']}"
 
 
-def _hash(name: object) -> str:
-    return hashlib.sha256(str(name).encode()).hexdigest()[:_HASH_LETTERS]
+def _hash(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:_HASH_LETTERS]

@@ -26,7 +26,7 @@ _OPTIONS = (
     ConnectorOption("properties.auto.offset.reset", "taken, and of no effect: a lost offset is an error"),
     ConnectorOption("properties.*", "any property of the client, such as `properties.security.protocol`"),
     ConnectorOption("json.ignore-parse-errors", "leave out messages that can not be read", TRUTH, default="false"),
-    ConnectorOption("json.fail-on-missing-field", "a message without a column is an error", TRUTH, default="false"),
+    ConnectorOption("json.fail-on-missing-field", "`false`: what is missing is null", TRUTH, choices=("false",)),
     ConnectorOption("csv.field-delimiter", "what stands between values", default=","),
     ConnectorOption("csv.ignore-parse-errors", "leave out messages that can not be read", TRUTH, default="false"),
     ConnectorOption("debezium-json.schema-include", "messages may bring their schema", TRUTH, default="false"),

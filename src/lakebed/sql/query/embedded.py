@@ -23,7 +23,14 @@ from lakebed.sql.bind.scope import Bound
 from lakebed.sql.bind.select import bind_query
 from lakebed.sql.bind.syntax import functions_called, verbatim
 from lakebed.sql.query.counts import with_known_counts
-from lakebed.sql.query.other_tables import SourceRows, other_table, raw_table, seen_as
+from lakebed.sql.query.other_tables import (
+    SourceRows,
+    check_bounded,
+    other_table,
+    raw_name,
+    raw_table,
+    seen_as,
+)
 from lakebed.sql.query.pins import Pins
 from lakebed.sql.query.pushdown import cheapest_column, comparable_types, needs_of
 from lakebed.sql.query.references import reference_of
@@ -108,6 +115,8 @@ class _Tables:
     def view(self, node: exp.Table) -> exp.Expression | None:
         """The query of a temporary view, or the one through which a table of another system is seen."""
         if (other := other_table(self.lake, node)) is not None:
+            if raw_name(other) not in self.given:
+                check_bounded(other)
             return verbatim(seen_as(other))
         if self.lake.is_spark_started or len(node.parts) > 1 or isinstance(node.this, exp.Func):
             return None  # with a session, views are its own

@@ -41,10 +41,14 @@ def raw_table(lake: SqlLake, node: exp.Table) -> ConnectorTable | None:
     return connector_table(lake, node.name.removeprefix(_RAW))
 
 
+def raw_name(table: ConnectorTable) -> str:
+    """What the rows of the source are called in the text of `seen_as`."""
+    return f"{_RAW}{table.full_name}"
+
+
 def seen_as(table: ConnectorTable) -> str:
-    """The query that stands for the table; an error if its rows never end."""
-    check_bounded(table)
-    return reading_text(table, quoted(f"{_RAW}{table.full_name}"))
+    """The query that stands for the table."""
+    return reading_text(table, quoted(raw_name(table)))
 
 
 def check_bounded(table: ConnectorTable) -> None:
