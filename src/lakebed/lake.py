@@ -115,6 +115,8 @@ class Lake:
         self._database = DEFAULT_DATABASE
         self.settings: dict[str, str] = {}
         """Options for all tables in statements of this lake: what SET has set."""
+        self.other_tables: dict[tuple[str, str], Any] = {}
+        """Tables of other systems, by database and name: what CREATE TABLE ... WITH ('connector' = ...) has defined."""
         this = weakref.ref(self)
         self._jobs.session.when_started(lambda: _hand_over(this()))
 

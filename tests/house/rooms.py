@@ -63,6 +63,7 @@ INNER: dict[str, Sequence[Iterable[str]]] = {
     "sql": [
         ("words",),
         ("statements", "result"),
+        ("connectors",),
         ("session",),
         ("settings", "partition_specs"),
         ("parse",),

@@ -18,7 +18,9 @@ LAST_IDENTIFIER_PREFIX = "lakebed.last-identifier."
 """Snapshot property that remembers a stream's last commit after the snapshot it made has expired."""
 VIEW_PREFIX = "lakebed.view."
 """Snapshot properties of a materialized table: which state of its sources the rows belong to."""
-_CARRIED = (VIEW_PREFIX,)
+INSERT_PREFIX = "lakebed.insert."
+"""Snapshot properties of the target of streaming INSERTs: how far each is in what it reads."""
+_CARRIED = (VIEW_PREFIX, INSERT_PREFIX)
 """How properties begin that are as true of the next snapshot, unless that says otherwise."""
 
 

@@ -14,7 +14,7 @@ from lakebed.errors import InvalidArgument
 from lakebed.sql import settings
 from lakebed.sql import statements as st
 from lakebed.sql.parse import Statement, parse
-from lakebed.sql.session import SqlLake, nothing
+from lakebed.sql.session import SqlLake, connector_table, nothing
 from lakebed.sql.words.parameters import Arguments, bound
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @cache
 def _deeds() -> dict[type[Any], Callable[[SqlLake, Any], Any]]:
     """Who carries out what needs no query; loaded only when it is needed, since queries are asked most."""
-    from lakebed.sql.define import alter, earlier_states, materialized, show
+    from lakebed.sql.define import alter, connectors, earlier_states, materialized, show
     from lakebed.sql.define import tables as ddl
     from lakebed.sql.procedures import call, show_procedures
 
@@ -34,6 +34,7 @@ def _deeds() -> dict[type[Any], Callable[[SqlLake, Any], Any]]:
         st.UseDatabase: ddl.use_database,
         st.UseCatalog: ddl.use_catalog,
         st.CreateTable: ddl.create_table,
+        st.CreateConnectorTable: connectors.create,
         st.DropTable: ddl.drop_table,
         st.Truncate: ddl.truncate,
         st.Analyze: ddl.analyze,
@@ -96,6 +97,10 @@ def run_statement(lake: SqlLake, statement: Statement) -> Any:
     """Carries out one statement."""
     if isinstance(statement, st.Query):
         return _run_on_rows(lake, statement)
+    if lake.other_tables:
+        from lakebed.sql.define.connectors import refuse_as_table
+
+        refuse_as_table(lake, statement)
     deed = _deeds().get(type(statement))
     if deed is not None:
         return deed(lake, statement)
@@ -116,8 +121,12 @@ def run_statement(lake: SqlLake, statement: Statement) -> Any:
 def _describe(lake: SqlLake, statement: st.Describe | st.ShowColumns) -> Any:
     """A table of the lake, or else a view of Spark."""
     from lakebed.sql.define import show
+    from lakebed.sql.define.connectors import describe
     from lakebed.sql.define.spark_views import describe_view
 
+    other = connector_table(lake, statement.name)
+    if other is not None:
+        return describe(lake, other, statement)
     if not lake.has_table(statement.name) and lake.is_spark_started and lake.spark.catalog.tableExists(statement.name):
         return lake.spark.sql(statement.text)
     if not lake.has_table(statement.name):

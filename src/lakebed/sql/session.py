@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from lakebed.sql.connectors.table import ConnectorTable
 from lakebed.sql.result import SmallResult
 from lakebed.table.table import Table
 
@@ -16,6 +17,9 @@ class SqlLake(Protocol):
 
     settings: dict[str, str]
     """What SET has set for this lake: keys without `spark.paimon.`."""
+
+    other_tables: dict[tuple[str, str], Any]
+    """Tables of other systems that CREATE TABLE has defined, by database and name: see `connector_tables`."""
 
     @property
     def spark(self) -> Any:
@@ -152,3 +156,15 @@ def result(lake: SqlLake, columns: Mapping[str, pa.DataType], rows: Iterable[Seq
 def nothing(lake: SqlLake) -> SmallResult:
     """What a statement returns that has nothing to say."""
     return result(lake, {}, [])
+
+
+def connector_tables(lake: SqlLake) -> dict[tuple[str, str], ConnectorTable]:
+    """Tables of other systems that statements have defined, by database and name. They end with the lake's handle."""
+    return dict(lake.other_tables)
+
+
+def connector_table(lake: SqlLake, name: str) -> ConnectorTable | None:
+    """The table of another system that a name means, `t` or `db.t`; None if it means none."""
+    database, dot, table = name.rpartition(".")
+    found: ConnectorTable | None = lake.other_tables.get((database if dot else lake.current_database, table))
+    return found

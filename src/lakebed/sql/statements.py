@@ -270,11 +270,40 @@ class CreateTable:
 
 
 @dataclass(frozen=True, slots=True)
+class ConnectorColumn:
+    """A column of a table of another system: of a type, computed (`value`), or METADATA (`metadata` is its key)."""
+
+    name: str
+    type: str | None = None
+    value: str | None = None
+    metadata: str | None = None
+    is_virtual: bool = False
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateConnectorTable:
+    """CREATE [TEMPORARY] TABLE ... WITH ('connector' = '...')."""
+
+    name: str
+    columns: tuple[ConnectorColumn, ...]
+    primary_key: tuple[str, ...] = ()
+    watermark: tuple[str, str] | None = None
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Secrets among them, so they are not shown."""
+    comment: str | None = None
+    is_temporary: bool = False
+    if_not_exists: bool = False
+    replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class DropTable:
-    """DROP TABLE."""
+    """DROP TABLE; DROP TEMPORARY TABLE is about tables of other systems only."""
 
     name: str
     if_exists: bool = False
+    is_temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

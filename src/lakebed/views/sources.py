@@ -18,8 +18,9 @@ from lakebed.sql.bind.queries import TableColumns
 from lakebed.sql.bind.scope import Bound
 from lakebed.sql.bind.select import bind_query
 from lakebed.sql.bind.syntax import verbatim
+from lakebed.sql.query.other_tables import other_table
 from lakebed.sql.query.pushdown import cheapest_column
-from lakebed.sql.query.references import reference_of, references
+from lakebed.sql.query.references import is_common_expression, reference_of, references
 from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import session_changes_meaning
 from lakebed.sql.statements import Sql
@@ -122,6 +123,7 @@ def tables_of(lake: SqlLake, sql: Sql) -> dict[str, Table]:
     """The tables that a query reads, by their full names; an error for what a materialized table can not read."""
     found: dict[str, Table] = {}
     _refuse_passing_values(sql)
+    _refuse_other_systems(lake, sql)
     for reference in references(lake, sql):
         table = reference.table
         if isinstance(table, DefinedTable) or isinstance(reference.node.this, exp.Func) or "$" in table.name:
@@ -148,6 +150,18 @@ def refuse_other_meaning(lake: SqlLake, view: str) -> None:
             f"materialized table `{view}` can not be computed here: {reason}, which changes what queries mean",
             hint="set it back, or use a session without it",
         )
+
+
+def _refuse_other_systems(lake: SqlLake, sql: Sql) -> None:
+    """A definition of another system's table ends with the session, and its rows can not be read twice."""
+    for node in sql.tables():
+        other = None if is_common_expression(node) else other_table(lake, node)
+        if other is not None:
+            raise Unsupported(
+                f"`{other.full_name}` is a table of connector `{other.connector}`, which lands in the lake first",
+                hint="write the statements into a file, and run it with `lakebed run`; or INSERT into a table and read "
+                "that",
+            )
 
 
 def _refuse_passing_values(sql: Sql) -> None:

@@ -120,11 +120,11 @@ def test_keys_are_given_once(warehouse: Warehouse) -> None:
 
 
 def test_connectors(warehouse: Warehouse) -> None:
-    """Flink's word for a Paimon table is taken; other sources are not tables of a lake."""
+    """Flink's word for a Paimon table is taken; a connector that does not exist is refused."""
     warehouse.lake.sql("CREATE TABLE t (a INT) WITH ('connector' = 'paimon', 'bucket' = '-1'); REFRESH TABLE t")
     assert warehouse.lake.table("t").options == {"bucket": "-1"}
-    with warehouse.refuses(Unsupported, "mysql-cdc"):
-        warehouse.lake.sql("CREATE TABLE u (a INT) WITH ('connector' = 'mysql-cdc')")
+    with warehouse.refuses(Unsupported, "mysqlcdc", "`mysql-cdc`"):
+        warehouse.lake.sql("CREATE TABLE u (a INT) WITH ('connector' = 'mysqlcdc')")
 
 
 def test_databases(warehouse: Warehouse) -> None:

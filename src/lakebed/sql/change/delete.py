@@ -18,9 +18,9 @@ from lakebed.options import DELETE_FORCE_PRODUCE_CHANGELOG
 from lakebed.sql.change.finder import Changed, Found
 from lakebed.sql.change.target_rows import TargetRows, change_rows
 from lakebed.sql.change.write_rows import ChangedRows
-from lakebed.sql.query.views import quoted
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Delete, Sql
+from lakebed.sql.words.names import quoted
 from lakebed.table.opened import opened_of
 from lakebed.types.logical import DataField
 

@@ -30,9 +30,9 @@ from lakebed.sql.query.embedded import bound_text
 from lakebed.sql.query.pins import Pins
 from lakebed.sql.query.plan import stored_name
 from lakebed.sql.query.pushdown import Needs, cheapest_column
-from lakebed.sql.query.views import quoted
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Sql
+from lakebed.sql.words.names import quoted
 from lakebed.table.plans import plan_read
 from lakebed.table.table import Table
 from lakebed.types.arrow import from_arrow_schema

@@ -19,9 +19,9 @@ from lakebed.sql.change.new_columns import SchemaMerge
 from lakebed.sql.change.target_rows import TargetRows, change_rows
 from lakebed.sql.change.update import assigned_texts, is_default, sets_of
 from lakebed.sql.change.write_rows import ChangedRows
-from lakebed.sql.query.views import quoted
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Merge, MergeClause, MergeDelete, MergeInsert, MergeUpdate, Sql, When
+from lakebed.sql.words.names import quoted
 from lakebed.types.logical import DataField
 
 _IN_TARGET, _IN_SOURCE = "_lakebed_in_target", "_lakebed_in_source"

@@ -15,9 +15,9 @@ from lakebed.sql.change.finder import KIND, Changed, Found, Merged
 from lakebed.sql.query.plan import Planner
 from lakebed.sql.query.pushdown import Needs
 from lakebed.sql.query.run import incoming_fields
-from lakebed.sql.query.views import quoted
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Sql
+from lakebed.sql.words.names import quoted
 from lakebed.table.opened import opened_of
 from lakebed.table.table import Table
 from lakebed.types.logical import DataField

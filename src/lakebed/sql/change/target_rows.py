@@ -25,9 +25,9 @@ from lakebed.sql.change.write_rows import ChangedRows
 from lakebed.sql.query.plan import stored_name
 from lakebed.sql.query.pushdown import Needs, comparable_types, condition_of
 from lakebed.sql.query.references import open_target
-from lakebed.sql.query.views import quoted
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Sql, Target
+from lakebed.sql.words.names import quoted
 from lakebed.table.opened import OpenedTable, opened_of
 from lakebed.table.plans import plan_write
 from lakebed.table.system.handle import DefinedTable

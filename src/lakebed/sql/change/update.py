@@ -13,9 +13,9 @@ from lakebed.sql.change.finder import Changed, Found
 from lakebed.sql.change.insert import find_column
 from lakebed.sql.change.target_rows import TargetRows, change_rows
 from lakebed.sql.change.write_rows import ChangedRows
-from lakebed.sql.query.views import quoted
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Assignment, Sql, Update
+from lakebed.sql.words.names import quoted
 from lakebed.types.logical import DataField, DataType, RowType
 
 

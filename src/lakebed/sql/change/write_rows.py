@@ -23,7 +23,7 @@ from lakebed.schema.system_columns import FILE_PATH, ROW_ID, ROW_INDEX, TRACKED_
 from lakebed.spark.errors import spark_errors
 from lakebed.spark.late_workers import until_workers_come
 from lakebed.sql.change.finder import KIND, Found
-from lakebed.sql.query.views import quoted
+from lakebed.sql.words.names import quoted
 from lakebed.table.follow_up import FollowUp, after_rows_changed
 from lakebed.table.opened import opened_of
 from lakebed.table.plans import plan_write

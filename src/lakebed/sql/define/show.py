@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from lakebed.errors import NotFound, did_you_mean
 from lakebed.schema.table_schema import TableSchema
+from lakebed.sql.connectors.table import ConnectorTable
 from lakebed.sql.partition_specs import existing_partitions, matching_partitions
 from lakebed.sql.result import SmallResult
-from lakebed.sql.session import SqlLake, result
+from lakebed.sql.session import SqlLake, connector_table, result
 from lakebed.sql.statements import (
     Describe,
     DescribeDatabase,
@@ -26,7 +27,7 @@ from lakebed.sql.statements import (
     ShowTables,
     ShowTags,
 )
-from lakebed.sql.words.names import CATALOGS
+from lakebed.sql.words.names import CATALOGS, quoted
 from lakebed.table.table import Table
 from lakebed.types.arrow import from_arrow_schema
 from lakebed.types.logical import (
@@ -66,8 +67,9 @@ def show_tables(lake: SqlLake, statement: ShowTables) -> SmallResult:
     """SHOW TABLES."""
     database = statement.database or lake.current_database
     columns = {"namespace": _TEXT, "tableName": _TEXT, "isTemporary": pa.bool_()}
-    names = like(lake.tables(database), statement.like)
-    return result(lake, columns, [(database, name, False) for name in names])
+    others = {name for place, name in lake.other_tables if place == database}
+    names = like(sorted({*lake.tables(database), *others}), statement.like)
+    return result(lake, columns, [(database, name, name in others) for name in names])
 
 
 def show_columns(lake: SqlLake, statement: ShowColumns) -> SmallResult:
@@ -129,12 +131,12 @@ def _describe_column(lake: SqlLake, table: Table, path: tuple[str, ...]) -> Smal
         raise NotFound(
             f"table `{table.name}` has no column `{name}`", hint=did_you_mean(name, [field.name for field in fields])
         )
-    rows = [("col_name", found.name), ("data_type", _spark_name(found.type)), ("comment", found.description or "NULL")]
+    rows = [("col_name", found.name), ("data_type", spark_name(found.type)), ("comment", found.description or "NULL")]
     return result(lake, {"info_name": _TEXT, "info_value": _TEXT}, rows)
 
 
 def _described(field: DataField) -> tuple[str, str, str | None]:
-    return field.name, _spark_name(field.type), field.description
+    return field.name, spark_name(field.type), field.description
 
 
 def _constraints(table: Table) -> list[tuple[str, str, str | None]]:
@@ -171,6 +173,9 @@ def describe_database(lake: SqlLake, statement: DescribeDatabase) -> SmallResult
 
 def show_create_table(lake: SqlLake, statement: ShowCreateTable) -> SmallResult:
     """SHOW CREATE TABLE: a statement that `sql` takes back."""
+    other = connector_table(lake, statement.name)
+    if other is not None:
+        return result(lake, {"createtab_stmt": _TEXT}, [(connector_text(other),)])
     table = lake.table(statement.name)
     return result(lake, {"createtab_stmt": _TEXT}, [(create_text(table.name, table.schema),)])
 
@@ -180,7 +185,7 @@ def create_text(name: str, schema: TableSchema) -> str:
     lines = [_column_text(field) for field in schema.fields]
     if schema.primary_keys:
         lines.append(f"PRIMARY KEY ({_names(schema.primary_keys)}) NOT ENFORCED")
-    text = f"CREATE TABLE {'.'.join(map(_quoted, name.split('.')))} (\n  " + ",\n  ".join(lines) + ")\n"
+    text = f"CREATE TABLE {'.'.join(map(quoted, name.split('.')))} (\n  " + ",\n  ".join(lines) + ")\n"
     if schema.comment:
         text += f"COMMENT {_literal(schema.comment)}\n"
     if schema.partition_keys:
@@ -189,8 +194,34 @@ def create_text(name: str, schema: TableSchema) -> str:
     return text + (f"WITH (\n{options})\n" if options else "")
 
 
+def connector_text(table: ConnectorTable) -> str:
+    """The statement that defines such a table of another system; in place of secrets stand stars."""
+    columns = {field.name: field for field in table.columns}
+    lines = [_connector_column(table, name, columns.get(name)) for name in table.order]
+    if table.watermark is not None:
+        lines.append(f"WATERMARK FOR {quoted(table.watermark[0])} AS {table.watermark[1]}")
+    if table.primary_key:
+        lines.append(f"PRIMARY KEY ({_names(table.primary_key)}) NOT ENFORCED")
+    kind = "TEMPORARY TABLE" if table.is_temporary else "TABLE"
+    text = f"CREATE {kind} {quoted(table.database)}.{quoted(table.name)} (\n  " + ",\n  ".join(lines) + ")\n"
+    if table.comment:
+        text += f"COMMENT {_literal(table.comment)}\n"
+    options = ",\n".join(f"  {_literal(key)} = {_literal(value)}" for key, value in table.shown_options().items())
+    return f"{text}WITH (\n{options})\n"
+
+
+def _connector_column(table: ConnectorTable, name: str, field: DataField | None) -> str:
+    if field is not None:
+        return _column_text(field)
+    if name in table.computed:
+        return f"{quoted(name)} AS {table.computed[name]}"
+    column = table.metadata[name]
+    virtual = " VIRTUAL" if column.is_virtual else ""
+    return f"{quoted(name)} {column.type} METADATA FROM {_literal(column.key)}{virtual}"
+
+
 def _column_text(field: DataField) -> str:
-    text = f"{_quoted(field.name)} {field.type}"
+    text = f"{quoted(field.name)} {field.type}"
     if field.default_value is not None:
         text += f" DEFAULT {_literal(field.default_value)}"
     return text + (f" COMMENT {_literal(field.description)}" if field.description else "")
@@ -204,11 +235,7 @@ def _properties(table: Table) -> dict[str, str]:
 
 
 def _names(columns: Iterable[str]) -> str:
-    return ", ".join(map(_quoted, columns))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return ", ".join(map(quoted, columns))
 
 
 def _literal(text: str) -> str:
@@ -243,17 +270,17 @@ _NAMES = {
 }
 
 
-def _spark_name(data_type: DataType) -> str:
+def spark_name(data_type: DataType) -> str:
     """The type as Spark's DESCRIBE shows it."""
     match data_type:
         case ArrayType(element):
-            return f"array<{_spark_name(element)}>"
+            return f"array<{spark_name(element)}>"
         case MultisetType(element):
-            return f"map<{_spark_name(element)},int>"
+            return f"map<{spark_name(element)},int>"
         case MapType(key, value):
-            return f"map<{_spark_name(key)},{_spark_name(value)}>"
+            return f"map<{spark_name(key)},{spark_name(value)}>"
         case RowType(fields):
-            return f"struct<{','.join(f'{member.name}:{_spark_name(member.type)}' for member in fields)}>"
+            return f"struct<{','.join(f'{member.name}:{spark_name(member.type)}' for member in fields)}>"
         case AtomicType(root=TypeRoot.VARCHAR, length=length) if length == MAX_LENGTH:
             return "string"
         case AtomicType(root=TypeRoot.VARCHAR | TypeRoot.CHAR as root, length=length):

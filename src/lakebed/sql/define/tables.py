@@ -9,12 +9,11 @@ from typing import Any
 
 from lakebed.calls import warn_caller
 from lakebed.cleanup import on_failure
-from lakebed.errors import AlreadyExists, InvalidArgument, NotFound, Unsupported
+from lakebed.errors import AlreadyExists, InvalidArgument, NotFound, Unsupported, did_you_mean
 from lakebed.options import VIEW_OPTIONS
 from lakebed.sql.define.defaults import default_text
-from lakebed.sql.parse.habits import connector_hint
 from lakebed.sql.partition_specs import clear_partitions
-from lakebed.sql.session import SqlLake
+from lakebed.sql.session import SqlLake, connector_table
 from lakebed.sql.statements import (
     Analyze,
     Column,
@@ -48,6 +47,9 @@ def create_database(lake: SqlLake, statement: CreateDatabase) -> None:
 def drop_database(lake: SqlLake, statement: DropDatabase) -> None:
     """DROP DATABASE."""
     lake.drop_database(statement.name, cascade=statement.cascade, if_exists=statement.if_exists)
+    for database, name in list(lake.other_tables):
+        if database == statement.name:
+            del lake.other_tables[database, name]
 
 
 def use_database(lake: SqlLake, statement: UseDatabase) -> None:
@@ -72,6 +74,12 @@ def create_table(lake: SqlLake, statement: CreateTable) -> None:
     exists = lake.has_table(statement.name)
     if exists and statement.if_not_exists:
         return
+    other = connector_table(lake, statement.name)
+    if other is not None and not other.is_temporary:
+        raise AlreadyExists(
+            f"`{other.full_name}` is defined as a table of connector `{other.connector}`",
+            hint=f"choose another name, or type DROP TABLE {statement.name} first",
+        )
     if exists and not statement.replace:
         raise AlreadyExists(
             f"table `{statement.name}` exists already", hint="drop it, or write IF NOT EXISTS or CREATE OR REPLACE"
@@ -125,7 +133,7 @@ def _own_options(statement: CreateTable) -> dict[str, str]:
     if connector != _PAIMON:
         raise Unsupported(
             f"table `{statement.name}` is of connector `{connector}`: tables of the lake are Paimon tables",
-            hint=connector_hint(connector, statement.name),
+            hint="write the connector in quotes: 'connector' = '...'",
         )
     own = next((key for key in statement.options if key in VIEW_OPTIONS), None)
     if own is not None:
@@ -156,7 +164,7 @@ def _create_from_query(lake: SqlLake, statement: CreateTable, exists: bool) -> N
     from lakebed.sql.change.insert import insert_query  # needs Spark: only when it is used
     from lakebed.sql.parse.query import read_query
     from lakebed.sql.query.run import schema_of
-    from lakebed.sql.query.views import quoted
+    from lakebed.sql.words.names import quoted
 
     assert statement.query is not None
     schema = schema_of(lake, statement.query)
@@ -238,7 +246,21 @@ def fields_of(columns: tuple[Column, ...]) -> list[DataField]:
 
 
 def drop_table(lake: SqlLake, statement: DropTable) -> None:
-    """DROP TABLE."""
+    """DROP TABLE. A temporary table of another system hides one of the lake, which is not dropped in its place."""
+    other = connector_table(lake, statement.name)
+    if other is not None:
+        if other.is_temporary and not statement.is_temporary and lake.has_table(statement.name):
+            raise InvalidArgument(
+                f"a temporary table hides table `{other.full_name}` of the lake",
+                hint=f"type DROP TEMPORARY TABLE {statement.name} first",
+            )
+        del lake.other_tables[other.database, other.name]
+        return
+    if statement.is_temporary:
+        if statement.if_exists:
+            return
+        known = [name for database, name in lake.other_tables if database == lake.current_database]
+        raise NotFound(f"there is no temporary table `{statement.name}`", hint=did_you_mean(statement.name, known))
     lake.drop_table(statement.name, if_exists=statement.if_exists)
 
 

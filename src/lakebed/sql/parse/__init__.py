@@ -16,7 +16,7 @@ from sqlglot.tokens import Token, TokenType
 from lakebed.errors import Unsupported, did_you_mean
 from lakebed.sql.parse.alter import read_alter, read_comment_on
 from lakebed.sql.parse.create import is_ours, read_create, read_drop
-from lakebed.sql.parse.habits import read_habit, refuse_connector, without_plan_for, without_statement_sets
+from lakebed.sql.parse.habits import read_habit, without_plan_for, without_statement_sets
 from lakebed.sql.parse.materialized import is_materialized, read_materialized
 from lakebed.sql.parse.query import read_query
 from lakebed.sql.parse.rows import read_delete, read_insert, read_merge, read_update
@@ -121,11 +121,6 @@ def _refuse_foreign(cursor: Cursor) -> None:
         raise Unsupported(
             "the lake is the only catalog: there is none to create or drop",
             hint="lakebed.connect(path) opens the warehouse that a catalog would name",
-        )
-    if cursor.sees("CREATE", "TEMPORARY", "TABLE"):
-        refuse_connector(cursor)
-        raise Unsupported(
-            "tables are not temporary", hint="use CREATE TEMPORARY VIEW v AS SELECT ..., or drop the table when done"
         )
     if cursor.sees("ALTER", "DATABASE") or cursor.sees("ALTER", "SCHEMA") or cursor.sees("ALTER", "NAMESPACE"):
         raise Unsupported("databases have nothing to alter", hint="a database is a directory, without properties")

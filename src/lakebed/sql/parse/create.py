@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lakebed.errors import Unsupported
+from lakebed.sql.parse.connector import connector_named, read_connector_table
 from lakebed.sql.parse.query import read_query
 from lakebed.sql.parse.types import is_spark_spelling, read_column
-from lakebed.sql.statements import Column, CreateDatabase, CreateTable, DropDatabase, DropTable
+from lakebed.sql.statements import Column, CreateConnectorTable, CreateDatabase, CreateTable, DropDatabase, DropTable
 from lakebed.sql.words.cursor import Cursor
 from lakebed.sql.words.names import read_database, read_table
 
@@ -21,19 +22,28 @@ def is_ours(cursor: Cursor) -> bool:
     kinds = ("TABLE", *DATABASE_WORDS)
     if words[:1] == ["CREATE"] and words[1:3] == ["OR", "REPLACE"]:
         return words[3:4] == ["TABLE"]
-    if words[1:3] == ["EXTERNAL", "TABLE"]:
+    if words[1:2] in (["EXTERNAL"], ["TEMPORARY"]) and words[2:3] == ["TABLE"]:
         return True
     return len(words) > 1 and words[1] in kinds
 
 
-def read_create(cursor: Cursor) -> CreateTable | CreateDatabase:
+def read_create(cursor: Cursor) -> CreateTable | CreateConnectorTable | CreateDatabase:
     """CREATE or REPLACE."""
     if cursor.accept("REPLACE", "TABLE"):
         return _read_table(cursor, replace=True, must_exist=True)
     cursor.expect("CREATE")
     replace = cursor.accept("OR", "REPLACE")
     cursor.accept("EXTERNAL")
+    is_temporary = cursor.accept("TEMPORARY")
     if cursor.accept("TABLE"):
+        if connector_named(cursor) is not None:
+            return read_connector_table(cursor, replace=replace, is_temporary=is_temporary)
+        if is_temporary:
+            raise Unsupported(
+                "tables of the lake are not temporary",
+                hint="use CREATE TEMPORARY VIEW v AS SELECT ..., or drop the table when done; tables of other systems "
+                "are: WITH ('connector' = '...')",
+            )
         return _read_table(cursor, replace=replace)
     cursor.take()
     return _read_database(cursor)
@@ -207,13 +217,14 @@ def _refuse_location(location: str) -> None:
 def read_drop(cursor: Cursor) -> DropTable | DropDatabase:
     """DROP TABLE, DROP DATABASE."""
     cursor.expect("DROP")
+    is_temporary = cursor.accept("TEMPORARY")
     is_table = cursor.take().text.upper() == "TABLE"
     if_exists = cursor.accept("IF", "EXISTS")
     if is_table:
         name = read_table(cursor)
         cursor.accept("PURGE")
         cursor.end()
-        return DropTable(name, if_exists)
+        return DropTable(name, if_exists, is_temporary)
     name = read_database(cursor)
     cascade = cursor.accept("CASCADE")
     if not cascade:

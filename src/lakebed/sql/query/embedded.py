@@ -23,6 +23,14 @@ from lakebed.sql.bind.scope import Bound
 from lakebed.sql.bind.select import bind_query
 from lakebed.sql.bind.syntax import functions_called, verbatim
 from lakebed.sql.query.counts import with_known_counts
+from lakebed.sql.query.other_tables import (
+    SourceRows,
+    check_bounded,
+    other_table,
+    raw_name,
+    raw_table,
+    seen_as,
+)
 from lakebed.sql.query.pins import Pins
 from lakebed.sql.query.pushdown import cheapest_column, comparable_types, needs_of
 from lakebed.sql.query.references import reference_of
@@ -105,7 +113,11 @@ class _Tables:
     given: Mapping[str, TableColumns]
 
     def view(self, node: exp.Table) -> exp.Expression | None:
-        """The query of a temporary view."""
+        """The query of a temporary view, or the one through which a table of another system is seen."""
+        if (other := other_table(self.lake, node)) is not None:
+            if raw_name(other) not in self.given:
+                check_bounded(other)
+            return verbatim(seen_as(other))
         if self.lake.is_spark_started or len(node.parts) > 1 or isinstance(node.this, exp.Func):
             return None  # with a session, views are its own
         text = view_text(self.lake, node.name)
@@ -119,6 +131,9 @@ class _Tables:
         """What a table shows, under the types of the engine."""
         if node.name in self.given:
             return self.given[node.name]
+        if (raw := raw_table(self.lake, node)) is not None:
+            rows = SourceRows(raw)
+            return TableColumns(rows, (), tuple(rows.schema))
         reference = reference_of(self.lake, node)
         if reference is None:
             raise NotProven(f"`{node.sql('spark')}`", "it is no table of the lake")

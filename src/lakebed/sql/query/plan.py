@@ -17,13 +17,16 @@ from lakebed.changes.read import ChangeRead
 from lakebed.errors import Unsupported
 from lakebed.read.plan import ScanPlan
 from lakebed.read.reader import SplitReader
+from lakebed.sql.connectors.reading import reading_text
+from lakebed.sql.query.other_tables import SourceRows, check_bounded, other_table
 from lakebed.sql.query.pins import Pins
 from lakebed.sql.query.pushdown import Needs, cheapest_column, comparable_types, has_star, needs_of
 from lakebed.sql.query.references import Reference, is_common_expression, references
-from lakebed.sql.query.views import Views, quoted, refresh
+from lakebed.sql.query.views import Views, refresh
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Sql
 from lakebed.sql.words.cursor import Cursor
+from lakebed.sql.words.names import quoted
 from lakebed.sql.words.spelling import unnested_maps
 from lakebed.table.plans import plan_read
 from lakebed.table.system.handle import DefinedTable
@@ -61,7 +64,21 @@ class Planner:
         self._refresh_views(sql)
         found = references(self.lake, sql)
         self._note_others(sql, {id(reference.node) for reference in found})
-        return sql.spliced({**self._replacements(sql, found, shown), **(edits or {})})
+        return sql.spliced({**self._replacements(sql, found, shown), **self._others(sql), **(edits or {})})
+
+    def _others(self, sql: Sql) -> dict[tuple[int, int], str]:
+        """Tables of other systems, as queries over views of their rows."""
+        edits: dict[tuple[int, int], str] = {}
+        for node in sql.tables():
+            other = None if is_common_expression(node) else other_table(self.lake, node)
+            if other is not None:
+                from lakebed.spark.read import arrow_frame
+
+                check_bounded(other)
+                rows = arrow_frame(self.views.spark, SourceRows(other).rows(), other.columns)
+                text = f"({reading_text(other, self.views.add(rows, other.name))})"
+                edits[node.meta["span"]] = text if node.alias else f"{text} AS {quoted(node.name)}"
+        return edits
 
     def frame(self, sql: Sql, *, keep: bool = False) -> DataFrame:
         """The query as a DataFrame."""

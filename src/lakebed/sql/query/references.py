@@ -16,6 +16,7 @@ from lakebed.definition.moments import to_millis
 from lakebed.definition.views import refuse_view
 from lakebed.errors import InvalidArgument, LakebedError, NotFound
 from lakebed.options import SCAN_TIMESTAMP_MILLIS, SCAN_VERSION, WRITE_MERGE_SCHEMA
+from lakebed.sql.query.other_tables import other_table
 from lakebed.sql.query.views import view_text
 from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import dynamic_options
@@ -84,6 +85,8 @@ def reference_of(lake: SqlLake, node: exp.Table) -> Reference | None:
     if isinstance(node.this, exp.Func):
         return _function(lake, node)
     parts = tuple(part.name for part in node.parts)
+    if not is_common_expression(node) and other_table(lake, node) is not None:
+        return None
     if len(parts) == 1 and (is_common_expression(node) or _is_view(lake, parts[0])):
         return None
     name = _lake_name(lake, parts)

@@ -17,12 +17,13 @@ from lakebed.sql.query.answer import QueryResult
 from lakebed.sql.query.choose import Choice, choose
 from lakebed.sql.query.plan import Planner
 from lakebed.sql.query.references import is_common_expression, references
-from lakebed.sql.query.views import forget, quoted, remember, view_names, view_text
+from lakebed.sql.query.views import forget, remember, view_names, view_text
 from lakebed.sql.result import LazyResult
 from lakebed.sql.session import SqlLake, result
 from lakebed.sql.settings import hand_over_settings
 from lakebed.sql.statements import Query, SparkStatement, Sql
 from lakebed.sql.words.cursor import Cursor
+from lakebed.sql.words.names import quoted
 from lakebed.types.arrow import from_arrow_schema, to_arrow_schema
 from lakebed.types.logical import DataField
 from lakebed.write.make_room import relaxed

@@ -73,11 +73,6 @@ def _is_connect(spark: Any) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
-def quoted(name: str) -> str:
-    """A name in the quotes of SQL."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 # --- Temporary views on tables of the lake, which show the tables as they are when the view is used ---------------
 #
 # Spark keeps the plan of a view, and a plan belongs to one snapshot. So the text of the view is kept here, and the

@@ -14,6 +14,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType
 
 from lakebed.errors import InvalidArgument
+from lakebed.sql.words.secrets import MASK, is_within_secret, without_secrets
 
 T = TypeVar("T")
 
@@ -215,20 +216,25 @@ class Cursor:
         token = self.current
         position = len(self.text.rstrip()) if token is _END else token.start
         found = "the end" if token is _END else f"`{self.text[token.start : token.end + 1]}`"
+        if is_within_secret(self.text, position):
+            found = f"`'{MASK}'`"
         raise syntax_error(self.text, position, f"{message}, found {found}")
 
 
 def syntax_error(text: str, position: int, message: str) -> InvalidArgument:
-    """An error that shows the line with a pointer to the place."""
+    """An error that shows the line with a pointer to the place. Passwords in it are not shown."""
     line_start = text.rfind("\n", 0, position) + 1
     line_end = text.find("\n", position)
     line = text[line_start : len(text) if line_end < 0 else line_end]
     column = position - line_start
+    number = text.count("\n", 0, position) + 1
+    told = column + 1
+    if (shown_line := without_secrets(line)) != line:
+        line, column = shown_line, min(len(without_secrets(line[:column])), len(shown_line))
     left = max(0, column - 60)
     shown = line[left : left + 110]
-    number = text.count("\n", 0, position) + 1
     return InvalidArgument(
-        f"SQL syntax, line {number}, column {column + 1}: {message}\n  {shown}\n  {' ' * (column - left)}^",
+        f"SQL syntax, line {number}, column {told}: {message}\n  {shown}\n  {' ' * (column - left)}^",
         hint="correct the statement at the pointer",
     )
 

@@ -9,6 +9,11 @@ CATALOGS = ("lakebed", "paimon")
 """Names under which statements may call the lake's catalog: `paimon.db.t` is `db.t`."""
 
 
+def quoted(name: str) -> str:
+    """A name in the quotes of SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def read_table(cursor: Cursor) -> str:
     """A table's name as `Lake.table` takes it: `t`, `db.t`, `db.t$branch_b`."""
     return table_name(cursor.path("a table's name"))

@@ -1,0 +1,265 @@
+"""A streaming INSERT of a query that takes the rows of a source one by one: no landing, one commit for each step.
+
+The position of the source that the rows of a step led to lies in the properties of the very snapshot that holds them.
+So a step counts whole or not at all, wherever it is stopped, and a target that is rolled back has its source go back
+with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lakebed.algebra.relations import Filter, Project, Scan, SetKind, SetOperation, Unnest
+from lakebed.commit.replay import INSERT_PREFIX, CommitIdentity
+from lakebed.connectors.registry import RowReader, is_row_source, reader
+from lakebed.errors import InvalidArgument, Unsupported
+from lakebed.expressions.nodes import NotProven
+from lakebed.metadata.snapshot import Snapshot
+from lakebed.sql.bind.queries import TableColumns
+from lakebed.sql.bind.scope import Bound
+from lakebed.sql.change.embedded_rows import collected_here
+from lakebed.sql.change.insert import columns_of
+from lakebed.sql.change.store import projected, stored, values_of
+from lakebed.sql.connectors.table import ConnectorTable
+from lakebed.sql.query.embedded import bound_text
+from lakebed.sql.query.other_tables import raw_name
+from lakebed.sql.query.pins import Pins
+from lakebed.sql.query.references import open_target
+from lakebed.sql.session import SqlLake
+from lakebed.sql.settings import session_changes_meaning
+from lakebed.sql.statements import Insert, Target
+from lakebed.table.opened import opened_of
+from lakebed.table.table import Table
+from lakebed.table.writer import TableWriter
+from lakebed.types.arrow import to_arrow_type
+from lakebed.types.logical import DataField
+from lakebed.types.transfer import to_transfer, transfer_schema
+from lakebed.views.lake_in import LakeIn, read_sql
+from lakebed.views.plan.normalise import Normaliser
+from lakebed.views.result import Refreshed
+from lakebed.write.placement.postponed import for_stream
+
+_STEP_ROWS = 200_000
+"""Rows that a step reads at most."""
+
+
+class _SourceLake(LakeIn):
+    """The lake as the query sees it: one source beside the tables of the lake."""
+
+    def __init__(self, lake: SqlLake, database: str, table: ConnectorTable) -> None:
+        super().__init__(lake, database)
+        self.other_tables = {(table.database, table.name): table}
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of one step in the place of the source."""
+
+    rows: pa.Table
+
+    def plan(self, names: Any) -> None:
+        """Nothing to plan: the rows are here."""
+
+    def define(self, connection: Any, view: str) -> None:
+        """Shows the rows to DuckDB under a name."""
+        connection.register(view, self.rows)
+
+
+@dataclass(frozen=True)
+class _State:
+    """How far the INSERT is, as a snapshot of the target says it."""
+
+    step: int
+    position: str | None
+
+
+def is_row_by_row(lake: SqlLake, table: ConnectorTable, query: str, database: str) -> bool:
+    """Whether a query takes the rows of a source one by one (filters, values, unnested lists) and reads nothing else;
+    what it does not takes a landed table."""
+    if not is_row_source(table):
+        return False
+    try:
+        return _why_not(_bound(_SourceLake(lake, database, table), table, query, None)) is None
+    except NotProven:
+        return False
+
+
+class RowInsert:
+    """Sends the rows of a source through a query into a table of the lake, exactly once.
+
+    `name` is who it is: its commits and its state in the target go by it. `columns` are those of
+    `INSERT INTO t (a, b)`.
+    """
+
+    def __init__(
+        self,
+        lake: SqlLake,
+        table: ConnectorTable,
+        target: str,
+        query: str,
+        *,
+        name: str,
+        database: str,
+        columns: tuple[str, ...] = (),
+    ) -> None:
+        self.name = name
+        self.source = table
+        self.target = target if "." in target else f"{database}.{target}"
+        self.reads: tuple[str, ...] = ()
+        """Tables of the lake that it reads: none."""
+        self.has_ended = False
+        """Whether the source has given its last row; known after a step."""
+        self._lake = lake
+        self._inside = _SourceLake(lake, database, table)
+        self._query = query
+        self._columns = columns or None
+        self._reader: RowReader | None = None
+        self._ahead: tuple[_State, str] | None = None
+        """A position behind the stored one: what was read in between gave no rows, so nothing was committed."""
+
+    # --- before it runs ------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Raises what is wrong with it before anything is read or written."""
+        if not self.name.strip():
+            raise InvalidArgument("the INSERT has no name", hint="give it one that no other INSERT has")
+        target = self._opened_target()
+        reason = session_changes_meaning(self._lake)
+        if reason is not None:
+            raise Unsupported(f"the INSERT into `{self.target}` may mean something else: {reason}", hint="unset it")
+        try:
+            bound = _bound(self._inside, self.source, self._query, None)
+            self._stored(bound, target)
+        except NotProven as unproven:
+            raise Unsupported(
+                f"the INSERT into `{self.target}` needs Spark: {unproven.what}: {unproven.why}",
+                hint="write that part otherwise",
+            ) from unproven
+        why = _why_not(bound)
+        if why is not None:
+            raise Unsupported(
+                f"the INSERT into `{self.target}` does not take rows of `{self.source.full_name}` one by one: {why}",
+                hint=f"land `{self.source.name}` first, and read the landed table",
+            )
+
+    def explain(self) -> str:
+        """How it works, in a few lines."""
+        state = self._state(self._opened_target())
+        at = "the beginning" if state.position is None else state.position[:200]
+        return "\n".join(
+            [
+                f"INSERT INTO {self.target}: rows of `{self.source.full_name}` ({self.source.connector}), one by one",
+                f"name: {self.name}",
+                f"steps: {state.step}; position: {at}",
+            ]
+        )
+
+    def lag(self) -> dict[str, tuple[int, int]]:
+        """How much of the source is in the table, and how much there is: rows, files or messages."""
+        state = self._state(self._opened_target())
+        return {self.source.full_name: self._opened_reader().progress(state.position)}
+
+    # --- running -------------------------------------------------------------------------------------------------
+
+    def step(self, limit_rows: int = _STEP_ROWS) -> Refreshed:
+        """Reads what is next and commits what the query makes of it; `none` if nothing came."""
+        target = self._opened_target()
+        state = self._state(target)
+        position = state.position
+        if self._ahead is not None and self._ahead[0] == state:
+            position = self._ahead[1]
+        rows, after, self.has_ended = self._opened_reader().read(position, limit_rows)
+        if not rows.num_rows:
+            return Refreshed.nothing(self.target, "the source has ended" if self.has_ended else "nothing came")
+        made = self._made(rows, target)
+        if not made.num_rows:
+            self._ahead = (state, after)
+            return Refreshed.nothing(self.target, "no row that came is wanted")
+        snapshot = self._commit(target, made, state.step + 1, after)
+        if snapshot is None:
+            return Refreshed.nothing(self.target, "another runner was first")
+        return Refreshed(self.target, "incremental", "rows came", inserted=made.num_rows, snapshot=snapshot.id)
+
+    def _commit(self, target: Table, rows: pa.Table, step: int, position: str) -> Snapshot | None:
+        # INVARIANT: rows and position are of one commit, whose number follows from the state that they were read from.
+        # Of two runners that began with the same state one is dropped as a replay, or its rows would be in twice.
+        writer = TableWriter(
+            for_stream(opened_of(target).folded()),
+            identity=CommitIdentity(self.name, step),
+            properties={self._property("position"): position, self._property("step"): str(step)},
+        )
+        with writer:
+            writer.write(rows)
+            return writer.commit()
+
+    def _made(self, rows: pa.Table, target: Table) -> pa.Table:
+        """The rows of the target that the query makes of rows of the source."""
+        bound = _bound(self._inside, self.source, self._query, rows)
+        given, values = self._stored(bound, target)
+        found = collected_here(self._lake, values, [field for field, _ in given])
+        columns = dict(zip([field.name for field, _ in given], found.columns, strict=True))
+        arrays = [
+            columns[field.name] if field.name in columns else pa.nulls(found.num_rows, to_arrow_type(field.type))
+            for field in target.schema.fields
+        ]
+        return pa.Table.from_arrays(arrays, names=[field.name for field in target.schema.fields])
+
+    def _stored(self, bound: Bound, target: Table) -> tuple[list[tuple[DataField, int]], Bound]:
+        """The columns that the query gives, with their places in it; and the query with their types."""
+        fields = target.schema.fields
+        statement = Insert(Target(self.target), read_sql(self._query), columns=self._columns)
+        places = columns_of(statement, fields, self.target, list(bound.names)).sources
+        relation, values = values_of(bound)
+        given = [(field, place) for field, place in zip(fields, places, strict=True) if place is not None]
+        taken = [stored(values[place], field, by_place=True) for field, place in given]
+        return given, projected(relation, taken, [field.name for field, _ in given])
+
+    def _opened_target(self) -> Table:
+        return open_target(self._inside, Target(self.target))
+
+    def _opened_reader(self) -> RowReader:
+        if self._reader is None:
+            self._reader = reader(self.source)
+        return self._reader
+
+    def _state(self, target: Table) -> _State:
+        snapshot = target.latest_snapshot()
+        told = (snapshot.properties or {}) if snapshot is not None else {}
+        step = told.get(self._property("step"))
+        return _State(0 if step is None else int(step), told.get(self._property("position")))
+
+    def _property(self, word: str) -> str:
+        return f"{INSERT_PREFIX}{self.name}.{word}"
+
+
+def _bound(inside: _SourceLake, table: ConnectorTable, query: str, rows: pa.Table | None) -> Bound:
+    """The query over rows of the source, or, to look at it only, over none."""
+    fields = [*table.columns, *(DataField(0, name, column.type) for name, column in table.metadata.items())]
+    schema = transfer_schema(fields)
+    batches = [] if rows is None else [to_transfer(batch, schema) for batch in rows.to_batches()]
+    source = _Rows(pa.Table.from_batches(batches, schema=schema))
+    given = {raw_name(table): TableColumns(source, (), tuple(schema))}
+    return bound_text(inside, read_sql(query).text, Pins(), given)
+
+
+def _why_not(bound: Bound) -> str | None:
+    """Why a query does not take rows one by one; None if it does."""
+    for node in Normaliser().plain(bound.relation).walk():
+        match node:
+            case Project() | Filter() | Unnest():
+                continue
+            case Scan(source=_Rows()):
+                continue
+            case SetOperation(kind=SetKind.UNION_ALL):
+                continue
+            case Scan():
+                return "it reads other tables as well"
+            case _:
+                return f"it has a {type(node).__name__.lower()}"
+    return None
+
+
+__all__ = ["RowInsert", "is_row_by_row"]
