@@ -135,6 +135,11 @@ class Lake:
             raise no_member(self, name, {name: f'lake["{name}"]'} if is_table else _HABITS)
 
     @property
+    def location(self) -> str:
+        """Where the warehouse is."""
+        return self._catalog.root
+
+    @property
     def spark(self) -> SparkSession:
         """The Spark session in use; a local one is started if there is none yet."""
         return self._jobs.spark

@@ -53,6 +53,9 @@ class Pretended:
     def is_over(self) -> bool:
         return False
 
+    def says(self) -> str | None:
+        return None
+
     def close(self) -> None:
         self.is_closed = True
 

@@ -137,8 +137,9 @@ def _behind(state: NodeState, now_ms: int) -> str:
 
 
 def _last(state: NodeState) -> str:
-    if state.last is None:
-        return ""
+    said = state.node.says()
+    if said is not None or state.last is None:
+        return said or ""
     text = f"{state.last.way}, {state.took_ms / 1000:.2f} s: {state.last.reason}"
     return text if len(text) <= _REASON_WIDTH else f"{text[: _REASON_WIDTH - 1]}…"
 

@@ -15,7 +15,8 @@ from lakebed.cli.pipeline_progress import Teller, shown_pipeline
 from lakebed.errors import InvalidArgument, NotFound
 
 if TYPE_CHECKING:
-    from lakebed.pipelines.pipeline import Pipeline, Planned
+    from lakebed.pipelines.parts import Planned
+    from lakebed.pipelines.pipeline import Pipeline
     from lakebed.pipelines.runner import Runner
 
 
@@ -42,7 +43,7 @@ def _run(given: argparse.Namespace, out: Output) -> int:
 def run_pipeline(pipeline: Pipeline, out: Output, *, interval: str, once: bool) -> int:
     """Runs it until it is interrupted, or once; shows how it goes."""
     teller = Teller(out)
-    runner = pipeline.prepared(interval=interval, told=teller.told)
+    runner = pipeline.prepared(interval=interval, once=once, told=teller.told)
     if not runner.states:
         raise InvalidArgument(
             "nothing is there to run", hint="add INSERT INTO ... SELECT, or CREATE MATERIALIZED TABLE ... AS SELECT"

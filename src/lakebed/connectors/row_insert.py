@@ -157,6 +157,10 @@ class RowInsert:
             ]
         )
 
+    def has_begun(self) -> bool:
+        """Whether the table has rows of it."""
+        return self._state(self._opened_target()).step > 0
+
     def lag(self) -> dict[str, tuple[int, int]]:
         """How much of the source is in the table, and how much there is: rows, files or messages."""
         state = self._state(self._opened_target())

@@ -1,7 +1,7 @@
 """What a pipeline is made of: nodes that bring a table up to date from others, one step at a time.
 
-A step is safe to repeat and to interrupt: where it is stands in the snapshot that it commits. So a node keeps nothing
-that a restart would lose, and whoever runs it needs no checkpoint for it.
+A step is safe to repeat and to interrupt: where it is stands in the snapshot that it commits, or in the checkpoint of
+its source. So a node keeps nothing that a restart would lose.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from lakebed.connectors import RowInsert
 from lakebed.table.opened import opened_of
 from lakebed.units import parse_duration
+from lakebed.views.insert import StreamingInsert
 from lakebed.views.result import Refreshed
 
 if TYPE_CHECKING:
+    from lakebed.cdc import SyncRun
     from lakebed.lake import Lake
-    from lakebed.views.insert import StreamingInsert
 
 SOURCE, INSERT, VIEW = "source", "insert", "view"
 
@@ -49,9 +51,40 @@ class Node(Protocol):
         """Whether no step will ever have anything to do again."""
         ...
 
+    def says(self) -> str | None:
+        """What goes on between two steps, for those who watch."""
+        ...
+
     def close(self) -> None:
         """Lets go of what a step has begun and that goes on by itself."""
         ...
+
+
+class _Quiet:
+    """What most nodes have nothing to say to."""
+
+    @property
+    def pause_ms(self) -> int:
+        """None: it follows as fast as it can."""
+        return 0
+
+    def behind_ms(self, now_ms: int) -> int | None:
+        """Nobody knows."""
+        return None
+
+    def is_over(self) -> bool:
+        """Tables may always change."""
+        return False
+
+    def says(self) -> str | None:
+        """Nothing."""
+        return None
+
+    def close(self) -> None:
+        """Nothing goes on by itself."""
+
+
+# --- from tables of the lake -----------------------------------------------------------------------------------------
 
 
 class Seen:
@@ -92,7 +125,7 @@ class Seen:
         return max(waiting, default=None)
 
 
-class _TableNode:
+class _TableNode(_Quiet):
     """A node that reads tables of the lake."""
 
     kind = ""
@@ -104,11 +137,6 @@ class _TableNode:
         self.writes = tuple(writes)
         self._seen = Seen(lake, self.reads)
 
-    @property
-    def pause_ms(self) -> int:
-        """None: it follows as fast as it can."""
-        return 0
-
     def has_news(self) -> bool:
         """Whether a table that is read has another snapshot than at the last step that went well."""
         return self._seen.has_news()
@@ -116,13 +144,6 @@ class _TableNode:
     def behind_ms(self, now_ms: int) -> int | None:
         """The age of the first snapshot that no step has seen."""
         return self._seen.behind_ms(now_ms)
-
-    def is_over(self) -> bool:
-        """Tables may always change."""
-        return False
-
-    def close(self) -> None:
-        """Nothing goes on by itself."""
 
     def step(self) -> Refreshed:
         """A step; what comes to the tables meanwhile is for the next one."""
@@ -167,13 +188,102 @@ class ViewNode(_TableNode):
 
 
 class InsertNode(_TableNode):
-    """Sends the changes of a query's result into a table."""
+    """Sends the changes of a query's result into a table. Made at its first step, when all tables are there."""
 
     kind = INSERT
 
-    def __init__(self, lake: Lake, insert: StreamingInsert) -> None:
-        super().__init__(lake, insert.name, insert.reads, (insert.target,))
-        self._insert = insert
+    def __init__(
+        self, lake: Lake, name: str, reads: Sequence[str], target: str, make: Callable[[], StreamingInsert]
+    ) -> None:
+        super().__init__(lake, name, reads, (target,))
+        self._make = make
+        self._insert: StreamingInsert | None = None
 
     def _step(self) -> Refreshed:
+        if self._insert is None:
+            insert = self._make()
+            insert.check()
+            self._insert = insert
         return self._insert.step()
+
+
+# --- from other systems ----------------------------------------------------------------------------------------------
+
+
+class RowsNode(_Quiet):
+    """Reads rows of another system by position, straight into a table."""
+
+    def __init__(self, insert: RowInsert, kind: str) -> None:
+        self._insert = insert
+        self.name = insert.name
+        self.kind = kind
+        self.reads: tuple[str, ...] = ()
+        self.writes: tuple[str, ...] = (insert.target,)
+
+    def has_news(self) -> bool:
+        """Only a read tells."""
+        return not self._insert.has_ended
+
+    def is_over(self) -> bool:
+        """Once the source has given its last row."""
+        return self._insert.has_ended
+
+    def step(self) -> Refreshed:
+        """What has come since the last one."""
+        return self._insert.step()
+
+
+class SyncNode(_Quiet):
+    """Lands tables of a database or a log of changes: a query of Spark that goes on by itself, and is started again."""
+
+    kind = SOURCE
+
+    def __init__(self, name: str, writes: Sequence[str], start: Callable[[], SyncRun], *, once: bool) -> None:
+        self.name = name
+        self.reads: tuple[str, ...] = ()
+        self.writes = tuple(writes)
+        self._start = start
+        self._once = once
+        self._run: SyncRun | None = None
+        self._is_over = False
+
+    def has_news(self) -> bool:
+        """Whether it does not run."""
+        return self._run is None or not self._run.is_active
+
+    def is_over(self) -> bool:
+        """After it has caught up, if that is all it was to do."""
+        return self._is_over
+
+    def step(self) -> Refreshed:
+        """Starts it; says why it ended, if it did, and starts it at the next step."""
+        if self._run is not None:
+            run, self._run = self._run, None
+            run.wait(0)  # raises what went wrong
+        self._run = self._start()
+        if not self._once:
+            return Refreshed.nothing(self.name, "it has started")
+        try:
+            self._run.wait()
+        finally:
+            rows, self._run = self._run.progress.rows, None
+        self._is_over = True
+        return Refreshed(self.name, "incremental" if rows else "none", "changes of the source", inserted=rows)
+
+    def behind_ms(self, now_ms: int) -> int | None:
+        """How old the last change was when it came into the lake."""
+        lag = None if self._run is None else self._run.progress.lag_seconds
+        return None if lag is None else int(lag * 1000)
+
+    def says(self) -> str | None:
+        """How far it is."""
+        if self._run is None:
+            return None
+        told = self._run.progress
+        return f"{told.phase}, {told.rows:,} changes, {told.rows_per_second:,.0f}/s"
+
+    def close(self) -> None:
+        """Ends it behind its batch."""
+        if self._run is not None:
+            self._run.stop()
+            self._run = None

@@ -27,6 +27,7 @@ def rehearsed(lake: Lake) -> Iterator[Lake]:
     scratch.create_database(lake.current_database, if_not_exists=True)
     scratch.use(lake.current_database)
     scratch.settings.update(lake.settings)
+    scratch.other_tables.update(lake.other_tables)
     try:
         yield scratch
     finally:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from lakebed.clock import Clock, SystemClock
 from lakebed.errors import LakebedError
 from lakebed.pipelines.graph import Graph
-from lakebed.pipelines.nodes import SOURCE, Node
+from lakebed.pipelines.nodes import Node
 from lakebed.table.compact_follow import Stop
 from lakebed.units import MINUTE_MS, SECOND_MS
 from lakebed.views.result import Refreshed
@@ -174,8 +174,6 @@ class Runner:
                 steps = state.steps
                 self._step(state)
                 did = did or state.steps > steps
-            if node.kind == SOURCE:
-                state.status = ENDED
         return did
 
     # --- a step --------------------------------------------------------------------------------------------------
