@@ -281,7 +281,7 @@ class Committer:
         if stamp.identity.is_replayable:
             last[stamp.identity.user] = stamp.identity.identifier
         carried = {LAST_IDENTIFIER_PREFIX + user: str(identifier) for user, identifier in last.items()}
-        return {**carried_properties(latest), **stamp.properties, **carried}
+        return {**carried_properties(self.stores.snapshots, latest), **stamp.properties, **carried}
 
     def _kept_number(self, latest: Snapshot | None, entries: Sequence[ManifestEntry]) -> dict[str, str]:
         if not self.rules.keeps_sequence_number:

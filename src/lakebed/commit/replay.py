@@ -19,9 +19,7 @@ LAST_IDENTIFIER_PREFIX = "lakebed.last-identifier."
 VIEW_PREFIX = "lakebed.view."
 """Snapshot properties of a materialized table: which state of its sources the rows belong to."""
 INSERT_PREFIX = "lakebed.insert."
-"""Snapshot properties of the target of streaming INSERTs: how far each is in what it reads."""
-_CARRIED = (VIEW_PREFIX, INSERT_PREFIX)
-"""How properties begin that are as true of the next snapshot, unless that says otherwise."""
+"""Snapshot properties of a table that streaming INSERTs write: how far each of them is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +61,28 @@ def last_identifiers(snapshots: SnapshotStore, latest: Snapshot | None) -> dict[
     return found
 
 
-def carried_properties(latest: Snapshot | None) -> dict[str, str]:
+def carried_properties(snapshots: SnapshotStore, latest: Snapshot | None) -> dict[str, str]:
     """Properties that are handed on to the next snapshot: what is true of the rows stays so while they are rewritten.
 
     INVARIANT: a compaction hands them on, and expiry may then take the snapshot that said them first. A materialized
     table that forgot which changes it has seen would see them twice, or never.
     """
     given = (latest.properties or {}) if latest is not None else {}
-    return {key: value for key, value in given.items() if key.startswith(_CARRIED)}
+    of_view = {key: value for key, value in given.items() if key.startswith(VIEW_PREFIX)}
+    return of_view | insert_properties(snapshots, latest)
+
+
+def insert_properties(snapshots: SnapshotStore, latest: Snapshot | None) -> dict[str, str]:
+    """How far streaming INSERTs are as of `latest`. Others write the table too, so their commits change nothing of it.
+
+    INVARIANT: a commit of another engine, which hands nothing on, is looked through to the last one of ours. An INSERT
+    that forgot how far it is would send all its rows once more.
+    """
+    for snapshot in _back_from(snapshots, latest):
+        found = {key: value for key, value in (snapshot.properties or {}).items() if key.startswith(INSERT_PREFIX)}
+        if found or is_ours(snapshot.writer_version):
+            return found
+    return {}
 
 
 def _back_from(snapshots: SnapshotStore, latest: Snapshot | None) -> Iterator[Snapshot]:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakebed.algebra.relations import Filter, Project, Scan, SetKind, SetOperation, Unnest
-from lakebed.commit.replay import INSERT_PREFIX, CommitIdentity
+from lakebed.commit.replay import INSERT_PREFIX, CommitIdentity, insert_properties
 from lakebed.connectors.registry import RowReader, is_row_source, reader
 from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.expressions.nodes import NotProven
@@ -230,8 +230,7 @@ class RowInsert:
         return self._reader
 
     def _state(self, target: Table) -> _State:
-        snapshot = target.latest_snapshot()
-        told = (snapshot.properties or {}) if snapshot is not None else {}
+        told = insert_properties(opened_of(target).current().stores.snapshots, target.latest_snapshot())
         step = told.get(self._property("step"))
         return _State(0 if step is None else int(step), told.get(self._property("position")))
 

@@ -72,7 +72,7 @@ class PartialUpdate(FoldingEngine):
         return {name: group for group in self.groups for name in group.columns}
 
     @cached_property
-    def _aggregates(self) -> Mapping[str, Aggregate]:
+    def aggregates(self) -> Mapping[str, Aggregate]:
         """Functions of protected columns; others are overwritten."""
         protected = {name for group in self.groups for name in group.protected}
         functions = {}
@@ -98,7 +98,7 @@ class PartialUpdate(FoldingEngine):
             return
         if not self.groups:
             self._check_retracts()
-        for name, aggregate in self._aggregates.items():
+        for name, aggregate in self.aggregates.items():
             # A record without any value to order it by leaves the columns of its group alone.
             ordered = np.zeros(rows.num_rows, dtype=np.bool_)
             for column in self._group_of[name].ordering:
@@ -193,7 +193,7 @@ class PartialUpdate(FoldingEngine):
         primed: _Primed | None,
     ) -> pa.Array:
         considered = counts & ~order.is_empty
-        aggregate = self._aggregates.get(name)
+        aggregate = self.aggregates.get(name)
         if aggregate is None:
             winner = segments.greatest(order.codes, considered)
             # What no record speaks of stays as the first one primed it.

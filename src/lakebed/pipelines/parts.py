@@ -211,7 +211,7 @@ class Parts:
         reads = tried.reads
         is_new = not all(self._lake.has_table(each) for each in (target, *reads))
         is_new = is_new or not any(seen for seen, _ in made(self._lake).lag().values())
-        self._note(InsertNode(self._scratch, name, reads, target, lambda: tried), tried.explain(), is_new)
+        self._note(InsertNode(self._scratch, name, reads, target, lambda: tried), str(tried.explain()), is_new)
         self.deeds.append(lambda: InsertNode(self._lake, name, reads, target, lambda: made(self._lake)))
 
     def _rows_insert(

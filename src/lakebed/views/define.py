@@ -119,7 +119,7 @@ def looked_at(lake: SqlLake, query: str, database: str) -> Looked:
     sql = read_sql(query)
     tables = tables_of(inside, sql)
     zone = session_zone(lake)
-    refuse_other_meaning(lake, "of the query")
+    refuse_other_meaning(lake, "the query of a materialized table")
     try:
         chosen = chosen_cut("the query", tables, None)
         bound = bound_query(inside, sql, chosen.snapshots)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lakebed.definition.changelog_rules import tells_everything
 from lakebed.definition.views import is_view
 from lakebed.sql.session import SqlLake
@@ -9,6 +11,7 @@ from lakebed.table.opened import opened_of
 from lakebed.table.table import Table
 from lakebed.views.define import Looked, looked_at
 from lakebed.views.lake_in import LakeIn, read_sql
+from lakebed.views.plan.build import ViewPlan
 from lakebed.views.plan.judge import Judged
 from lakebed.views.sources import tables_of
 from lakebed.views.store import Definition
@@ -45,15 +48,19 @@ def _text(title: str, looked: Looked, tables: dict[str, Table]) -> Explanation:
     plan = looked.plan
     way = "incremental" if not plan.is_full else "full"
     key = "none: equal rows are numbered" if plan.key is None else ", ".join(plan.key) or "none: one row"
-    by_name = {scan.view: scan.source.table.name for scan in plan.scans}
-    rows = _rows(plan.judged, tables, by_name, 0)
-    widths = [max(len(row[place]) for row in rows) for place in range(2)]
-    lines = [f"{title}: {way}, in this process", f"key: {key}"]
-    lines += [f"{what:<{widths[0]}}  {word:<{widths[1]}}  {why}".rstrip() for what, word, why in rows]
+    lines = [f"{title}: {way}, in this process", f"key: {key}", *plan_lines(plan, plan.judged, tables)]
     return Explanation("\n".join(lines))
 
 
-def _rows(judged: Judged, tables: dict[str, Table], names: dict[str, str], depth: int) -> list[tuple[str, str, str]]:
+def plan_lines(plan: ViewPlan, judged: Judged, tables: Mapping[str, Table]) -> list[str]:
+    """A line for each part of a query, given the words for them."""
+    by_name = {scan.view: scan.source.table.name for scan in plan.scans}
+    rows = _rows(judged, tables, by_name, 0)
+    widths = [max(len(row[place]) for row in rows) for place in range(2)]
+    return [f"{what:<{widths[0]}}  {word:<{widths[1]}}  {why}".rstrip() for what, word, why in rows]
+
+
+def _rows(judged: Judged, tables: Mapping[str, Table], names: dict[str, str], depth: int) -> list[tuple[str, str, str]]:
     indent = "  " * depth
     why = f"{judged.reason}; {judged.remedy}" if judged.remedy else judged.reason
     word = str(judged.word)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from lakebed.algebra.relations import Group, Scan
+from lakebed.algebra.relations import Group
 from lakebed.commit.replay import CommitIdentity, last_identifiers
 from lakebed.embedded.program import Run, running
 from lakebed.errors import CommitConflict, InvalidData, InvalidSchema, Unsupported
@@ -38,18 +38,18 @@ from lakebed.views.apply import (
     keyed_difference,
     less_stored,
 )
-from lakebed.views.changes import CHANGE, ChangesGone, Steps, read_changes, steps_between
+from lakebed.views.changes import ChangesGone, read_changes, steps_between
 from lakebed.views.cost import Estimate
 from lakebed.views.cut import ChosenCut, chosen_cut
+from lakebed.views.deltas import give_changes, names_of, source_rules
 from lakebed.views.found_rows import looked_up
 from lakebed.views.lake_in import LakeIn, read_sql
-from lakebed.views.plan.build import ViewPlan, carried_by, key_columns, planned, with_rows
+from lakebed.views.plan.build import ViewPlan, carried_by, planned, with_rows
 from lakebed.views.result import Refreshed
 from lakebed.views.row_hashes import BITS
 from lakebed.views.rules.compile import Compiled, compiled
-from lakebed.views.rules.program import SourceRules, Statement
-from lakebed.views.rules.sources import changes_name
-from lakebed.views.rules.weighted import WEIGHT, Consolidated, Stored
+from lakebed.views.rules.program import Statement
+from lakebed.views.rules.weighted import WEIGHT, Stored
 from lakebed.views.sources import (
     Source,
     bound_query,
@@ -84,7 +84,12 @@ class Refresh:
         self.inside = LakeIn(self.lake, self.definition.database)
         self.sql = read_sql(self.definition.query)
         self.tables = tables_of(self.inside, self.sql)
-        check_columns(self.table.name, self.tables, self.definition.sources)
+        check_columns(
+            f"materialized table `{self.table.name}` can not be refreshed",
+            self.tables,
+            self.definition.sources,
+            f"give it another query: ALTER MATERIALIZED TABLE {self.table.name} AS SELECT ...",
+        )
         self.base: Snapshot | None = self.table.latest_snapshot()
         self.before = cut_of(self.base)
         self.chosen: ChosenCut = chosen_cut(self.table.name, self.tables, self.before)
@@ -142,11 +147,13 @@ class Refresh:
         plan_sources(plan.root)
         if all(each.way == "none" for each in steps.values()):
             return NONE, "nothing changed", self._nothing()
-        changes = {name: read_changes(self.tables[name], steps[name], _names_of(plan, name)) for name in self.tables}
+        changes = {
+            name: read_changes(self.tables[name], steps[name], names_of(plan.scans, name)) for name in self.tables
+        }
         estimate = self._estimate(changes)
         if self.definition.policy == "auto" and not estimate.follows_changes:
             return estimate.reason
-        rules = {scan.view: self._rules(scan, steps) for scan in plan.scans}
+        rules = {scan.view: source_rules(scan, steps) for scan in plan.scans}
         changed = {scan.view for scan in plan.scans if changes[source_of(scan).table.name].num_rows}
         if not changed:
             return NONE, "nothing changed", self._nothing()
@@ -156,7 +163,7 @@ class Refresh:
         relations = [*(each.relation for each in program.statements), plan.root]
         with running(relations, self.definition.zone, (BITS,)) as run:
             for scan in plan.scans:
-                _give_changes(run, scan, changes[source_of(scan).table.name])
+                give_changes(run, scan, changes[source_of(scan).table.name])
             for statement in program.statements:
                 if not looked_up(run, statement):
                     run.make(statement)
@@ -165,17 +172,6 @@ class Refresh:
             return "what is stored does not fit the changes"
         reason = estimate.reason if self.definition.policy == "auto" else f"{estimate.changed:,} changed rows"
         return INCREMENTAL, reason, rows
-
-    def _rules(self, scan: Scan, steps: Mapping[str, Steps]) -> SourceRules:
-        source = source_of(scan)
-        key = key_columns(scan)
-        if key or steps[source.table.name].way == "none":
-            return SourceRules(key)
-        before = steps[source.table.name].before
-        if before is not None and opened_of(source.table).current().stores.snapshots.find(before.id) is None:
-            raise ChangesGone(f"snapshot {before.id} of `{source.table.name}` has expired")
-        old = Source(source.table, source.path, before, source.names)
-        return SourceRules(old=Scan(columns=scan.columns, source=old, view=f"old_{scan.view}", names=scan.names))
 
     def _estimate(self, changes: Mapping[str, pa.Table]) -> Estimate:
         rows = [self.base, *self.chosen.snapshots.values()]
@@ -334,7 +330,7 @@ class Refresh:
                     f"materialized table `{self.table.name}`: `{name}` has new columns, and the query says `*`",
                     hint=f"list the columns: ALTER MATERIALIZED TABLE {self.table.name} AS SELECT ...",
                 )
-        refuse_other_meaning(self.lake, self.table.name)
+        refuse_other_meaning(self.lake, f"materialized table `{self.table.name}`")
         pins = Pins({name: pinned_at(table, self.chosen.snapshots[name]) for name, table in self.tables.items()})
         with _in_zone(self.lake, self.definition.zone):
             rows = Planner.start(self.inside, pins).frame(self.sql).toArrow()
@@ -375,23 +371,6 @@ def _layout_of(table: Table, definition: Definition) -> Layout:
     """How the rows of a materialized table are stored."""
     fields = [each for each in table.schema.fields if each.name not in (HASH, NUMBER)]
     return Layout(table.name, transfer_schema(fields), definition.key, definition.has_hash, table.primary_key)
-
-
-def _names_of(plan: ViewPlan, name: str) -> tuple[str, ...]:
-    """The columns of a table that any of its scans reads."""
-    found = [source_of(scan).names for scan in plan.scans if source_of(scan).table.name == name]
-    return tuple(dict.fromkeys(column for names in found for column in names))
-
-
-def _give_changes(run: Run, scan: Scan, rows: pa.Table) -> None:
-    """The changes of a scan's table: of the columns that it reads, consolidated."""
-    raw = f"raw_{scan.view}"
-    run.give(raw, rows)
-    given = Stored(columns=(*scan.columns, WEIGHT), name=f"named_{scan.view}")
-    pairs = zip(scan.names, scan.columns, strict=True)
-    chosen = ", ".join([*(f"{kinds.quoted(name)} AS {each.id}" for name, each in pairs), f"{CHANGE} AS w"])
-    run.execute(f"CREATE TEMP TABLE {given.name} AS SELECT {chosen} FROM {raw}")
-    run.make(Statement(changes_name(scan), Consolidated(columns=given.columns, input=given)))
 
 
 @contextmanager

@@ -119,8 +119,8 @@ def bound_query(
     return bind_query(verbatim(sql.text), _SourceTables(lake, snapshots, visible).columns)
 
 
-def tables_of(lake: SqlLake, sql: Sql) -> dict[str, Table]:
-    """The tables that a query reads, by their full names; an error for what a materialized table can not read."""
+def tables_of(lake: SqlLake, sql: Sql, reader: str = "a materialized table") -> dict[str, Table]:
+    """The tables that a query reads, by their full names; an error for what can not be followed."""
     found: dict[str, Table] = {}
     _refuse_passing_values(sql)
     _refuse_other_systems(lake, sql)
@@ -128,12 +128,12 @@ def tables_of(lake: SqlLake, sql: Sql) -> dict[str, Table]:
         table = reference.table
         if isinstance(table, DefinedTable) or isinstance(reference.node.this, exp.Func) or "$" in table.name:
             raise Unsupported(
-                f"`{reference.name}` shows what a table is made of, which a materialized table can not follow",
+                f"`{reference.name}` shows what a table is made of, which {reader} can not follow",
                 hint="read the table itself",
             )
         if reference.node.meta.keys() & {"options", "version"}:
             raise Unsupported(
-                f"`{reference.name}` is read at a fixed state or under options, which a materialized table does not do",
+                f"`{reference.name}` is read at a fixed state or under options, which {reader} does not do",
                 hint="leave VERSION AS OF, TIMESTAMP AS OF and OPTIONS out: the query follows its tables",
             )
         found[table.name] = table
@@ -142,12 +142,12 @@ def tables_of(lake: SqlLake, sql: Sql) -> dict[str, Table]:
     return found
 
 
-def refuse_other_meaning(lake: SqlLake, view: str) -> None:
-    """Raises if settings of the session in use change what a query gives: rows would depend on who refreshes."""
+def refuse_other_meaning(lake: SqlLake, reader: str) -> None:
+    """Raises if settings of the session in use change what a query gives: rows would depend on who computes them."""
     reason = session_changes_meaning(lake)
     if reason is not None:
         raise Unsupported(
-            f"materialized table `{view}` can not be computed here: {reason}, which changes what queries mean",
+            f"{reader} can not be computed here: {reason}, which changes what queries mean",
             hint="set it back, or use a session without it",
         )
 
@@ -182,8 +182,8 @@ def _refuse_passing_values(sql: Sql) -> None:
             name = node.name.lower()
         if name is not None and (name in _NO_FIXED_VALUE or name in ("unix_timestamp()", "TABLESAMPLE")):
             raise Unsupported(
-                f"`{name}` gives another value each time, so the rows of a materialized table would depend on when "
-                "they were computed",
+                f"`{name}` gives another value each time, so the rows that are stored would depend on when they were "
+                "computed",
                 hint="store the value in a column, or filter by it when you read the table",
             )
 
@@ -204,7 +204,7 @@ def columns_of(table: Table, used: set[str] | None = None) -> SourceColumns:
     return SourceColumns(tuple(each.name for each in fields), chosen)
 
 
-def check_columns(view: str, tables: Mapping[str, Table], known: Mapping[str, SourceColumns]) -> None:
+def check_columns(reader: str, tables: Mapping[str, Table], known: Mapping[str, SourceColumns], hint: str) -> None:
     """Raises if a column that a query uses is not what it was."""
     for name, table in tables.items():
         now = {each.name: each for each in table.schema.fields}
@@ -217,8 +217,8 @@ def check_columns(view: str, tables: Mapping[str, Table], known: Mapping[str, So
             else:
                 continue
             raise InvalidSchema(
-                f"materialized table `{view}` can not be refreshed: column `{column}` of `{name}` {what}",
-                hint=f"give it another query: ALTER MATERIALIZED TABLE {view} AS SELECT ...",
+                f"{reader}: column `{column}` of `{name}` {what}",
+                hint=hint,
             )
 
 

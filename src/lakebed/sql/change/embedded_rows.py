@@ -70,18 +70,27 @@ def rows_to_insert(
     """
     check_engine()
     bound = bound_text(lake, query.text, Pins())
-    places = sources(list(bound.names))
+    taken = as_stored(bound, fields, sources(list(bound.names)), by_name=by_name)
+    return filled(collected_here(lake, taken, fields), fields, fixed)
+
+
+def as_stored(bound: Bound, fields: Sequence[DataField], places: Sequence[int | None], *, by_name: bool) -> Bound:
+    """A query whose columns are those of a table, as that stores them, as far as they have a place in the query."""
     relation, values = values_of(bound)
     given = [(field, place) for field, place in zip(fields, places, strict=True) if place is not None]
     taken = [stored(values[place], field, by_place=not by_name) for field, place in given]
-    rows = collected_here(lake, projected(relation, taken, [field.name for field, _ in given]), fields)
+    return projected(relation, taken, [field.name for field, _ in given])
+
+
+def filled(rows: pa.Table, fields: Sequence[DataField], fixed: Mapping[str, Value]) -> pa.Table:
+    """Rows of some columns of a table with all of them: others have a `fixed` value, or null."""
     columns = []
-    for field, place in zip(fields, places, strict=True):
-        if place is None:
+    for field in fields:
+        if field.name in rows.column_names:
+            columns.append(rows.column(field.name))
+        else:
             one = column_of(field, [fixed.get(field.name)], None)
             columns.append(pa.repeat(one[0], rows.num_rows))
-        else:
-            columns.append(rows.column(field.name))
     return pa.Table.from_arrays(columns, names=[field.name for field in fields])
 
 

@@ -59,15 +59,19 @@ class ViewPlan:
         return list({scan.view: scan for scan in scans(self.root)}.values())
 
 
-def planned(bound: Bound) -> ViewPlan:
-    """The plan of a query; `key` of a scan's source are the names of its table's primary key."""
+def planned(bound: Bound, *, is_stored: bool = True) -> ViewPlan:
+    """The plan of a query; `key` of a scan's source are the names of its table's primary key.
+
+    `is_stored`: its rows are kept, so that changes can be added to them. Otherwise all of a change is computed, old
+    values as well as new ones.
+    """
     normaliser = Normaliser()
     relation = normaliser.plain(bound.relation)
     if not isinstance(relation, Project):  # so that a column can be added beside those of the query
         fresh = tuple(replace(each, id=f"o{n + 1}") for n, each in enumerate(relation.columns))
         relation = Project(columns=fresh, input=relation, values=relation.columns)
     shown = relation.columns
-    relation, adding = linear(relation, normaliser.new)
+    relation, adding = linear(relation, normaliser.new) if is_stored else (relation, None)
     tables = {scan.view: key_columns(scan) for scan in scans(relation)}
     tables = {view: key for view, key in tables.items() if key}
     key = key_of(relation, tables)
@@ -84,7 +88,7 @@ def planned(bound: Bound) -> ViewPlan:
     hidden = [each for each in relation.columns if each not in shown]
     names = (*bound.names, *(f"{HIDDEN_PREFIX}k{n + 1}" for n in range(len(hidden))))
     by_id = {each.id: name for each, name in zip(relation.columns, names, strict=True)}
-    top, _ = top_of(relation)
+    top, _ = top_of(relation) if is_stored else (None, ())
     if adding is not None:
         adding = replace(adding, states=_states_of(relation))
     return ViewPlan(

@@ -72,14 +72,14 @@ _RANKS = (
 def judged(root: Relation, top: Relation | None, adding: Relation | None = None) -> Judged:
     """The words for a query. `top` is the grouping or the windows it ends with, if rows are replaced group by group;
     `adding` is that grouping if its values add up."""
-    return _judged(root, top, adding, _names(root))
+    return _judged(root, top, adding, column_names(root))
 
 
-def _names(node: Relation) -> dict[str, str]:
+def column_names(node: Relation) -> dict[str, str]:
     """What columns are called in the tables that they come from, as far as they are handed on as they are."""
     found: dict[str, str] = {}
     for below in node.inputs:
-        found |= _names(below)
+        found |= column_names(below)
     match node:
         case Scan():
             found |= {each.id: name for each, name in zip(node.columns, node.names, strict=True)}
@@ -168,7 +168,7 @@ def _window(node: Window, top: Relation | None, below: tuple[Judged, ...], what:
 
 def _why_unstable(value: Expression) -> tuple[str, str]:
     name = value.template.split("(")[0] if isinstance(value, Aggregation) else "an aggregate"
-    return (f"`{name}` may depend on the order of rows, and something is computed from it", _STACK)
+    return (f"`{name}` may depend on the order of rows, and its old value would be needed", _STACK)
 
 
 def _is_stable(value: Expression) -> bool:

@@ -83,12 +83,17 @@ def compiled(
     sources: Mapping[str, SourceRules],
     changed: Collection[str] | None = None,
     added: tuple[Group, tuple[Aggregation, ...]] | None = None,
+    *,
+    replaces: bool = True,
 ) -> Compiled:
-    """What computes the change of a query's result from changes of its tables."""
+    """What computes the change of a query's result from changes of its tables.
+
+    `replaces`: of groups at its end the new rows are enough; otherwise the old ones are told as well.
+    """
     program = Program(_DELTAS, _STATES, sources, changed)
     if added is not None:
         return _added(program, *added)
-    top, carried = top_of(root)
+    top, carried = top_of(root) if replaces else (None, ())
     if top is not None:
         keys = affected_groups(program, top) if isinstance(top, Group) else affected_partitions(program, top)
         if keys is None:

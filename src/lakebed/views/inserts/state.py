@@ -1,0 +1,60 @@
+"""How far a streaming INSERT is: in the properties of the snapshots of the table that it writes, under its own name.
+
+So the rows that were sent and how far that is are one commit. A table that is rolled back forgets both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakebed.commit.replay import INSERT_PREFIX, insert_properties, last_identifiers
+from lakebed.definition.context import TableContext
+from lakebed.errors import CorruptFile
+from lakebed.metadata.snapshot import Snapshot
+from lakebed.views.store import Cut
+
+
+@dataclass(frozen=True, slots=True)
+class InsertState:
+    """The cut whose rows were sent, by which step, and how that went; the time zone that clocks were read by."""
+
+    cut: Cut
+    step: int
+    way: str
+    zone: str | None = None
+
+    def to_properties(self, name: str) -> dict[str, str]:
+        """As properties of the snapshot that the step makes."""
+        members = {"cut": self.cut.to_text(), "step": str(self.step), "way": self.way}
+        if self.zone is not None:
+            members["zone"] = self.zone
+        return {f"{INSERT_PREFIX}{name}.{word}": value for word, value in members.items()}
+
+    @staticmethod
+    def of(context: TableContext, latest: Snapshot | None, name: str) -> InsertState | None:
+        """What the table knows of an INSERT; None if it has not written there."""
+        given = insert_properties(context.stores.snapshots, latest)
+        said = {word: given.get(f"{INSERT_PREFIX}{name}.{word}") for word in ("cut", "step", "way", "zone")}
+        if said["cut"] is None or said["step"] is None:
+            return None
+        try:
+            return InsertState(Cut.of_text(said["cut"]), int(said["step"]), said["way"] or "", said["zone"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise CorruptFile(
+                f"table `{context.name}`: property `{INSERT_PREFIX}{name}.cut` of its snapshot can not be read",
+                hint="restore the snapshot file, or roll the table back to an earlier one",
+            ) from error
+
+
+def user_of(name: str) -> str:
+    """Who commits the steps of an INSERT."""
+    return f"insert-{name}"
+
+
+def check_not_forgotten(context: TableContext, latest: Snapshot | None, name: str) -> None:
+    """Raises if an INSERT has written to a table that does not know how far it was: all would be sent twice."""
+    if user_of(name) in last_identifiers(context.stores.snapshots, latest):
+        raise CorruptFile(
+            f"table `{context.name}`: INSERT `{name}` has written to it, and how far it was is not known any more",
+            hint="roll the table back to a snapshot of the INSERT, or run it under another name to send all rows again",
+        )
