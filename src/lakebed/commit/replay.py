@@ -18,7 +18,11 @@ LAST_IDENTIFIER_PREFIX = "lakebed.last-identifier."
 """Snapshot property that remembers a stream's last commit after the snapshot it made has expired."""
 VIEW_PREFIX = "lakebed.view."
 """Snapshot properties of a materialized table: which state of its sources the rows belong to."""
-_CARRIED = (VIEW_PREFIX,)
+SYNC_PREFIX = "lakebed.cdc."
+"""How properties of snapshots that a sync makes begin."""
+SYNC_POSITION = "lakebed.cdc.position"
+"""Snapshot property: the offset up to which the source was read."""
+_CARRIED = (VIEW_PREFIX, SYNC_PREFIX)
 """How properties begin that are as true of the next snapshot, unless that says otherwise."""
 
 
@@ -65,7 +69,8 @@ def carried_properties(latest: Snapshot | None) -> dict[str, str]:
     """Properties that are handed on to the next snapshot: what is true of the rows stays so while they are rewritten.
 
     INVARIANT: a compaction hands them on, and expiry may then take the snapshot that said them first. A materialized
-    table that forgot which changes it has seen would see them twice, or never.
+    table that forgot which changes it has seen would see them twice, or never. Rows of a sync are as of the position
+    of its last batch, whatever else was committed on top.
     """
     given = (latest.properties or {}) if latest is not None else {}
     return {key: value for key, value in given.items() if key.startswith(_CARRIED)}
