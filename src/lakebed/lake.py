@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lakebed.sql.query.answer import QueryResult
+    from lakebed.views.consistent import ConsistentTables
     from lakebed.views.describe import MaterializedTable
     from lakebed.views.result import Refreshed
 
@@ -208,6 +209,32 @@ class Lake:
         from lakebed.views.refresh import refresh_view
 
         return refresh_view(self, name, full=full)
+
+    def refresh_all(self, *names: str, full: bool = False) -> list[Refreshed]:
+        """Refreshes materialized tables together: all of the current database that are not suspended, or those named.
+
+        Those below come before those that read them, and all see the same batch of a sync, which goes on meanwhile.
+        """
+        from lakebed.views.together import refresh_together
+
+        return refresh_together(self, names, full=full)
+
+    def consistent(self, *tables: str) -> ConsistentTables:
+        """Tables at one moment: those of one sync at a batch that all of them have, so that no transaction of the
+        source is seen in part. All tables of the current database if none are named.
+
+        The result reads them (`table`, `query`, `sql`) and says as of when (`position`, `snapshots`, `why`). A table of
+        no sync is at its newest snapshot whose changes are told, one that a materialized table read as that one saw it.
+        """
+        from lakebed.views.consistent import consistent_tables
+
+        return consistent_tables(self, tables)
+
+    def at(self, *tables: str, position: str) -> ConsistentTables:
+        """As `consistent`, at the newest moment at or before a position of the source: `16/B374D848`, `0-1-1234`."""
+        from lakebed.views.consistent import consistent_tables
+
+        return consistent_tables(self, tables, position)
 
     def explain(self, name_or_sql: str) -> str:
         """How a materialized table, or a query that could become one, follows changes: a line for each part of it."""

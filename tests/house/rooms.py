@@ -86,7 +86,7 @@ INNER: dict[str, Sequence[Iterable[str]]] = {
         {"arguments", "start", "__init__"},
     ],
     "cdc/sources": [("base",), ("files", "kafka", "mysql", "postgres"), ("__init__",)],
-    "cdc/sources/mysql": [{"settings", "columns", "position"}, ("values",), ("log",), ("server",), ("copy",), {REST}],
+    "cdc/sources/mysql": [{"settings", "columns", "tagged_ids"}, ("values",), ("log",), ("server",), ("copy",), {REST}],
     # Messages of PostgreSQL's log name types by numbers that only its catalog explains: here the log asks the server.
     "cdc/sources/postgres": [
         {"settings", "names", "state", "connect"},

@@ -63,7 +63,7 @@ WRITER_MEMBERS = "write commit abort"
 LAKE_MEMBERS = """
     settings spark is_spark_started sql query current_database use databases create_database drop_database
     tables table has_table create_table replace_table drop_table rename_table
-    materialize refresh explain materialized materialized_tables alter_materialized
+    materialize refresh refresh_all consistent at explain materialized materialized_tables alter_materialized
 """
 
 IMPORT_BUDGET_S = 0.3

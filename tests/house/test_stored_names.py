@@ -11,15 +11,18 @@ import re
 from pathlib import Path
 
 from lakebed.cdc.batch.batch import POSITION, SOURCE
-from lakebed.commit.replay import LAST_IDENTIFIER_PREFIX, VIEW_PREFIX
+from lakebed.commit.replay import LAST_IDENTIFIER_PREFIX, SYNC_PREFIX, VIEW_PREFIX
 from lakebed.commit.sequence_state import MAX_SEQUENCE_NUMBER
+from lakebed.fileio.memory import MemoryFileIO
 from lakebed.metadata.operation import OWN_OPERATION, WRITER_NAME
 from lakebed.metadata.paths import POSTPONE_BUCKET, TablePaths
+from lakebed.metadata.sync_note import SyncNote, SyncNoteStore
 from lakebed.options import OPTIONS
 
 LAKEBED = Path(__file__).parents[2] / "src" / "lakebed"
 
 PROPERTIES = {
+    "lakebed.cdc.",
     "lakebed.cdc.position",
     "lakebed.cdc.source",
     "lakebed.last-identifier.",
@@ -87,7 +90,8 @@ _LOOKS_STORED = re.compile(r"lakebed([.-][a-z0-9.-]*|[A-Z]\w*)")
 
 def test_properties_of_snapshots() -> None:
     """What a commit, a stream and a sync tell of themselves is found under these keys."""
-    assert {POSITION, SOURCE, LAST_IDENTIFIER_PREFIX, VIEW_PREFIX, MAX_SEQUENCE_NUMBER, OWN_OPERATION} == PROPERTIES
+    of_syncs = {SYNC_PREFIX, POSITION, SOURCE}
+    assert of_syncs | {LAST_IDENTIFIER_PREFIX, VIEW_PREFIX, MAX_SEQUENCE_NUMBER, OWN_OPERATION} == PROPERTIES
     assert WRITER_NAME == "lakebed"
 
 
@@ -123,6 +127,14 @@ def _is_module(text: str) -> bool:
         return text.startswith("lakebed.") and importlib.util.find_spec(text) is not None
     except ModuleNotFoundError:
         return False
+
+
+def test_notes_of_syncs() -> None:
+    """Where a sync writes down how far it is."""
+    store = SyncNoteStore.beside(MemoryFileIO("notes"), TablePaths("w/shop.db/orders"))
+    store.write(SyncNote("a/b", "postgres", 1, True))
+    (found,) = store._fileio.list_directory("w/shop.db/.syncs")
+    assert found.path == "w/shop.db/.syncs/a%2Fb.json"
 
 
 def test_files_of_a_table() -> None:

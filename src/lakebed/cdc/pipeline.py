@@ -1,6 +1,7 @@
 """From a micro-batch of envelope rows to commits of the tables they are for: what Spark calls for each batch.
 
     which tables and columns are in the batch → their tables in the lake → schema changes → rows → one commit per table
+    → a note that all tables have the batch
 
 All of it can be repeated at any point: a table that has the batch already is left out, a schema change that was made
 changes nothing a second time.
@@ -25,6 +26,7 @@ import pyarrow.compute as pc
 from lakebed.cdc.batch.batch import POSITION, SOURCE, Batch, Counts, Marks, SparkBatch, position_of
 from lakebed.cdc.batch.commit import TableCommit, is_committed
 from lakebed.cdc.batch.job import BatchJob, ChunkPlace, TableTask
+from lakebed.cdc.batch.notes import SyncNotes
 from lakebed.cdc.envelope import COPY, ROWS, SKIPPED, STREAM, TRUNCATE, Chunk, Description, SourceName, SourceTable
 from lakebed.cdc.progress import ProgressBoard, ProgressFile
 from lakebed.cdc.routing import Target
@@ -98,11 +100,13 @@ class Pipeline:
         board: ProgressBoard | None = None,
         here_bytes: int = _HERE_BYTES,
         on_step: Step | None = None,
+        notes: SyncNotes | None = None,
     ) -> None:
         self._lake = lake
         self._rules = rules
         self._checkpoint = checkpoint
         self._source = source
+        self._notes = notes or SyncNotes(source)
         self._board = board or ProgressBoard()
         self._here_bytes = here_bytes
         self._on_step: Step = on_step or (lambda _: None)
@@ -161,9 +165,10 @@ class Pipeline:
         self._on_step("read")
         chunks, sizes = batch.chunks()
         properties = {SOURCE: self._source} | ({} if position is None else {POSITION: position})
+        by_target = self._by_target(chunks)
         parts = [
             part
-            for target, mine in self._by_target(chunks).items()
+            for target, mine in by_target.items()
             if (part := self._planned(batch, target, mine, user, identifier, properties)) is not None
         ]
 
@@ -180,7 +185,19 @@ class Pipeline:
             else:
                 counts = self._write_in_tasks(batch, written, user)
             self._follow_ups.wait()
+            self._begin_note(user, [part.target.table for part in written])
             self._commit(batch.spark, written, counts, position)
+        self._on_step("note")
+        touched = [target for target in by_target if target in self._tables]
+        self._notes.end(identifier, position, {target.table: self._tables[target] for target in touched})
+
+    def _begin_note(self, user: str, touched: Sequence[str]) -> None:
+        tables = {target.table: table for target, table in self._tables.items()}
+        self._notes.begin(user, tables, {target.table: names for target, names in self._sources_of.items()}, touched)
+        for name, why in self._board.now.skipped.items():
+            target = next((each for each in self._tables if str(each) == name), None)
+            if target is not None:
+                self._notes.leave_out(target.table, why)
 
     def _by_target(self, chunks: Sequence[Chunk]) -> dict[Target, list[Chunk]]:
         """Chunks of each table of the lake, in their order."""

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from lakebed.cdc.arguments import SyncArguments, check_names, sync_rules
+from lakebed.cdc.batch.notes import SyncNotes
 from lakebed.cdc.pipeline import Pipeline
 from lakebed.cdc.progress import ProgressBoard, ProgressFile, SyncProgress
 from lakebed.cdc.rules import type_modes
@@ -149,7 +150,9 @@ def sync(
     place = os.fspath(checkpoint)
     here_bytes = rules.get("here_bytes")
     size = {} if here_bytes is None else {"here_bytes": here_bytes}
-    pipeline = Pipeline(lake, wanted, place, source=opened.name, board=board, on_step=rules.get("on_step"), **size)
+    notes = SyncNotes(opened.name, opened.settled_at, keeps_transactions=opened.keeps_transactions)
+    step = rules.get("on_step")
+    pipeline = Pipeline(lake, wanted, place, source=opened.name, board=board, on_step=step, notes=notes, **size)
     pipeline.prepare(opened.tables(), _former_user(lake, place))
     opened.keep_state_in(f"{place.rstrip('/')}/source-state")
     opened.prepare()

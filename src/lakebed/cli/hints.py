@@ -39,6 +39,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"lakebed\.connect\(path\)", "--warehouse PATH"),
     (r"lake\.query\('SELECT \.\.\.'\)\.pl\(\).*", "`lakebed sql 'SELECT ...' --format csv > FILE`"),
     (r", or in Python: lakebed\.cdc\.sync\(.*?\.\.\.\)", ""),
+    (r", or in Python: lake\.refresh_all\(\.\.\.\)", ""),
     (r"; a stream of Python keeps a table up to date: .*", ""),
     (r"register it in Python: lake\.spark\.udf\.register\(.*?\), or define it", "define it"),
     (

@@ -14,6 +14,7 @@ from lakebed.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from lakebed.lake import Lake
+    from lakebed.views.result import Refreshed
 
 
 def _refresh_arguments(parser: Parser) -> None:
@@ -31,7 +32,8 @@ def _refresh(given: argparse.Namespace, out: Output) -> int:
         if given.full:
             raise InvalidArgument("--full and --follow do not go together", hint="refresh in full first, then follow")
         return _follow(lake, _chosen(lake, given.tables), given.interval, out)
-    done = [_refreshed(lake, name, given.full) for name in _in_order(lake, _chosen(lake, given.tables))]
+    chosen = _chosen(lake, given.tables)
+    done = [_members(each) for each in lake.refresh_all(*chosen, full=given.full)] if chosen else []
     out.records(done, [_told(members) for members in done])
     return OK
 
@@ -59,26 +61,7 @@ def _chosen(lake: Lake, names: list[str]) -> list[str]:
     return list(dict.fromkeys([*named, *active]))
 
 
-def _in_order(lake: Lake, names: list[str]) -> list[str]:
-    """Tables that others read come before those."""
-    ordered: list[str] = []
-
-    def place(name: str) -> None:
-        if name in ordered:
-            return
-        cut = lake.materialized(name).cut
-        for below in cut.all if cut is not None else ():
-            if below in names:
-                place(below)
-        ordered.append(name)
-
-    for name in names:
-        place(name)
-    return ordered
-
-
-def _refreshed(lake: Lake, name: str, full: bool) -> dict[str, Any]:
-    done = lake.refresh(name, full=full)
+def _members(done: Refreshed) -> dict[str, Any]:
     return {
         "table": done.table,
         "way": done.way,

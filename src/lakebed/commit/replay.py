@@ -20,6 +20,12 @@ VIEW_PREFIX = "lakebed.view."
 """Snapshot properties of a materialized table: which state of its sources the rows belong to."""
 INSERT_PREFIX = "lakebed.insert."
 """Snapshot properties of a table that streaming INSERTs write: how far each of them is."""
+SYNC_PREFIX = "lakebed.cdc."
+"""How properties of snapshots that a sync makes begin."""
+SYNC_POSITION = "lakebed.cdc.position"
+"""Snapshot property: the offset up to which the source was read."""
+_CARRIED = (VIEW_PREFIX, SYNC_PREFIX)
+"""How properties begin that are as true of the next snapshot, unless that says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +71,12 @@ def carried_properties(snapshots: SnapshotStore, latest: Snapshot | None) -> dic
     """Properties that are handed on to the next snapshot: what is true of the rows stays so while they are rewritten.
 
     INVARIANT: a compaction hands them on, and expiry may then take the snapshot that said them first. A materialized
-    table that forgot which changes it has seen would see them twice, or never.
+    table that forgot which changes it has seen would see them twice, or never. Rows of a sync are as of the position
+    of its last batch, whatever else was committed on top.
     """
     given = (latest.properties or {}) if latest is not None else {}
-    of_view = {key: value for key, value in given.items() if key.startswith(VIEW_PREFIX)}
-    return of_view | insert_properties(snapshots, latest)
+    handed_on = {key: value for key, value in given.items() if key.startswith(_CARRIED)}
+    return handed_on | insert_properties(snapshots, latest)
 
 
 def insert_properties(snapshots: SnapshotStore, latest: Snapshot | None) -> dict[str, str]:

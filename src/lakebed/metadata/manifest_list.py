@@ -67,7 +67,9 @@ class ManifestListStore:
         return name, len(data)
 
     def read(self, name: str, size_bytes: int | None = None) -> list[ManifestMeta]:
-        """The lines of a list; `size_bytes` is the size the snapshot recorded, if it did."""
+        """The lines of a list; `size_bytes` is the size the snapshot recorded, if it did. None of what has no list."""
+        if not name:
+            return []
         path = self._paths.manifest_file(name)
         data = checked_size(self._fileio.read_bytes(path), size_bytes, path)
         return decode(data, _SCHEMA, path)

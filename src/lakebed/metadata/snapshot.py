@@ -76,6 +76,22 @@ class Snapshot:
     def _repr_html_(self) -> str:
         return Snapshots([self])._repr_html_()
 
+    @staticmethod
+    def before_first(schema_id: int) -> Snapshot:
+        """What a table shows before its first commit: no rows. It is in no file, and has no lists."""
+        return Snapshot(
+            id=0,
+            schema_id=schema_id,
+            base_manifest_list="",
+            delta_manifest_list="",
+            commit_user="",
+            commit_identifier=0,
+            commit_kind=CommitKind.APPEND,
+            time_millis=0,
+            total_record_count=0,
+            delta_record_count=0,
+        )
+
     def to_members(self) -> dict[str, Any]:
         """The JSON members of the file, those without a value left out."""
         members = {

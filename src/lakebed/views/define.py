@@ -14,6 +14,7 @@ from lakebed.errors import AlreadyExists, InvalidArgument, InvalidSchema, Unsupp
 from lakebed.expressions import kinds
 from lakebed.expressions.functions.clocks import proven_zone
 from lakebed.expressions.nodes import NotProven
+from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import CHANGELOG_PRODUCER, LAKEBED_VIEW_DEFINITION, LAKEBED_VIEW_HIDDEN_COLUMNS, VIEW_OPTIONS
 from lakebed.schema.changes import SetOption
 from lakebed.sql.query.embedded import has_moments
@@ -21,10 +22,12 @@ from lakebed.sql.query.run import schema_of
 from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import session_zone
 from lakebed.table.alter import alter_table
+from lakebed.table.table import Table
 from lakebed.types.arrow import from_arrow_schema
 from lakebed.types.logical import DataField, with_nullable
 from lakebed.units import parse_duration
 from lakebed.views.apply import HASH, NUMBER
+from lakebed.views.batches import NothingYet
 from lakebed.views.cut import chosen_cut
 from lakebed.views.lake_in import LakeIn, read_sql
 from lakebed.views.plan.build import HIDDEN_PREFIX, ViewPlan, planned
@@ -121,8 +124,7 @@ def looked_at(lake: SqlLake, query: str, database: str) -> Looked:
     zone = session_zone(lake)
     refuse_other_meaning(lake, "the query of a materialized table")
     try:
-        chosen = chosen_cut("the query", tables, None)
-        bound = bound_query(inside, sql, chosen.snapshots)
+        bound = bound_query(inside, sql, _snapshots_now(lake, tables))
         plan = planned(bound)
         if any(each.type == kinds.YEAR_MONTH for each in plan.root.columns):
             raise NotProven("a result of months", "Arrow has no type for it that Spark hands out")
@@ -135,6 +137,14 @@ def looked_at(lake: SqlLake, query: str, database: str) -> Looked:
         return Looked(None, f"{unproven.what}: {unproven.why}", columns, used, zone)
     fields = [pa.field(n, e.type, e.nullable) for n, e in zip(plan.names, plan.root.columns, strict=True)]
     return Looked(plan, None, pa.schema(fields), used_columns(bound.relation, tables), zone if is_zoned else None)
+
+
+def _snapshots_now(lake: SqlLake, tables: Mapping[str, Table]) -> Mapping[str, Snapshot | None]:
+    """Snapshots of tables that fit together; none if that has to wait, which only refreshes do."""
+    try:
+        return chosen_cut(lake, "the query", tables, None).snapshots
+    except NothingYet:
+        return {}
 
 
 def _defined(lake: SqlLake, request: ViewRequest, database: str) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from lakebed.table.opened import opened_of
 from lakebed.table.table import Table
 from lakebed.table.writer import TableWriter
 from lakebed.views.apply import KIND
+from lakebed.views.batches import NothingYet
 from lakebed.views.changes import ChangesGone, Steps, read_changes, steps_between
 from lakebed.views.cut import ChosenCut, chosen_cut
 from lakebed.views.deltas import give_changes, names_of, source_rules
@@ -123,12 +124,12 @@ class StreamingInsert:
     def check(self) -> None:
         """Raises if the query can not be followed, or the table does not take its changes. Changes nothing."""
         seen = self._look()
-        self._work(seen, self._cut(seen))
+        self._work(seen, self._cut_or_none(seen))
 
     def explain(self) -> Explanation:
         """How the query follows changes, as text."""
         seen = self._look()
-        work = self._work(seen, self._cut(seen))
+        work = self._work(seen, self._cut_or_none(seen))
         kinds = "-U, +U" if work.sink.takes_old else "+U"
         if all(flow.grows_only for flow in work.flows):
             kinds = "new rows only"
@@ -141,7 +142,7 @@ class StreamingInsert:
     def lag(self) -> dict[str, tuple[int, int]]:
         """For each table the snapshot that was seen (0: none), and the newest one that can be."""
         seen = self._look()
-        newest = self._cut(seen).snapshots
+        newest = self._cut_or_none(seen).snapshots
         places = {} if seen.state is None else self._reached(seen.state).tables
         return {
             name: (places[name].id if name in places else 0, 0 if found is None else found.id)
@@ -151,7 +152,10 @@ class StreamingInsert:
     def step(self) -> Refreshed:
         """Sends what has changed since the last step; says how many rows. Commits nothing if nothing has."""
         seen = self._look()
-        chosen = self._cut(seen)
+        try:
+            chosen = self._cut(seen)
+        except NothingYet as waits:
+            return Refreshed.nothing(self.target, f"nothing yet: {waits.reason}")
         if seen.state is None:
             return self._first(seen, chosen)
         before = self._reached(seen.state)
@@ -188,7 +192,14 @@ class StreamingInsert:
 
     def _cut(self, seen: _Seen) -> ChosenCut:
         before = None if seen.state is None else self._reached(seen.state)
-        return chosen_cut(f"INSERT INTO {self.target}", seen.tables, before)
+        return chosen_cut(self._lake, f"INSERT INTO {self.target}", seen.tables, before)
+
+    def _cut_or_none(self, seen: _Seen) -> ChosenCut:
+        """The same for who only looks: as if the tables had no rows, where a cut has to be waited for."""
+        try:
+            return self._cut(seen)
+        except NothingYet:
+            return ChosenCut(dict.fromkeys(seen.tables), Cut())
 
     def _reached(self, state: InsertState) -> Cut:
         """Up to where everything is sent: what is written down, or what was seen since and had nothing to send."""

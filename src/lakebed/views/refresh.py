@@ -13,7 +13,7 @@ from sqlglot import exp
 from lakebed.algebra.relations import Group
 from lakebed.commit.replay import CommitIdentity, last_identifiers
 from lakebed.embedded.program import Run, running
-from lakebed.errors import CommitConflict, InvalidData, InvalidSchema, Unsupported
+from lakebed.errors import InvalidData, InvalidSchema, Unsupported
 from lakebed.expressions import kinds
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import COMMIT_FORCE_CREATE_SNAPSHOT
@@ -38,6 +38,7 @@ from lakebed.views.apply import (
     keyed_difference,
     less_stored,
 )
+from lakebed.views.batches import NothingYet
 from lakebed.views.changes import ChangesGone, read_changes, steps_between
 from lakebed.views.cost import Estimate
 from lakebed.views.cut import ChosenCut, chosen_cut
@@ -66,10 +67,17 @@ from lakebed.write.placement.postponed import for_stream
 FULL, INCREMENTAL, NONE = "full", "incremental", "none"
 
 
-def refresh_view(lake: SqlLake, name: str, *, full: bool = False) -> Refreshed:
-    """Brings a materialized table up to date; says which way, why, and how many rows changed."""
+def refresh_view(lake: SqlLake, name: str, *, full: bool = False, most: Mapping[str, int] | None = None) -> Refreshed:
+    """Brings a materialized table up to date; says which way, why, and how many rows changed.
+
+    Of syncs in `most` no batch above those is read.
+    """
     table = lake.table(name)
-    return Refresh(lake, table, definition_of(table)).run(full)
+    definition = definition_of(table)
+    try:
+        return Refresh(lake, table, definition, most or {}).run(full)
+    except NothingYet as waits:
+        return Refreshed.nothing(table.name, f"nothing yet: {waits.reason}")
 
 
 @dataclass
@@ -77,6 +85,8 @@ class Refresh:
     lake: SqlLake
     table: Table
     definition: Definition
+    most: Mapping[str, int] = field(default_factory=dict)
+    """Of syncs by their users: the newest batch that may be read."""
     sql: Sql = field(init=False)
     tables: dict[str, Table] = field(init=False)
 
@@ -92,7 +102,7 @@ class Refresh:
         )
         self.base: Snapshot | None = self.table.latest_snapshot()
         self.before = cut_of(self.base)
-        self.chosen: ChosenCut = chosen_cut(self.table.name, self.tables, self.before)
+        self.chosen: ChosenCut = chosen_cut(self.lake, self.table.name, self.tables, self.before, self.most)
         self.layout = _layout_of(self.table, self.definition)
 
     def run(self, full: bool) -> Refreshed:
@@ -333,11 +343,7 @@ class Refresh:
         refuse_other_meaning(self.lake, f"materialized table `{self.table.name}`")
         pins = Pins({name: pinned_at(table, self.chosen.snapshots[name]) for name, table in self.tables.items()})
         with _in_zone(self.lake, self.definition.zone):
-            rows = Planner.start(self.inside, pins).frame(self.sql).toArrow()
-        for name, table in self.tables.items():
-            if self.chosen.snapshots[name] is None and table.latest_snapshot() is not None:
-                raise CommitConflict(f"`{name}` got its first rows while it was read", hint="refresh again")
-        return rows
+            return Planner.start(self.inside, pins).frame(self.sql).toArrow()
 
     # --- the end -------------------------------------------------------------------------------------------------
 

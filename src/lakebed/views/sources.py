@@ -42,9 +42,10 @@ _NO_FIXED_VALUE = {
 
 
 def pinned_at(table: Table, snapshot: Snapshot | None) -> Table:
-    """The table at a snapshot, under its current schema."""
+    """The table at a snapshot, under its current schema; without rows if there was none."""
     opened = opened_of(table)
-    return Table(OpenedTable(opened.current(), opened.overrides, snapshot))
+    context = opened.current()
+    return Table(OpenedTable(context, opened.overrides, snapshot or Snapshot.before_first(context.schema.id)))
 
 
 @dataclass

@@ -110,26 +110,41 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class SyncBatch:
+    """A batch of a sync, as of which tables of a cut are."""
+
+    batch: int
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Cut:
-    """Which snapshot of each table a state of a query belongs to; `below` those that tables among them belong to."""
+    """Which snapshot of each table a state of a query belongs to; `below` those that tables among them belong to.
+
+    `syncs` says by their commit users which batches of syncs these are.
+    """
 
     tables: Mapping[str, Place] = field(default_factory=dict)
     below: Mapping[str, Place] = field(default_factory=dict)
+    syncs: Mapping[str, SyncBatch] = field(default_factory=dict)
 
     def to_text(self) -> str:
         """As a property."""
-        members = {
+        members: dict[str, Any] = {
             part: {name: [place.id, place.token, place.is_told] for name, place in sorted(places.items())}
             for part, places in (("tables", self.tables), ("below", self.below))
         }
+        if self.syncs:
+            members["syncs"] = {user: [each.batch, *each.tables] for user, each in sorted(self.syncs.items())}
         return json.dumps(members)
 
     @staticmethod
     def of_text(text: str) -> Cut:
         """From a property."""
         members = json.loads(text)
-        parts = [{name: Place(*place) for name, place in members[p].items()} for p in ("tables", "below")]
-        return Cut(*parts)
+        tables, below = ({name: Place(*place) for name, place in members[p].items()} for p in ("tables", "below"))
+        syncs = {user: SyncBatch(batch, tuple(names)) for user, (batch, *names) in members.get("syncs", {}).items()}
+        return Cut(tables, below, syncs)
 
     @property
     def all(self) -> dict[str, Place]:

@@ -23,11 +23,11 @@ from lakebed.cdc.envelope import Chunk, chunks_from_arrow
 from lakebed.cdc.sources.mysql.columns import TableColumns
 from lakebed.cdc.sources.mysql.log.reader import LogReader
 from lakebed.cdc.sources.mysql.log.transactions import Piece, Rows
-from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition
 from lakebed.cdc.sources.mysql.server.catalog import read_tables
 from lakebed.cdc.sources.mysql.server.changes import ChangeReader, TableChanges
 from lakebed.cdc.sources.mysql.server.server import Server
 from lakebed.cdc.sources.mysql.settings import ServerSettings, keep_password
+from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
 from lakebed.testing.mariadb_server import MariaDbServer
 from lakebed.testing.mysql_server import MySqlServer
 from lakebed.testing.sql_server import PASSWORD, USER, SqlServer

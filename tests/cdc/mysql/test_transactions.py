@@ -7,8 +7,8 @@ import pytest
 from lakebed.cdc.sources.mysql.log.events import Statement
 from lakebed.cdc.sources.mysql.log.reader import LogReader
 from lakebed.cdc.sources.mysql.log.transactions import Rows
-from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition
 from lakebed.errors import NotFound
+from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
 
 from .conftest import Database, Position
 

@@ -6,6 +6,7 @@ can be repeated, or die at any step, as often as a test likes.
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable
@@ -73,7 +74,7 @@ class LocalSync:
             return False
         while True:
             try:
-                self._pipeline.apply(LocalBatch(self._chunks(end)), self._user, self._batch_id + 1, None)
+                self._pipeline.apply(LocalBatch(self._chunks(end)), self._user, self._batch_id + 1, json.dumps(end))
                 break
             except Died:
                 if self._random.random() < 0.5:

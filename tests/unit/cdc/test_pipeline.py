@@ -151,7 +151,7 @@ def test_added_columns_are_filled_with_their_default(lab: Lab) -> None:
     assert "lakebed.cdc.backfill" not in lab.lake.table("lk.orders").options
 
 
-@pytest.mark.parametrize("step", ["read", "check", "schema", "backfill", "write", "commit", "committed"])
+@pytest.mark.parametrize("step", ["read", "check", "schema", "backfill", "write", "commit", "committed", "note"])
 @pytest.mark.parametrize("here_bytes", [1 << 30, -1])
 def test_a_crash_after_any_step_loses_and_doubles_nothing(lab: Lab, step: str, here_bytes: int) -> None:
     """A batch that is repeated after a crash leaves what it leaves without one, in one commit for each table."""

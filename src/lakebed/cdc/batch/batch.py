@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from lakebed.cdc.envelope import ENVELOPE, ROWS, Chunk, chunks_from_arrow, size_at
 from lakebed.cdc.payloads import INLINE_BYTES, MARKS_DDL, payload_marks
 from lakebed.commit.message import CommitMessage
+from lakebed.commit.replay import SYNC_POSITION
 from lakebed.spark.late_workers import until_workers_come
 from lakebed.spark.write import parallelism
 
@@ -154,8 +155,7 @@ def marks_of(rows: Sequence[dict[str, int]]) -> Marks:
 # The text is kept in the snapshots that the batch makes, so that data and position can not disagree.
 
 
-POSITION: Final = "lakebed.cdc.position"
-"""Property of a snapshot: the offset up to which the source was read."""
+POSITION: Final = SYNC_POSITION
 SOURCE: Final = "lakebed.cdc.source"
 """Property of a snapshot: the kind of source."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from lakebed.cdc.envelope import SourceTable
 from lakebed.cdc.routing import TablePatterns
 from lakebed.errors import InvalidArgument
+from lakebed.metadata.source_position import own_words
 from lakebed.spark.worker_python import early_workers
 
 if TYPE_CHECKING:
@@ -56,6 +57,9 @@ class ChangeSource(ABC):
     takes_patterns: ClassVar[bool] = False
     """Whether it takes `including`, `excluding` and `tables_without_key`, and so does not send what nobody wants."""
 
+    keeps_transactions: ClassVar[bool] = False
+    """Whether a batch ends where a transaction of the source does, so that none is in the lake in part."""
+
     metadata_columns: ClassVar[tuple[str, ...]] = ("database_name", "table_name", "op_ts")
     """What may be added to each row of a table: see `lakebed.cdc.rows.metadata`."""
 
@@ -96,6 +100,14 @@ class ChangeSource(ABC):
     def envelopes(self, batch: DataFrame) -> DataFrame:
         """The envelope rows of a micro-batch. Most sources deliver them as they are."""
         return batch
+
+    def settled_at(self, offset: str) -> str | None:
+        """The source's own position, if all tables are as of it when all that comes before an offset is in the lake.
+
+        None as long as they are not: parts of tables that are copied are as of different moments. Asked after each
+        batch, with the text of its Spark offset, in the process that makes batches.
+        """
+        return own_words(offset)
 
     def progress(self, position: str | None) -> SourceProgress:
         """How far it is ahead of a position, which is the text of a Spark offset. Shown to people; may say nothing."""

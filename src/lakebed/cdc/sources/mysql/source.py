@@ -40,6 +40,7 @@ class MySqlSource(ChangeSource):
     name = "mysql"
     place = "url"
     takes_patterns = True
+    keeps_transactions = True
 
     def __init__(
         self, url: str | None = None, *, password: str | None = None, database: str | None = None, **given: Any
@@ -89,6 +90,11 @@ class MySqlSource(ChangeSource):
         """Options of the Spark stream: the password is not among them."""
         state = {} if self._state is None else {"state": self._state}
         return {**self.settings.options(), **self.follow.options(), **state}
+
+    def settled_at(self, offset: str) -> str | None:
+        """The transactions that were read, once all tables are copied: parts are copied as of the stream's position."""
+        body = json.loads(offset)
+        return str(body["position"]) if CopyState.from_text(body["copy"]).is_done else None
 
     def progress(self, position: str | None) -> SourceProgress:
         """The phase, and whether the stream has reached the end of the log."""

@@ -21,13 +21,13 @@ from lakebed.cdc.sources.mysql.copy.keys import KeyRange
 from lakebed.cdc.sources.mysql.copy.state import CopyState, next_step
 from lakebed.cdc.sources.mysql.log.dump import PIECE
 from lakebed.cdc.sources.mysql.log.reader import LogReader, borrow_reader
-from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition
 from lakebed.cdc.sources.mysql.server.check import check_server, check_tables
 from lakebed.cdc.sources.mysql.server.follow import Follow
 from lakebed.cdc.sources.mysql.server.known_booleans import Booleans, KnownBooleans
 from lakebed.cdc.sources.mysql.server.server import Server, covers, is_alive, rows
 from lakebed.cdc.sources.mysql.settings import ServerSettings
 from lakebed.cdc.sources.mysql.stream import StreamReader
+from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
 
 FORMAT: Final = "lakebed-mysql-changes"
 STATE: Final = "state"

@@ -27,7 +27,6 @@ from lakebed.cdc.sources.mysql.copy.state import CopyState
 from lakebed.cdc.sources.mysql.log.ddl import ColumnChanges, TableChange, table_changes
 from lakebed.cdc.sources.mysql.log.events import Statement
 from lakebed.cdc.sources.mysql.log.reader import LogReader
-from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition
 from lakebed.cdc.sources.mysql.server.catalog import Name, read_tables, was_made_since
 from lakebed.cdc.sources.mysql.server.changes import ChangeReader, TableChanges
 from lakebed.cdc.sources.mysql.server.check import table_fault
@@ -37,6 +36,7 @@ from lakebed.cdc.sources.mysql.server.mapping import default_text, describe
 from lakebed.cdc.sources.mysql.server.server import Server, value
 from lakebed.cdc.sources.mysql.values.moments import moment_text
 from lakebed.errors import InvalidOption, Unsupported
+from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
 
 _KINDS: Final = {
     *INTEGERS, *TEXTS, *BLOBS, "decimal", "float", "double", "char", "varchar", "date", "time", "datetime", "timestamp",

@@ -178,6 +178,8 @@ class StreamPlanner:
         """Whether the log moved without a change of ours, and it is too early to tell the server to forget it."""
         if self._is_finite or not self._uses_replication(start.lsn) or self._discovery.due(end):
             return False
+        if start.lsn < self._copied_until(start) <= end:
+            return False  # behind this position all tables are as of one moment, which somebody may wait for
         if self._replication(start.lsn).has_changes(start.lsn):
             return False
         return time.monotonic() < self._moved_at + self._settings.heartbeat_ms / 1000
@@ -215,6 +217,10 @@ class StreamPlanner:
     def _filters(self, start: Offset) -> Mapping[int, TableFilter]:
         parts = self._state.parts()[: start.chunks]
         return table_filters([(part, self._copied_part(part)) for part in parts], start.lsn)
+
+    def _copied_until(self, start: Offset) -> int:
+        """Where the log was when the last part of the copy was read."""
+        return max((self._copied_part(part).lsn for part in self._state.parts()[: start.chunks]), default=0)
 
     def _copied_part(self, part: CopyPart) -> CopiedPart:
         if part.index not in self._copied:

@@ -12,7 +12,7 @@ from lakebed.cdc.envelope import COPY, STREAM, SourceName, SourceTable
 from lakebed.cdc.routing import TablePatterns
 from lakebed.cdc.sources.base import ChangeSource, SourceProgress
 from lakebed.cdc.sources.postgres.connect import session
-from lakebed.cdc.sources.postgres.names import Offset, parse_lsn
+from lakebed.cdc.sources.postgres.names import Offset, format_lsn, parse_lsn
 from lakebed.cdc.sources.postgres.prepare import prepare
 from lakebed.cdc.sources.postgres.server.catalog import Catalog, describe
 from lakebed.cdc.sources.postgres.server.check import check_source, followable
@@ -35,11 +35,13 @@ class PostgresSource(ChangeSource):
     name = "postgres"
     place = "url"
     takes_patterns = True
+    keeps_transactions = True
     metadata_columns = ("database_name", "schema_name", "table_name", "op_ts")
 
     def __init__(self, url: str | None = None, *, password: str | None = None, **settings: Any) -> None:
         self.settings = PostgresSettings.of(url, password, **settings)
         self._state: str | None = None
+        self._copied_lsns: list[int] = []
 
     def follow_only(self, patterns: TablePatterns) -> None:
         """Tables that a sync leaves out are not published."""
@@ -80,6 +82,23 @@ class PostgresSource(ChangeSource):
     def reader_options(self) -> Mapping[str, str]:
         """Settings without secrets, and the state's place."""
         return {"settings": self.settings.to_text(), "state": self._required_state()}
+
+    def settled_at(self, offset: str) -> str | None:
+        """The position up to which the log was read, once that is past the snapshots of all parts of the copy.
+
+        Changes that a part holds are passed over in the log. So a part is as of its own snapshot until the log is
+        there, and as of the log from then on; transactions are not divided: they belong to the batch of their commit.
+        """
+        read = Offset.from_json(json.loads(offset))
+        state = SourceState(self._required_state())
+        if read.chunks < len(state.parts()):
+            return None
+        for index in range(len(self._copied_lsns), read.chunks):
+            copied = state.copied(index)
+            if copied is None:
+                return None
+            self._copied_lsns.append(copied.lsn)
+        return format_lsn(read.lsn) if read.lsn >= max(self._copied_lsns, default=0) else None
 
     def progress(self, position: str | None) -> SourceProgress:
         """Phase, and how many bytes of log are not committed."""

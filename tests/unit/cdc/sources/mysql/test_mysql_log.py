@@ -13,9 +13,9 @@ from lakebed.cdc.sources.mysql.log.compressed import expanded
 from lakebed.cdc.sources.mysql.log.events import Kind, Segment, Statement, segment_of, statement
 from lakebed.cdc.sources.mysql.log.table_map import LoggedTables
 from lakebed.cdc.sources.mysql.log.transactions import Piece, Rows, Transactions
-from lakebed.cdc.sources.mysql.position import MySqlPosition
 from lakebed.cdc.sources.mysql.server.changes import ChangeReader, TableChanges
 from lakebed.errors import CorruptFile, InvalidOption, Unsupported
+from lakebed.metadata.source_position import MySqlPosition
 
 SERVER = UUID("3e11fa47-71ca-11e1-9e33-c80aa9429562")
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition, id_set, tagged_id
+from lakebed.cdc.sources.mysql.tagged_ids import id_set, tagged_id
 from lakebed.errors import CorruptFile, InvalidData
+from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 OTHER = "3e11fa47-71ca-11e1-9e33-c80aa9429563"

@@ -28,12 +28,12 @@ from lakebed.cdc.sources.mysql.columns import TableColumns
 from lakebed.cdc.sources.mysql.copy.chunk import ChunkReader
 from lakebed.cdc.sources.mysql.copy.keys import Cut, KeyRange, can_be_cut
 from lakebed.cdc.sources.mysql.copy.state import CopyState, parts_of
-from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition
 from lakebed.cdc.sources.mysql.server.catalog import Name, read_tables
 from lakebed.cdc.sources.mysql.server.follow import Follow
 from lakebed.cdc.sources.mysql.server.mapping import describe
 from lakebed.cdc.sources.mysql.server.server import Server
 from lakebed.errors import Unsupported
+from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,13 +21,13 @@ from lakebed.cdc.sources.mysql.copy.text_rows import quoted, rows_of_query, sele
 from lakebed.cdc.sources.mysql.log.ddl import table_changes
 from lakebed.cdc.sources.mysql.log.reader import LogReader
 from lakebed.cdc.sources.mysql.log.transactions import Rows
-from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition
 from lakebed.cdc.sources.mysql.server.catalog import read_tables
 from lakebed.cdc.sources.mysql.server.changes import ChangeReader, TableChanges
 from lakebed.cdc.sources.mysql.server.mapping import describe
 from lakebed.cdc.sources.mysql.server.server import Server, execute
 from lakebed.cdc.sources.mysql.settings import ServerSettings
 from lakebed.errors import StorageError
+from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
 from lakebed.types.row_kind import RowKind
 
 _NUMBER = "number"

@@ -16,11 +16,12 @@ import numpy as np
 
 from lakebed.cdc.sources.mysql.log.compressed import expanded
 from lakebed.cdc.sources.mysql.log.events import Kind, Segment
-from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition, id_set
 from lakebed.cdc.sources.mysql.settings import ServerSettings
+from lakebed.cdc.sources.mysql.tagged_ids import id_set
 from lakebed.cdc.sources.mysql.values.gather import PADDING, Array
 from lakebed.cleanup import on_failure
 from lakebed.errors import LakebedError, NotFound, StorageError, Unsupported
+from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
 
 _DUMP: Final = 0x12
 _DUMP_GTID: Final = 0x1E

@@ -16,10 +16,10 @@ from lakebed.cdc.sources.mysql.log.dump import PIECE, BinlogDump
 from lakebed.cdc.sources.mysql.log.events import Kind, Segment
 from lakebed.cdc.sources.mysql.log.table_map import LoggedTables
 from lakebed.cdc.sources.mysql.log.transactions import Piece, Transactions, XaId
-from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition
 from lakebed.cdc.sources.mysql.settings import ServerSettings
 from lakebed.cleanup import on_failure
 from lakebed.errors import InvalidData, NotFound, StorageError
+from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
 
 _RECONNECT_S = 30
 _ARTIFICIAL = 0x20  # of the flags of an event that is not in the file

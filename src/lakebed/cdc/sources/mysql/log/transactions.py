@@ -24,9 +24,10 @@ from lakebed.cdc.sources.mysql.log.events import (
     Statement,
     statement,
 )
-from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition, tagged_id
+from lakebed.cdc.sources.mysql.tagged_ids import tagged_id
 from lakebed.cdc.sources.mysql.values.gather import Array
 from lakebed.errors import InvalidData
+from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
 
 _STANDALONE: Final = 0x01
 _SPILL_BYTES: Final = 64 << 20

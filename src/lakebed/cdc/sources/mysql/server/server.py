@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lakebed.cdc.sources.mysql.position import MariaDbPosition, MySqlPosition
 from lakebed.errors import NotFound, StorageError
+from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
 
 _WAIT_S: Final = 60
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)")

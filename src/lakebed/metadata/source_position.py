@@ -1,22 +1,82 @@
-"""Positions in a binary log, by global transaction ids: where a reader has got to, independent of files and servers.
+"""Positions of sources of changes, in their own words, and how they are ordered.
 
-MariaDB counts transactions per domain (`0-1-1234,7-2-9`), MySQL keeps a set of intervals per server
-(`3e11fa47-…:1-77`). Both answer the same three questions: does this transaction lie before, is one position at or past
-another, and how is it written.
-
-INVARIANT: a position always stands behind a complete transaction. Ids are all that it knows: one that is in it is not
-read again, so the rest of a transaction that was read in part would be lost.
+A position is a text: `16/B374D848` of a PostgreSQL, `0-1-1234` or `3e11fa47-…:1-77` of a MariaDB or MySQL, the next
+offset of each partition of a message log. Those of one source are compared as the source orders them, which need not
+tell of any two which comes first. They stand here, and not with the readers of logs, since snapshots carry them.
 """
 
 from __future__ import annotations
 
+import json
 import re
-import struct
 from dataclasses import dataclass
-from typing import Final, Protocol, Self
+from typing import Any, Final, Protocol, Self
 from uuid import UUID
 
-from lakebed.errors import CorruptFile, InvalidData
+from lakebed.errors import InvalidArgument, InvalidData
+
+
+def own_words(offset: str) -> str:
+    """The source's own position in the text of an offset, which Spark keeps and snapshots carry."""
+    body = _json(offset)
+    if isinstance(body, dict):
+        for name in ("lsn", "position"):
+            if isinstance(body.get(name), str):
+                return str(body[name])
+    return offset
+
+
+def is_reached(position: str, by: str) -> bool:
+    """Whether everything that lies before a position lies before another one too."""
+    asked, other = _parsed(position), _parsed(by)
+    if type(asked) is not type(other):
+        raise InvalidArgument(
+            f"`{position}` is no position of the same kind as `{by}`", hint=f"write it like {by}, which is one"
+        )
+    if isinstance(asked, MariaDbPosition | MySqlPosition):
+        return bool(other.covers(asked))
+    return _covers(other, asked)
+
+
+def _parsed(text: str) -> Any:
+    """A number, a set of transactions, or offsets."""
+    body = _json(text)
+    if isinstance(body, dict):
+        return body
+    high, slash, low = text.strip().partition("/")
+    try:
+        if slash:
+            return (int(high, 16) << 32) | int(low, 16)
+        return MySqlPosition.parse(text) if ":" in text else MariaDbPosition.parse(text)
+    except (InvalidData, ValueError) as error:
+        raise InvalidArgument(
+            f"`{text}` is no position of a source",
+            hint="write it like 16/B374D848 (PostgreSQL), 0-1-1234 (MariaDB) or 3e11fa47-…:1-77 (MySQL)",
+        ) from error
+
+
+def _covers(mine: Any, other: Any) -> bool:
+    """Whether numbers, or all numbers in objects, are at least as great as those of another."""
+    if isinstance(other, dict):
+        return isinstance(mine, dict) and all(_covers(mine.get(key, 0), value) for key, value in other.items())
+    return isinstance(mine, int) and isinstance(other, int) and mine >= other
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+# --- Positions in a binary log, by global transaction ids: independent of files and servers -----------------------
+#
+# MariaDB counts transactions per domain (`0-1-1234,7-2-9`), MySQL keeps a set of intervals per server
+# (`3e11fa47-…:1-77`). Both answer the same three questions: does this transaction lie before, is one position at or
+# past another, and how is it written.
+#
+# INVARIANT: a position always stands behind a complete transaction. Ids are all that it knows: one that is in it is not
+# read again, so the rest of a transaction that was read in part would be lost.
 
 
 class Position(Protocol):
@@ -139,73 +199,4 @@ def _joined(intervals: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple(merged)
 
 
-# ------------------------------------------------------------------------------------------------------------------
-# Transaction ids with tags (MySQL 8.3 and later): `3e11fa47-…:tag:7`, which any session may give its transactions.
-#
-# Their events, and the set of ids with which a reader asks for the log, are written in a form of their own: numbers
-# of varying length, whose first byte tells by its low bits how many more follow.
-
-
-_FLAGS, _SERVER, _NUMBER, _NAME = 0, 1, 2, 3
-_TAGGED = 1
-
-
-def tagged_id(body: bytes) -> tuple[str, int]:
-    """Server with tag, and number, of the event that begins a transaction."""
-    number, tag, server = 0, "", ""
-    try:
-        at = 0
-        for _ in range(3):  # version, size, and what may not be ignored
-            _, at = _varying(body, at)
-        for expected in (_FLAGS, _SERVER, _NUMBER, _NAME):
-            field, at = _varying(body, at)
-            if field != expected:
-                raise IndexError(field)
-            if field == _SERVER:
-                each: list[int] = []
-                for _ in range(16):
-                    value, at = _varying(body, at)
-                    each.append(value)
-                server = str(UUID(bytes=bytes(each)))
-            elif field == _NAME:
-                length, at = _varying(body, at)
-                tag = body[at : at + length].decode("ascii")
-            else:
-                number, at = _varying(body, at)
-                number >>= 1 if field == _NUMBER else 0  # the lowest bit is the sign
-    except (IndexError, ValueError) as error:
-        raise CorruptFile(
-            "an id of a transaction in the binary log is not understood",
-            hint="this is a fault of the reader; report it",
-        ) from error
-    return (f"{server}:{tag}" if tag else server), number
-
-
-def id_set(servers: tuple[tuple[str, tuple[tuple[int, int], ...]], ...]) -> bytes:
-    """A set of ids as the request for a log has it; without tags in the form that older servers know as well."""
-    tagged = any(":" in server for server, _ in servers)
-    count = len(servers)
-    parts = [struct.pack("<Q", count << 8 | _TAGGED << 56 | _TAGGED if tagged else count)]
-    for server, intervals in servers:
-        uuid, _, tag = server.partition(":")
-        parts += [UUID(uuid).bytes]
-        if tagged:
-            parts += [bytes([len(tag) << 1]), tag.encode("ascii")]
-        parts += [struct.pack("<Q", len(intervals))]
-        parts += [struct.pack("<QQ", low, high + 1) for low, high in intervals]
-    return b"".join(parts)
-
-
-def _varying(data: bytes, at: int) -> tuple[int, int]:
-    """A number, and the place behind it."""
-    more = 0
-    while more < 8 and data[at] >> more & 1:
-        more += 1
-    size = more + 1
-    content = data[at : at + size]
-    if len(content) < size:
-        raise IndexError(at)
-    return int.from_bytes(content, "little") >> min(size, 8), at + size
-
-
-__all__ = ["MariaDbPosition", "MySqlPosition", "Position", "id_set", "tagged_id"]
+__all__ = ["MariaDbPosition", "MySqlPosition", "Position", "is_reached", "own_words"]
