@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from lakebed.connectors import RowInsert
 from lakebed.table.opened import opened_of
 from lakebed.units import parse_duration
+from lakebed.views.batches import Notes
 from lakebed.views.insert import StreamingInsert
 from lakebed.views.result import Refreshed
 
@@ -87,25 +88,36 @@ class _Quiet:
 # --- from tables of the lake -----------------------------------------------------------------------------------------
 
 
+_State = tuple[int, str, tuple[tuple[str, int | None], ...]]
+"""The number of a snapshot, what else tells it from others, and the last batch that all tables of its syncs have."""
+
+
 class Seen:
     """Which states of some tables a node has seen, to know at little cost whether there are others."""
 
     def __init__(self, lake: Lake, names: Sequence[str]) -> None:
         self._lake = lake
         self._names = names
-        self._states: dict[str, tuple[int, str]] = {}
+        self._states: dict[str, _State] = {}
 
-    def now(self) -> dict[str, tuple[int, str]]:
-        """The newest snapshot of each table that is there, told by more than its number: tables are made anew."""
-        found = {}
+    def now(self) -> dict[str, _State]:
+        """The state of each table that is there.
+
+        A sync notes a batch behind the commits of its tables, and only then may they be read: without the batch, the
+        last rows would not be news any more when their turn comes.
+        """
+        notes, found = Notes(), {}
         for name in self._names:
             if not self._lake.has_table(name):
                 continue
-            snapshot = self._lake.table(name).latest_snapshot()
-            found[name] = (0, "") if snapshot is None else (snapshot.id, snapshot.uuid or str(snapshot.time_millis))
+            table = self._lake.table(name)
+            batches = tuple((note.user, note.cut_at()) for note, _ in notes.of(table))
+            snapshot = table.latest_snapshot()
+            place = (0, "") if snapshot is None else (snapshot.id, snapshot.uuid or str(snapshot.time_millis))
+            found[name] = (*place, batches)
         return found
 
-    def note(self, states: dict[str, tuple[int, str]]) -> None:
+    def note(self, states: dict[str, _State]) -> None:
         """These have been seen."""
         self._states = states
 
@@ -116,7 +128,7 @@ class Seen:
     def behind_ms(self, now_ms: int) -> int | None:
         """Since when the first snapshot that was not seen is there."""
         waiting = []
-        for name, (seen, _) in self._states.items():
+        for name, (seen, _, _) in self._states.items():
             if not self._lake.has_table(name):
                 continue
             snapshots = opened_of(self._lake.table(name)).current().stores.snapshots

@@ -12,15 +12,11 @@ from dataclasses import dataclass, replace
 from lakebed.algebra.relations import (
     Filter,
     Group,
-    Join,
     Project,
     Relation,
-    Scan,
     SetKind,
     SetOperation,
     Sort,
-    Unnest,
-    Window,
 )
 from lakebed.expressions import kinds
 from lakebed.expressions.nodes import Column, Expression, NotProven
@@ -30,6 +26,7 @@ from lakebed.types.logical import TIMESTAMPS, AtomicType, DataField, TypeRoot, i
 from lakebed.views.plan.build import ViewPlan, planned
 from lakebed.views.plan.growth import grows_only, staying
 from lakebed.views.plan.judge import Judged, column_names, judged
+from lakebed.views.plan.keys import origin_of
 from lakebed.views.rules.compile import top_of
 from lakebed.views.sources import source_of
 
@@ -77,12 +74,12 @@ class Flow:
     def _told_by(self, key: str, names: Sequence[str]) -> str | None:
         """Which of these columns has what a column of the query's key has, so that two values stay two."""
         given = dict(zip(self.plan.names, zip(self.root.columns, self.root.values, strict=True), strict=True))
-        wanted = _origin(self.root, given[key][0])
+        wanted = origin_of(self.root, given[key][0])
         for name in names:
             if name not in given or name not in self.fields:
                 continue
             taken = _taken(given[name][1], self.fields[name])
-            if taken is None or _origin(self.root.input, taken) != wanted:
+            if taken is None or origin_of(self.root.input, taken) != wanted:
                 continue
             if self._stays_apart(taken, self.fields[name], wanted):
                 return name
@@ -135,14 +132,14 @@ class Flow:
             node = node.input
         if not isinstance(top, Group) or node is not top:
             return None
-        origins = [_origin(self.root, each) for each in carried]
+        origins = [origin_of(self.root, each) for each in carried]
         given = dict(zip(self.plan.names, self.root.values, strict=True))
         found: dict[str, tuple[int, Expression]] = {}
         for name in names:
             if name not in given or name not in self.fields:
                 return None
             taken = _taken(given[name], self.fields[name])
-            origin = None if taken is None else _origin(self.root.input, taken)
+            origin = None if taken is None else origin_of(self.root.input, taken)
             if taken is None or origin not in origins:
                 return None
             place = origins.index(origin)
@@ -189,23 +186,6 @@ def _taken(value: Expression, field: DataField) -> Column | None:
             except NotProven:
                 continue
     return None
-
-
-def _origin(node: Relation, column: Column) -> str:
-    """The column that this one hands on, as far down as it is handed on as it is."""
-    match node:
-        case Project():
-            pairs = zip(node.columns, node.values, strict=True)
-            value = next((value for each, value in pairs if each.id == column.id), None)
-            return _origin(node.input, value) if isinstance(value, Column) else column.id
-        case Filter() | Window() | Unnest():
-            return _origin(node.input, column)
-        case Join():
-            side = next((side for side in node.inputs if any(each.id == column.id for each in side.columns)), None)
-            return column.id if side is None else _origin(side, column)
-        case Group() | Scan():
-            return column.id
-    return column.id
 
 
 def _precision(field: DataField) -> int:
