@@ -24,6 +24,7 @@ from lakebed.options import (
     SEQUENCE_FIELD,
 )
 from lakebed.views.inserts.flows import Flow
+from lakebed.views.plan.judge import STACK
 
 _STACK = "keep the query as a materialized table"
 
@@ -159,8 +160,8 @@ class Sink:
         can_replace = self.keeps_one and len(flows) == 1 and flows[0].replaced_by(self.key) is not None
         if can_replace and flows[0].judged_replacing.full is None:
             return True
-        remedy = full.remedy.removesuffix(", and read that")
+        stacked = f"{_STACK}, and insert from that"
         raise Unsupported(
             f"INSERT INTO {self.name} can not follow the query: {full.what}: {full.reason}",
-            hint=f"{remedy}; or {_STACK}, and insert from that" if remedy else f"{_STACK}, and insert from that",
+            hint=stacked if full.remedy in ("", STACK) else f"{full.remedy}; or {stacked}",
         )
