@@ -11,6 +11,7 @@ from tests.views.histories import PRODUCERS, History
 from tests.views.inserts.targets import insert, other_rows
 
 import lakebed
+from lakebed.errors import Unsupported
 from lakebed.lake import Lake
 
 _ADDED = {
@@ -117,7 +118,7 @@ def test_a_wide_table_that_keeps_what_goes(tmp_path: Path) -> None:
 
 
 def test_lines_nested_in_their_order(tmp_path: Path) -> None:
-    """`nested_update` makes one row of an order and its lines: lines come, change and go inside of it."""
+    """`nested_update` makes one row of an order and its lines: lines come and change inside of it, and none is lost."""
     lake = lakebed.connect(str(tmp_path))
     keyed = {"bucket": "1", "changelog-producer": "lookup"}
     lake.create_table("orders", {"id": "INT NOT NULL", "name": "STRING"}, primary_key=["id"], options=keyed)
@@ -126,29 +127,28 @@ def test_lines_nested_in_their_order(tmp_path: Path) -> None:
     lake.sql(
         "CREATE TABLE wide (id INT NOT NULL, name STRING, lines ARRAY<ROW<line INT, item STRING>>, "
         "PRIMARY KEY (id) NOT ENFORCED) WITH ('bucket' = '1', 'merge-engine' = 'aggregation', "
-        "'fields.name.aggregate-function' = 'last_value', 'fields.name.ignore-retract' = 'true', "
         "'fields.lines.aggregate-function' = 'nested_update', 'fields.lines.nested-key' = 'line')"
     )
-    names = insert(lake, "wide", "SELECT id, name FROM orders", "id", "name", name="names")
-    nested = insert(
-        lake,
-        "wide",
-        "SELECT id, array(named_struct('line', line, 'item', item)) FROM lines",
-        "id",
-        "lines",
-        name="lines",
+    query = (
+        "SELECT id, name, CAST(NULL AS ARRAY<STRUCT<line: INT, item: STRING>>) FROM orders "
+        "UNION ALL SELECT id, CAST(NULL AS STRING), array(named_struct('line', line, 'item', item)) FROM lines"
     )
+    with pytest.raises(Unsupported, match="`nested_update` of column `lines` can not take a value back") as said:
+        insert(lake, "wide", query).check()
+    assert "fields.lines.ignore-retract" in str(said.value.hint)
+    lake.sql("ALTER TABLE wide SET TBLPROPERTIES ('fields.lines.ignore-retract' = 'true')")
+    each = insert(lake, "wide", query)
     lake["orders"].write([{"id": 1, "name": "ann"}, {"id": 2, "name": "bob"}])
     lake["lines"].write([{"id": 1, "line": n, "item": f"i{n}"} for n in (1, 2, 3)])
-    names.step(), nested.step()
+    each.step()
     lake.sql("UPDATE lines SET item = 'other' WHERE line = 2")
-    lake.sql("DELETE FROM lines WHERE line = 3")
+    lake.sql("UPDATE orders SET name = 'bert' WHERE id = 2")
     lake.sql("INSERT INTO lines VALUES (1, 4, 'i4'), (2, 1, 'x')")
-    nested.step()
-    rows = {row["id"]: row["lines"] for row in lake["wide"].to_arrow().to_pylist()}
-    assert {number: sorted(each["item"] for each in lines) for number, lines in rows.items()} == {
-        1: ["i1", "i4", "other"],
-        2: ["x"],
+    each.step()
+    rows = {row["id"]: (row["name"], row["lines"]) for row in lake["wide"].to_arrow().to_pylist()}
+    assert {number: (name, sorted(each["item"] for each in lines)) for number, (name, lines) in rows.items()} == {
+        1: ("ann", ["i1", "i3", "i4", "other"]),
+        2: ("bert", ["x"]),
     }
 
 

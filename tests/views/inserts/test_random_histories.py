@@ -45,7 +45,8 @@ KEYED: dict[str, tuple[str, list[str]]] = {
     ),
     "distinct": ("SELECT DISTINCT note FROM orders WHERE note IS NOT NULL", ["note"]),
     "top rows": (
-        "SELECT id, cust, amount FROM orders QUALIFY row_number() OVER (PARTITION BY cust ORDER BY amount DESC, id) < 3",
+        "SELECT id, cust, amount FROM orders "
+        "QUALIFY row_number() OVER (PARTITION BY cust ORDER BY amount DESC, id) < 3",
         ["id"],
     ),
     "of appends": ("SELECT kind, sum(qty) AS total FROM events WHERE kind IS NOT NULL GROUP BY kind", ["kind"]),

@@ -92,12 +92,15 @@ class Sink:
         if options[IGNORE_DELETE] or grows:
             return
         for name, function in self._functions().items():
-            if not function.can_retract and not function.settings.ignore_retract:
-                raise Unsupported(
-                    f"INSERT INTO {self.name}: rows of the query may change or go, and function `{function.name}` of "
-                    f"column `{name}` can not take a value back",
-                    hint=f"set `fields.{name}.ignore-retract` to true, or choose a function that can",
-                )
+            if function.settings.ignore_retract or (function.can_retract and not function.forgets_early_retracts):
+                continue
+            how = ", unless it is alone in its commit" if function.can_retract else ""
+            raise Unsupported(
+                f"INSERT INTO {self.name}: rows of the query may change or go, and function `{function.name}` of "
+                f"column `{name}` can not take a value back{how}",
+                hint=f"set `fields.{name}.ignore-retract` to true, so that values are only added or replaced; or "
+                "choose another function",
+            )
         if not all(flow.keeps(self.key) for flow in flows):
             self._check_deletes()
 
