@@ -89,7 +89,9 @@ def change(execute: Callable[[str], Any], pick: random.Random, moment: list[int]
             name = f"u{pick.randrange(5)}"
             execute(f"UPDATE orders SET address = 'b{moment[0]}', user_name = '{name}' WHERE order_id = {number}")
         elif deed == "sub order":
-            execute(f"UPDATE sub_orders SET price = {pick.randrange(100)} WHERE order_id = {number} AND sub_order_id = 1")
+            execute(
+                f"UPDATE sub_orders SET price = {pick.randrange(100)} WHERE order_id = {number} AND sub_order_id = 1"
+            )
         else:
             execute(f"INSERT INTO users VALUES ({moment[0] + 1000}, 'w', '{at}')")
             execute(f"INSERT INTO sub_orders VALUES ({number}, {moment[0] + 10}, 'q{moment[0]}', {part})")

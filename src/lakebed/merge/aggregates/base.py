@@ -38,6 +38,9 @@ class Aggregate(ABC):
     takes: ClassVar[str]
     """The types it takes, in words, for error messages and the reference page."""
     can_retract: ClassVar[bool] = False
+    forgets_early_retracts: ClassVar[bool] = False
+    """Whether a value that is taken back before one was added is forgotten: among rows that are folded without the
+    older ones of their key, as those of one commit are, there is nothing to take it from."""
     takes_newest: ClassVar[bool] = False
     """Whether the result is the newest value, as long as no row is a retract and no value null."""
     keeps_arrival_order: ClassVar[bool] = False

@@ -20,6 +20,7 @@ class Collect(Aggregate):
     name = "collect"
     takes = "ARRAY"
     can_retract = True
+    forgets_early_retracts = True
     keeps_arrival_order = True
 
     @classmethod

@@ -19,6 +19,7 @@ class MergeMap(Aggregate):
     name = "merge_map"
     takes = "MAP"
     can_retract = True
+    forgets_early_retracts = True
 
     @classmethod
     def accepts(cls, data_type: DataType) -> bool:

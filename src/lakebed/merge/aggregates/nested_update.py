@@ -24,6 +24,7 @@ class NestedUpdate(NestedRows):
 
     name = "nested_update"
     can_retract = True
+    forgets_early_retracts = True
 
     @classmethod
     def check(cls, field: DataField, settings: AggregateSettings) -> None:

@@ -17,21 +17,24 @@ from lakebed.algebra.relations import (
     SetKind,
     SetOperation,
     Sort,
+    Unnest,
+    Window,
 )
 from lakebed.expressions import kinds
-from lakebed.expressions.nodes import Column, Expression, NotProven
+from lakebed.expressions.nodes import Call, Column, Expression, NotProven
 from lakebed.sql.bind.scope import Bound
 from lakebed.sql.change.store import carried_kind, stored
 from lakebed.types.logical import TIMESTAMPS, AtomicType, DataField, TypeRoot, is_root
 from lakebed.views.plan.build import ViewPlan, planned
 from lakebed.views.plan.growth import grows_only, staying
-from lakebed.views.plan.judge import Judged, column_names, judged
+from lakebed.views.plan.judge import Judged, judged
 from lakebed.views.plan.keys import origin_of
 from lakebed.views.rules.compile import top_of
 from lakebed.views.sources import source_of
 
 _MOST_PRECISE = 6
 """Moments are computed to so many digits of a second."""
+_WHOLE_SECONDS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +84,17 @@ class Flow:
             taken = _taken(given[name][1], self.fields[name])
             if taken is None or origin_of(self.root.input, taken) != wanted:
                 continue
-            if self._stays_apart(taken, self.fields[name], wanted):
+            if self._stays_apart(taken, self.fields[name]):
                 return name
         return None
 
-    def _stays_apart(self, taken: Column, field: DataField, origin: str) -> bool:
+    def _stays_apart(self, taken: Column, field: DataField) -> bool:
         """Whether two values are two values in a column of the table."""
         if is_root(field.type, TypeRoot.CHAR):
             return False
-        if is_root(field.type, TIMESTAMPS) and _precision(field) < _MOST_PRECISE:
-            before = self._read_as(origin)
-            return before is not None and is_root(before.type, TIMESTAMPS) and _precision(before) <= _precision(field)
         given, kind = taken.type, carried_kind(field)
+        if is_root(field.type, TIMESTAMPS):
+            return self._is_moment_apart(_made_of(self.root.input, taken), given == kind, _precision(field))
         if given == kind:
             return True
         if kinds.is_integral(given):
@@ -101,14 +103,24 @@ class Flow:
             return bool(kind == kinds.STRING or (kinds.is_decimal(kind) and kind.scale >= given.scale))
         return bool(given == kinds.DATE and kind == kinds.STRING)
 
-    def _read_as(self, origin: str) -> DataField | None:
-        """The column of a table that a column is."""
-        for scan in self.plan.scans:
-            for name, each in zip(scan.names, scan.columns, strict=True):
-                if each.id == origin:
-                    source = source_of(scan)
-                    return next(field for field in source.table.schema.fields if field.name == name)
-        return None
+    def _is_moment_apart(self, value: Expression, is_same: bool, precision: int) -> bool:
+        """Whether two moments are two in a column that cuts them. `is_same`: it is of their type, so that no clock that
+        is set back makes one of two."""
+        if isinstance(value, Column):
+            found = self._read(value.id)
+            is_cut = precision < _MOST_PRECISE
+            if not is_cut or found is None:
+                return is_same and not is_cut
+            field = next(each for each in source_of(found[0]).table.schema.fields if each.name == found[1])
+            return is_same and is_root(field.type, TIMESTAMPS) and _precision(field) <= precision
+        if isinstance(value, Call) and any(f"date_trunc('{word}'" in value.template for word in _WHOLE_SECONDS):
+            return is_same or all(each.type == kinds.TIMESTAMP_NTZ for each in value.walk() if isinstance(each, Column))
+        return is_same and precision >= _MOST_PRECISE
+
+    def _read(self, column: str) -> tuple[Scan, str] | None:
+        """The table that a column is read from, and its name there."""
+        found = [(scan, n) for scan in self.plan.scans for n, c in _named(scan) if c.id == column]
+        return found[0] if found else None
 
     def key_in_words(self) -> str:
         """What tells its rows apart."""
@@ -116,10 +128,17 @@ class Flow:
             return "rows of the query may be equal"
         if not self.plan.key:
             return "the query has one row"
-        called = column_names(self.root)
         own = dict(zip(self.plan.names, self.root.columns, strict=True))
-        shown = [name if name in self.names else called.get(own[name].id, name) for name in self.plan.key]
-        return f"rows of the query are told apart by {', '.join(shown)}"
+        words = [self._called(own[name], name) for name in self.plan.key]
+        return f"rows of the query are told apart by {', '.join(words)}"
+
+    def _called(self, column: Column, name: str) -> str:
+        """A column by the name that it has in its table."""
+        value = _made_of(self.root, column)
+        found = self._read(value.id) if isinstance(value, Column) else None
+        if found is not None:
+            return f"{'.'.join(source_of(found[0]).path)}.{found[1]}"
+        return name if name in self.names else "a computed value"
 
     # --- groups whose old rows are not known ---------------------------------------------------------------------
 
@@ -186,6 +205,27 @@ def _taken(value: Expression, field: DataField) -> Column | None:
             except NotProven:
                 continue
     return None
+
+
+def _made_of(node: Relation, column: Column) -> Expression:
+    """How a column is computed; a column of a table if it is one."""
+    match node:
+        case Project() | Group():
+            given = node.values if isinstance(node, Project) else node.keys
+            value = next((v for each, v in zip(node.columns, given, strict=False) if each.id == column.id), None)
+            if value is None:
+                return column
+            return _made_of(node.input, value) if isinstance(value, Column) else value
+        case Filter() | Window() | Unnest():
+            return _made_of(node.input, column)
+        case Join():
+            side = next((side for side in node.inputs if any(each.id == column.id for each in side.columns)), None)
+            return column if side is None else _made_of(side, column)
+    return column
+
+
+def _named(scan: Scan) -> list[tuple[str, Column]]:
+    return list(zip(scan.names, scan.columns, strict=True))
 
 
 def _precision(field: DataField) -> int:

@@ -24,6 +24,7 @@ from lakebed.options import (
     SEQUENCE_FIELD,
 )
 from lakebed.views.inserts.flows import Flow
+from lakebed.views.plan.judge import STACK
 
 _STACK = "keep the query as a materialized table"
 
@@ -91,12 +92,15 @@ class Sink:
         if options[IGNORE_DELETE] or grows:
             return
         for name, function in self._functions().items():
-            if not function.can_retract and not function.settings.ignore_retract:
-                raise Unsupported(
-                    f"INSERT INTO {self.name}: rows of the query may change or go, and function `{function.name}` of "
-                    f"column `{name}` can not take a value back",
-                    hint=f"set `fields.{name}.ignore-retract` to true, or choose a function that can",
-                )
+            if function.settings.ignore_retract or (function.can_retract and not function.forgets_early_retracts):
+                continue
+            how = ", unless it is alone in its commit" if function.can_retract else ""
+            raise Unsupported(
+                f"INSERT INTO {self.name}: rows of the query may change or go, and function `{function.name}` of "
+                f"column `{name}` can not take a value back{how}",
+                hint=f"set `fields.{name}.ignore-retract` to true, so that values are only added or replaced; or "
+                "choose another function",
+            )
         if not all(flow.keeps(self.key) for flow in flows):
             self._check_deletes()
 
@@ -159,8 +163,8 @@ class Sink:
         can_replace = self.keeps_one and len(flows) == 1 and flows[0].replaced_by(self.key) is not None
         if can_replace and flows[0].judged_replacing.full is None:
             return True
-        remedy = full.remedy.removesuffix(", and read that")
+        stacked = f"{_STACK}, and insert from that"
         raise Unsupported(
             f"INSERT INTO {self.name} can not follow the query: {full.what}: {full.reason}",
-            hint=f"{remedy}; or {_STACK}, and insert from that" if remedy else f"{_STACK}, and insert from that",
+            hint=stacked if full.remedy in ("", STACK) else f"{full.remedy}; or {stacked}",
         )

@@ -60,7 +60,7 @@ class Judged:
         return next((each for each in self.all() if each.word is Word.FULL), None)
 
 
-_STACK = "make it a materialized table of its own, and read that"
+STACK = "make it a materialized table of its own, and read that"
 _STABLE = ("count(", "bool_and(", "bool_or(", "bit_and(", "bit_or(", "bit_xor(", "list_transform([struct_pack(")
 _EXACT = ("min(", "max(", "CAST(sum(", "TRY_CAST(sum(", "(CAST(sum(")
 _RANKS = (
@@ -72,14 +72,14 @@ _RANKS = (
 def judged(root: Relation, top: Relation | None, adding: Relation | None = None) -> Judged:
     """The words for a query. `top` is the grouping or the windows it ends with, if rows are replaced group by group;
     `adding` is that grouping if its values add up."""
-    return _judged(root, top, adding, column_names(root))
+    return _judged(root, top, adding, _names(root))
 
 
-def column_names(node: Relation) -> dict[str, str]:
+def _names(node: Relation) -> dict[str, str]:
     """What columns are called in the tables that they come from, as far as they are handed on as they are."""
     found: dict[str, str] = {}
     for below in node.inputs:
-        found |= column_names(below)
+        found |= _names(below)
     match node:
         case Scan():
             found |= {each.id: name for each, name in zip(node.columns, node.names, strict=True)}
@@ -130,7 +130,7 @@ def _judged(node: Relation, top: Relation | None, adding: Relation | None, names
             return _full(node, below, (f"{node.kind.value} is not followed", "write it with EXISTS or NOT EXISTS"))
         case Join() if node.is_lateral:
             return _full(node, below, ("a lateral join is not followed", "write it as a join with a grouping"))
-    return _full(node, below, (f"{type(node).__name__.lower()} is not followed", _STACK))
+    return _full(node, below, (f"{type(node).__name__.lower()} is not followed", STACK))
 
 
 def _full(node: Relation, below: tuple[Judged, ...], why: tuple[str, str]) -> Judged:
@@ -148,7 +148,7 @@ def _group(node: Group, top: Relation | None, below: tuple[Judged, ...], what: s
     if node.sets is not None:
         return _full(node, below, ("GROUPING SETS are not followed", "write one grouping each, with UNION ALL"))
     if not node.keys:
-        return _full(node, below, ("one group of all rows is computed from all rows", _STACK))
+        return _full(node, below, ("one group of all rows is computed from all rows", STACK))
     unstable = [] if node is top else [each for each in node.aggregates if not _is_stable(each)]
     if unstable:
         return _full(node, below, _why_unstable(unstable[0]))
@@ -168,7 +168,7 @@ def _window(node: Window, top: Relation | None, below: tuple[Judged, ...], what:
 
 def _why_unstable(value: Expression) -> tuple[str, str]:
     name = value.template.split("(")[0] if isinstance(value, Aggregation) else "an aggregate"
-    return (f"`{name}` may depend on the order of rows, and its old value would be needed", _STACK)
+    return (f"`{name}` may depend on the order of rows, and its old value would be needed", STACK)
 
 
 def _is_stable(value: Expression) -> bool:
