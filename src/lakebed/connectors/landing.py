@@ -140,6 +140,7 @@ def _database_sync(tables: Sequence[ConnectorTable]) -> tuple[str, dict[str, Any
         "source_options": databases.source_options(tables, including),
         "including": including,
         "mapping": {str(source.name): f"{LANDED}{table.name}" for table, source in members},
+        "merge_shards": True,  # a pattern for the name of a table means all that fit
         "table_conf": {re.escape(str(source.name)): landing_options(table) for table, source in members},
         **_metadata_rules(tables),
     }

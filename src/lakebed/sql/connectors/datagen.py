@@ -54,6 +54,7 @@ def _check(table: ConnectorTable) -> None:
             _check_sequence(table, field, root)
         else:
             _check_random(table, field)
+        _maker(table, field)  # bounds that the type does not hold
 
 
 def _check_sequence(table: ConnectorTable, field: DataField, root: TypeRoot | None) -> None:
