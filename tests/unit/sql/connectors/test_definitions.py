@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -276,3 +277,12 @@ def test_every_connector_says_what_it_is() -> None:
         assert definition.is_source or definition.is_sink
         assert all(option.says for option in definition.options)
         assert len({option.name for option in definition.options}) == len(definition.options)
+
+
+def test_the_page_names_every_option() -> None:
+    """The document has each connector with each of its options and metadata."""
+    page = (Path(__file__).parents[4] / "docs" / "sources.md").read_text()
+    for name, definition in DEFINITIONS.items():
+        section = page.partition(f"### `{name}`")[2].partition("\n##")[0]
+        for word in (*(option.name for option in definition.options), *definition.metadata):
+            assert f"`{word}`" in section, f"{name}: {word}"
