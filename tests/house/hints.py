@@ -27,6 +27,7 @@ from lakebed.datafiles.index.build import KINDS
 from lakebed.errors import InvalidArgument
 from lakebed.options import OPTIONS
 from lakebed.options.option import FieldOption
+from lakebed.sql.connectors.registry import DEFINITIONS
 from lakebed.sql.procedures import PROCEDURES
 
 HOLE = "{}"
@@ -130,7 +131,12 @@ def _missing_method(holder: type, method: str, arguments: str) -> Iterator[str]:
 
 
 def _is_known_word(word: str) -> bool:
-    if word in OTHER_WORDS or word in _words() or any(pattern.fullmatch(word) for pattern in _key_patterns()):
+    if (
+        word in OTHER_WORDS
+        or word in _words()
+        or word.startswith("properties.")
+        or any(pattern.fullmatch(word) for pattern in _key_patterns())
+    ):
         return True
     if HOLE in word:
         fits = re.compile(".+".join(map(re.escape, word.split(HOLE))))
@@ -143,10 +149,12 @@ def _is_known_word(word: str) -> bool:
 
 @cache
 def _words() -> frozenset[str]:
-    """Keys of options, other names of them, and values that they take; kinds of indexes."""
+    """Keys of options of tables and connectors, other names of them, values that they take; kinds of indexes."""
     words = {*KINDS}
     for option in OPTIONS:
         words |= {option.key, *getattr(option, "aliases", ()), *getattr(option, "choices", ())}
+    for definition in DEFINITIONS.values():
+        words |= {definition.name, *(word for each in definition.options for word in (each.name, *each.choices))}
     return frozenset(words)
 
 

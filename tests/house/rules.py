@@ -144,7 +144,7 @@ def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
 
 FEWEST_LINES = 40
 
-REGISTERED = ("merge/aggregates/", "sql/procedures/", "table/system/", "views/rules/")
+REGISTERED = ("merge/aggregates/", "sql/connectors/", "sql/procedures/", "table/system/", "views/rules/")
 """Folders whose modules are entries of a registry: one thing each, however short."""
 
 SHORT = {

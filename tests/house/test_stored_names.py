@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from lakebed.cdc.batch.batch import POSITION, SOURCE
-from lakebed.commit.replay import LAST_IDENTIFIER_PREFIX, SYNC_PREFIX, VIEW_PREFIX
+from lakebed.commit.replay import INSERT_PREFIX, LAST_IDENTIFIER_PREFIX, SYNC_PREFIX, VIEW_PREFIX
 from lakebed.commit.sequence_state import MAX_SEQUENCE_NUMBER
 from lakebed.fileio.memory import MemoryFileIO
 from lakebed.metadata.operation import OWN_OPERATION, WRITER_NAME
@@ -25,6 +25,7 @@ PROPERTIES = {
     "lakebed.cdc.",
     "lakebed.cdc.position",
     "lakebed.cdc.source",
+    "lakebed.insert.",
     "lakebed.last-identifier.",
     "lakebed.operation",
     "lakebed.view.",
@@ -91,7 +92,8 @@ _LOOKS_STORED = re.compile(r"lakebed([.-][a-z0-9.-]*|[A-Z]\w*)")
 def test_properties_of_snapshots() -> None:
     """What a commit, a stream and a sync tell of themselves is found under these keys."""
     of_syncs = {SYNC_PREFIX, POSITION, SOURCE}
-    assert of_syncs | {LAST_IDENTIFIER_PREFIX, VIEW_PREFIX, MAX_SEQUENCE_NUMBER, OWN_OPERATION} == PROPERTIES
+    of_queries = {VIEW_PREFIX, INSERT_PREFIX}
+    assert of_syncs | of_queries | {LAST_IDENTIFIER_PREFIX, MAX_SEQUENCE_NUMBER, OWN_OPERATION} == PROPERTIES
     assert WRITER_NAME == "lakebed"
 
 

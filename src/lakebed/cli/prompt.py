@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakebed.cli.completion import DELIMITERS, Completer
 from lakebed.cli.statements import is_inside, split_statements
+from lakebed.sql.words.secrets import without_secrets
 
 if TYPE_CHECKING:
     from lakebed.lake import Lake
@@ -113,8 +114,17 @@ def _line_editing(completer: Completer) -> Iterator[None]:
         readline.set_completer_delims(before[1])
         with suppress(OSError):  # a history that can not be kept is no reason to fail
             path.parent.mkdir(parents=True, exist_ok=True)
+            _hide_secrets()
             readline.write_history_file(path)
             path.chmod(0o600)
+
+
+def _hide_secrets() -> None:
+    """Takes passwords out of what was typed: the history is a file."""
+    for number in range(readline.get_current_history_length()):
+        line = readline.get_history_item(number + 1) or ""  # counted from 1, and replaced from 0
+        if (shown := without_secrets(line)) != line:
+            readline.replace_history_item(number, shown)
 
 
 def history_file() -> Path:

@@ -16,8 +16,7 @@ from lakebed.connectors.landing import (
     reading_query,
 )
 from lakebed.connectors.registry import CONNECTORS, Connector, RowReader, Sink, is_row_source, reader, sink
-from lakebed.connectors.row_insert import RowInsert, is_row_by_row
-from lakebed.connectors.row_landing import landing_insert
+from lakebed.connectors.row_insert import RowInsert, is_row_by_row, landing_insert
 
 __all__ = [
     "CONNECTORS",

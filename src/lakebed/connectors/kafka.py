@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import weakref
 from typing import Any, Final
 
 import pyarrow as pa
@@ -58,8 +59,7 @@ def _properties(table: ConnectorTable) -> dict[str, str]:
     if set(found) != {"username", "password"}:
         raise InvalidOption(
             f"table `{table.full_name}`: option `properties.{_JAAS}` has no username and password in it",
-            hint='write it as ... required username="..." password="...";, or set properties.sasl.username and '
-            "properties.sasl.password",
+            hint="set `properties.sasl.username` and `properties.sasl.password` in its place",
         )
     return {**given, "sasl.username": found["username"], "sasl.password": found["password"]}
 
@@ -69,11 +69,11 @@ class TopicReader:
 
     def __init__(self, table: ConnectorTable) -> None:
         self._table = table
-        self._source = KafkaSource(
-            table.required(f"properties.{_SERVERS}"), _topics(table), properties=_properties(table)
-        )
+        servers, properties = table.required(f"properties.{_SERVERS}"), _properties(table)
+        self._source = KafkaSource(servers, _topics(table), properties=properties or None)
+        weakref.finalize(self, self._source.close)  # the file with the properties goes with the reader
         self._start = _STARTS[table.required("scan.startup.mode")]
-        self._parser = RowParser(table)
+        self._parser = _RowParser(table)
         self.schema = self._parser.schema
         """The columns of what it reads."""
 
@@ -109,12 +109,8 @@ class TopicReader:
         read = sum(int(place.get(f"{topic}/{number}", low)) for (topic, number), (low, _) in ends.items())
         return read, sum(high for _, high in ends.values())
 
-    def close(self) -> None:
-        """Removes the file with the client's properties."""
-        self._source.close()
 
-
-class RowParser:
+class _RowParser:
     """Rows of messages: JSON objects, or lines of CSV, with the declared columns and what is known of each message."""
 
     def __init__(self, table: ConnectorTable) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lakebed.cdc import SyncRun
     from lakebed.lake import Lake
 
-LANDED: Final = "landed__"
+_LANDED: Final = "landed__"
 _METADATA: Final = "meta__"
 """How columns of metadata begin in a landed table: no source has such a column."""
 _OPTIONS: Final = "landing."
@@ -33,7 +33,7 @@ _OPTIONS: Final = "landing."
 
 def landed_name(table: ConnectorTable) -> str:
     """The full name of the table of the lake in which a source lands."""
-    return f"{table.database}.{LANDED}{table.name}"
+    return f"{table.database}.{_LANDED}{table.name}"
 
 
 def metadata_name(key: str) -> str:
@@ -49,11 +49,11 @@ def reading_query(lake: Lake, table: ConnectorTable) -> str:
     stored: Mapping[str, DataType] = {}
     if lake.has_table(landed_name(table)):
         stored = {field.name: field.type for field in lake.table(landed_name(table)).schema.fields}
-    source = f"{quoted(table.database)}.{quoted(LANDED + table.name)}"
+    source = f"{quoted(table.database)}.{quoted(_LANDED + table.name)}"
     return reading_text(table, source, stored, metadata_name)
 
 
-def landing_options(table: ConnectorTable) -> dict[str, str]:
+def _landing_options(table: ConnectorTable) -> dict[str, str]:
     """Options of the landed table: `landing.*`; one with a key tells its changes in full."""
     given = table.below(_OPTIONS)
     if table.primary_key or table.connector in databases.SOURCES:
@@ -71,7 +71,7 @@ def create_landing(lake: Lake, table: ConnectorTable) -> None:
         landed_name(table),
         tuple(fields),
         primary_key=table.primary_key,
-        options=landing_options(table),
+        options=_landing_options(table) if table.primary_key else table.below(_OPTIONS),
         if_not_exists=True,
     )
 
@@ -123,7 +123,7 @@ def land(
     if not tables:
         raise InvalidArgument("no table is to land", hint="pass those of one group of landing_groups(tables)")
     for table in tables:
-        check_name(f"{LANDED}{table.name}", "table")
+        check_name(f"{_LANDED}{table.name}", "table")
     how = _kafka_sync(lake, tables) if kafka.is_synced(tables[0]) else _database_sync(tables)
     name, rules = how
     return lakebed.cdc.sync(
@@ -139,8 +139,9 @@ def _database_sync(tables: Sequence[ConnectorTable]) -> tuple[str, dict[str, Any
     rules: dict[str, Any] = {
         "source_options": databases.source_options(tables, including),
         "including": including,
-        "mapping": {str(source.name): f"{LANDED}{table.name}" for table, source in members},
-        "table_conf": {re.escape(str(source.name)): landing_options(table) for table, source in members},
+        "mapping": {str(source.name): f"{_LANDED}{table.name}" for table, source in members},
+        "merge_shards": True,  # a pattern for the name of a table means all that fit
+        "table_conf": {re.escape(str(source.name)): _landing_options(table) for table, source in members},
         **_metadata_rules(tables),
     }
     key = _key(members)
@@ -177,10 +178,10 @@ def _kafka_sync(lake: Lake, tables: Sequence[ConnectorTable]) -> tuple[str, dict
     # Messages may tell no types, or come late: what is declared is there before.
     create_landing(lake, table)
     rules: dict[str, Any] = {
-        "table": f"{LANDED}{table.name}",
+        "table": f"{_LANDED}{table.name}",
         "source_options": kafka.change_source_options(table),
         "primary_keys": table.primary_key,
-        "table_conf": landing_options(table),
+        "table_conf": _landing_options(table),
         **_metadata_rules(tables),
     }
     return "kafka", rules

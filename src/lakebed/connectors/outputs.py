@@ -27,11 +27,11 @@ class PrintSink:
 
     def write(self, batch: pa.Table, step: int) -> None:
         """Prints the rows of a step."""
-        check_kinds(batch)
+        _check_kinds(batch)
         stream = self._stream or (sys.stderr if self._is_error else sys.stdout)
         kinds, *columns = (column.to_pylist() for column in batch.columns)
         for number, kind in enumerate(kinds):  # a line for each row, for people
-            stream.write(f"{self._before}{kind}[{', '.join(shown(column[number]) for column in columns)}]\n")
+            stream.write(f"{self._before}{kind}[{', '.join(_shown(column[number]) for column in columns)}]\n")
         stream.flush()
 
 
@@ -43,16 +43,16 @@ class BlackholeSink:
 
     def write(self, batch: pa.Table, step: int) -> None:
         """Looks at the rows, and lets them go."""
-        check_kinds(batch)
+        _check_kinds(batch)
 
 
-def check_kinds(batch: pa.Table) -> None:
+def _check_kinds(batch: pa.Table) -> None:
     """Raises if rows come without their kinds."""
     if batch.num_columns == 0 or batch.schema.names[0] != ROW_KIND:
         raise InvalidArgument(f"rows for a sink have no first column `{ROW_KIND}`", hint=f"put `{ROW_KIND}` first")
 
 
-def shown(value: Any) -> str:
+def _shown(value: Any) -> str:
     """A value as Flink prints it."""
     forms: dict[type, Callable[[Any], str]] = {
         bool: lambda each: str(each).lower(),
@@ -60,7 +60,7 @@ def shown(value: Any) -> str:
         dt.date: str,
         bytes: lambda each: f"[{', '.join(str(byte) for byte in each)}]",
         list: _listed,
-        dict: lambda each: f"+I[{', '.join(shown(part) for part in each.values())}]",
+        dict: lambda each: f"+I[{', '.join(_shown(part) for part in each.values())}]",
     }
     form = forms.get(type(value))
     return ("null" if value is None else str(value)) if form is None else form(value)
@@ -68,8 +68,8 @@ def shown(value: Any) -> str:
 
 def _listed(values: list[Any]) -> str:
     if values and all(isinstance(each, tuple) and len(each) == 2 for each in values):  # a map
-        return "{" + ", ".join(f"{shown(key)}={shown(value)}" for key, value in values) + "}"
-    return f"[{', '.join(shown(each) for each in values)}]"
+        return "{" + ", ".join(f"{_shown(key)}={_shown(value)}" for key, value in values) + "}"
+    return f"[{', '.join(_shown(each) for each in values)}]"
 
 
 def _moment(value: dt.datetime) -> str:

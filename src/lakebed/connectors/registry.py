@@ -81,7 +81,7 @@ def reader(table: ConnectorTable) -> RowReader:
     if make is None or not is_row_source(table):
         raise Unsupported(
             f"table `{table.full_name}` of connector `{table.connector}` is not read row by row",
-            hint="changes of databases and message logs land in the lake: lakebed.connectors.land(lake, [table], ...)"
+            hint="it tells changes, which land in a table of the lake first"
             if CONNECTORS[table.connector].definition.is_source
             else "it is a table to write to",
         )

@@ -8,12 +8,13 @@ with it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from lakebed.algebra.relations import Filter, Project, Scan, SetKind, SetOperation, Unnest
 from lakebed.commit.replay import INSERT_PREFIX, CommitIdentity, insert_properties
+from lakebed.connectors.landing import create_landing, landed_columns, landed_name, metadata_name
 from lakebed.connectors.registry import RowReader, is_row_source, reader
 from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.expressions.nodes import NotProven
@@ -31,6 +32,7 @@ from lakebed.sql.query.references import open_target
 from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import session_changes_meaning
 from lakebed.sql.statements import Insert, Target
+from lakebed.sql.words.names import quoted
 from lakebed.table.opened import opened_of
 from lakebed.table.table import Table
 from lakebed.table.writer import TableWriter
@@ -41,6 +43,9 @@ from lakebed.views.lake_in import LakeIn, read_sql
 from lakebed.views.plan.normalise import Normaliser
 from lakebed.views.result import Refreshed
 from lakebed.write.placement.postponed import for_stream
+
+if TYPE_CHECKING:
+    from lakebed.lake import Lake
 
 _STEP_ROWS = 200_000
 """Rows that a step reads at most."""
@@ -238,6 +243,28 @@ class RowInsert:
         return f"{INSERT_PREFIX}{self.name}.{word}"
 
 
+def landing_insert(lake: Lake, table: ConnectorTable) -> RowInsert:
+    """The INSERT that lands a source of rows; makes the landed table if it is not there.
+
+    Its name follows from the table's: a pipeline that is started again goes on with it.
+    """
+    create_landing(lake, table)
+    facts = {metadata_name(column.key): name for name, column in table.metadata.items()}
+    shown = [
+        f"{quoted(facts[name])} AS {quoted(name)}" if name in facts else quoted(name) for name in landed_columns(table)
+    ]
+    source = f"{quoted(table.database)}.{quoted(table.name)}"
+    return RowInsert(
+        lake,
+        table,
+        landed_name(table),
+        f"SELECT {', '.join(shown)} FROM {source}",
+        name=f"landing-{table.full_name}",
+        database=table.database,
+        columns=tuple(landed_columns(table)),
+    )
+
+
 def _bound(inside: _SourceLake, table: ConnectorTable, query: str, rows: pa.Table | None) -> Bound:
     """The query over rows of the source, or, to look at it only, over none."""
     fields = [*table.columns, *(DataField(0, name, column.type) for name, column in table.metadata.items())]
@@ -265,4 +292,4 @@ def _why_not(bound: Bound) -> str | None:
     return None
 
 
-__all__ = ["RowInsert", "is_row_by_row"]
+__all__ = ["RowInsert", "is_row_by_row", "landing_insert"]

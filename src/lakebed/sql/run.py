@@ -14,7 +14,7 @@ from lakebed.errors import InvalidArgument
 from lakebed.sql import settings
 from lakebed.sql import statements as st
 from lakebed.sql.parse import Statement, parse
-from lakebed.sql.session import SqlLake, connector_table, nothing
+from lakebed.sql.session import SqlLake, connector_table, connector_tables, nothing
 from lakebed.sql.words.parameters import Arguments, bound
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def run_statement(lake: SqlLake, statement: Statement) -> Any:
     """Carries out one statement."""
     if isinstance(statement, st.Query):
         return _run_on_rows(lake, statement)
-    if lake.other_tables:
+    if connector_tables(lake):
         from lakebed.sql.define.connectors import refuse_as_table
 
         refuse_as_table(lake, statement)

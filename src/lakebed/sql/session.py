@@ -160,11 +160,12 @@ def nothing(lake: SqlLake) -> SmallResult:
 
 def connector_tables(lake: SqlLake) -> dict[tuple[str, str], ConnectorTable]:
     """Tables of other systems that statements have defined, by database and name. They end with the lake's handle."""
-    return dict(lake.other_tables)
+    found: dict[tuple[str, str], ConnectorTable] = lake.other_tables
+    return found
 
 
 def connector_table(lake: SqlLake, name: str) -> ConnectorTable | None:
     """The table of another system that a name means, `t` or `db.t`; None if it means none."""
     database, dot, table = name.rpartition(".")
-    found: ConnectorTable | None = lake.other_tables.get((database if dot else lake.current_database, table))
+    found: ConnectorTable | None = connector_tables(lake).get((database if dot else lake.current_database, table))
     return found

@@ -160,8 +160,7 @@ def _refuse_other_systems(lake: SqlLake, sql: Sql) -> None:
         if other is not None:
             raise Unsupported(
                 f"`{other.full_name}` is a table of connector `{other.connector}`, which lands in the lake first",
-                hint="write the statements into a file, and run it with `lakebed run`; or INSERT into a table and read "
-                "that",
+                hint="write the statements into a file, and type: lakebed run FILE; or INSERT it into a table first",
             )
 
 

@@ -54,6 +54,7 @@ def _check(table: ConnectorTable) -> None:
             _check_sequence(table, field, root)
         else:
             _check_random(table, field)
+        _maker(table, field)  # bounds that the type does not hold
 
 
 def _check_sequence(table: ConnectorTable, field: DataField, root: TypeRoot | None) -> None:
@@ -113,7 +114,7 @@ DATAGEN = ConnectorDefinition(
         ConnectorOption("fields.#.null-rate", "how many of the values are null, from 0 to 1", NUMBER, default="0"),
         ConnectorOption("landing.*", "an option of the table of the lake that rows land in"),
         refused("fields.#.var-len", "leave it out: texts have the given length"),
-        refused("scan.parallelism", "leave it out: one process makes the rows"),
+        refused("scan.*", "leave it out: one process makes the rows"),
     ),
     is_source=True,
     check=_check,
@@ -161,10 +162,10 @@ class DatagenReader:
         return made, made if self._count is None else self._count
 
 
-Maker = Callable[[Numbers, int], pa.Array]
+_Maker = Callable[[Numbers, int], pa.Array]
 
 
-def _maker(table: ConnectorTable, field: DataField) -> Maker:
+def _maker(table: ConnectorTable, field: DataField) -> _Maker:
     """What makes the values of a column from numbers of rows, and the time of the first one."""
     assert isinstance(field.type, AtomicType)
     name = field.name
@@ -196,7 +197,7 @@ def _part(rows: Numbers, seed: int) -> npt.NDArray[np.float64]:
     return (_mixed(rows, seed) >> np.uint64(11)).astype(np.float64) / float(1 << 53)
 
 
-def _sequence(table: ConnectorTable, field: DataField) -> Maker:
+def _sequence(table: ConnectorTable, field: DataField) -> _Maker:
     start = table.whole(f"fields.{field.name}.start")
     assert start is not None
     target = to_arrow_type(field.type)
@@ -212,7 +213,7 @@ def _is_number(field: DataField) -> bool:
     return isinstance(field.type, AtomicType) and field.type.root in (*_BITS, *_FLOATS, TypeRoot.DECIMAL)
 
 
-def _random(table: ConnectorTable, field: DataField, seed: int) -> Maker:
+def _random(table: ConnectorTable, field: DataField, seed: int) -> _Maker:
     data_type = field.type
     assert isinstance(data_type, AtomicType)
     root = data_type.root
@@ -243,7 +244,7 @@ def _float_bounds(table: ConnectorTable, name: str, most: float) -> tuple[float,
     )
 
 
-def _random_whole(table: ConnectorTable, field: DataField, seed: int) -> Maker:
+def _random_whole(table: ConnectorTable, field: DataField, seed: int) -> _Maker:
     """Whole numbers between two bounds, both included; for DECIMAL in units of its last digit."""
     data_type = field.type
     assert isinstance(data_type, AtomicType)
@@ -286,7 +287,7 @@ def _as_decimal(numbers: npt.NDArray[np.int64], data_type: AtomicType) -> pa.Arr
     )
 
 
-def _random_text(seed: int, length: int) -> Maker:
+def _random_text(seed: int, length: int) -> _Maker:
     """Hexadecimal digits, as Flink's."""
 
     def make(rows: Numbers, _: int) -> pa.Array:
@@ -303,7 +304,7 @@ def _random_text(seed: int, length: int) -> Maker:
     return make
 
 
-def _random_moment(table: ConnectorTable, field: DataField, seed: int) -> Maker:
+def _random_moment(table: ConnectorTable, field: DataField, seed: int) -> _Maker:
     """Times go on with the rows, at their rate, from when the first row was made; up to `max-past` earlier."""
     past_given = table.option(f"fields.{field.name}.max-past")
     past = 0 if past_given is None else parse_duration(past_given)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from lakebed.errors import InvalidData, Unsupported
+from lakebed.errors import CorruptFile, InvalidData, Unsupported
 from lakebed.fileio import open_fileio
 from lakebed.fileio.base import FileStatus
 from lakebed.formats import FORMATS, Written
@@ -146,13 +146,21 @@ class FilesReader:
                 f"table `{self._table.full_name}`: file {path} was changed while it was read",
                 hint="move files to `path` when they are complete, and leave them as they are",
             )
+        if size_bytes == 0:
+            return
         written = Written(self._table.columns, {**self._table.options})
-        with ExitStack() as stack:
-            source = stack.enter_context(closing(self._fileio.open_input(path)))
-            reader = stack.enter_context(self._format.open_reader(source, path, written))
-            for at, batch in reader.read(self._table.columns):
-                if at + batch.num_rows > first:
-                    yield batch.slice(max(0, first - at)).cast(self.schema)
+        try:
+            with ExitStack() as stack:
+                source = stack.enter_context(closing(self._fileio.open_input(path)))
+                reader = stack.enter_context(self._format.open_reader(source, path, written))
+                for at, batch in reader.read(self._table.columns):
+                    if at + batch.num_rows > first:
+                        yield batch.slice(max(0, first - at)).cast(self.schema)
+        except CorruptFile as error:
+            raise InvalidData(
+                f"table `{self._table.full_name}`: {error.message}",
+                hint="correct the columns of the definition, or take the file away",
+            ) from error
 
 
 def _first_then(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from lakebed.errors import InvalidOption, InvalidSchema
+from lakebed.options import CSV_FIELD_DELIMITER, JSON_IGNORE_PARSE_ERRORS
 from lakebed.sql.connectors.definition import ConnectorDefinition
 from lakebed.sql.connectors.options import TRUTH, ConnectorOption, refused
 from lakebed.sql.connectors.table import ConnectorTable
@@ -25,9 +26,9 @@ _OPTIONS = (
     ConnectorOption("properties.group.id", "taken, and of no effect: offsets are kept with the rows"),
     ConnectorOption("properties.auto.offset.reset", "taken, and of no effect: a lost offset is an error"),
     ConnectorOption("properties.*", "any property of the client, such as `properties.security.protocol`"),
-    ConnectorOption("json.ignore-parse-errors", "leave out messages that can not be read", TRUTH, default="false"),
+    ConnectorOption(JSON_IGNORE_PARSE_ERRORS.key, "leave out messages that can not be read", TRUTH, default="false"),
     ConnectorOption("json.fail-on-missing-field", "`false`: what is missing is null", TRUTH, choices=("false",)),
-    ConnectorOption("csv.field-delimiter", "what stands between values", default=","),
+    ConnectorOption(CSV_FIELD_DELIMITER.key, "what stands between values", default=","),
     ConnectorOption("csv.ignore-parse-errors", "leave out messages that can not be read", TRUTH, default="false"),
     ConnectorOption("debezium-json.schema-include", "messages may bring their schema", TRUTH, default="false"),
     ConnectorOption("debezium-json.ignore-parse-errors", "leave out what can not be read", TRUTH, default="false"),

@@ -91,7 +91,8 @@ def _check_value(table: str, key: str, option: ConnectorOption, value: str) -> N
         return
     if option.choices and value not in option.choices:
         shown = "something else" if option.is_secret else f"`{value}`"
-        raise InvalidOption(f"table `{table}`: option `{key}` is {shown}", hint=did_you_mean(value, option.choices))
+        listed = ", ".join(f"`{choice}`" for choice in option.choices)
+        raise InvalidOption(f"table `{table}`: option `{key}` is {shown}", hint=f"it takes {listed}")
     if not is_of_kind(option.kind, value):
         shown = "not one" if option.is_secret else f"`{value}`"
         raise InvalidOption(f"table `{table}`: option `{key}` is {shown}", hint=f"give a {option.kind}")

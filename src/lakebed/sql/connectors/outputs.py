@@ -13,7 +13,7 @@ PRINT = ConnectorDefinition(
     (
         ConnectorOption("print-identifier", "what stands before each row"),
         ConnectorOption("standard-error", "print to the standard error", TRUTH, default="false"),
-        refused("sink.parallelism", _ONE_PROCESS),
+        refused("sink.*", _ONE_PROCESS),
     ),
     is_sink=True,
 )

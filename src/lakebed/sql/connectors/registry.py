@@ -102,5 +102,6 @@ def local_reader(table: ConnectorTable, *, paced: bool = True) -> DatagenReader 
     if table.connector == FILESYSTEM.name:
         return FilesReader(table)
     raise InvalidArgument(
-        f"rows of table `{table.full_name}` are not read by position", hint="read it in a pipeline: lakebed run"
+        f"rows of table `{table.full_name}` are not read by position",
+        hint="write the INSERT into a file, and type: lakebed run FILE",
     )

@@ -18,7 +18,7 @@ from lakebed.sql.define.show import like, spark_name
 from lakebed.sql.query.embedded import bound_text
 from lakebed.sql.query.pins import Pins
 from lakebed.sql.result import SmallResult
-from lakebed.sql.session import SqlLake, connector_table, result
+from lakebed.sql.session import SqlLake, connector_table, connector_tables, result
 from lakebed.sql.words.names import quoted
 from lakebed.types.arrow import as_data_type, from_arrow_type
 from lakebed.types.logical import DataField, DataType, renumbered
@@ -54,8 +54,8 @@ def create(lake: SqlLake, statement: st.CreateConnectorTable) -> None:
             hint="choose another name, or write CREATE TEMPORARY TABLE to hide it in this session",
         )
     table = checked(_defined(statement, database, name))
-    computed_types(lake, table)  # what is wrong with a value is said now
-    lake.other_tables[database, name] = table
+    _computed_types(lake, table)  # what is wrong with a value is said now
+    connector_tables(lake)[database, name] = table
 
 
 def _defined(statement: st.CreateConnectorTable, database: str, name: str) -> ConnectorTable:
@@ -90,7 +90,7 @@ def _defined(statement: st.CreateConnectorTable, database: str, name: str) -> Co
     )
 
 
-def computed_types(lake: SqlLake, table: ConnectorTable) -> dict[str, DataType]:
+def _computed_types(lake: SqlLake, table: ConnectorTable) -> dict[str, DataType]:
     """Types of computed columns, as far as this process can tell; a value that names no column is an error."""
     if not table.computed:
         return {}
@@ -120,7 +120,7 @@ def refuse_as_table(lake: SqlLake, statement: Any) -> None:
     if isinstance(statement, st.Insert):
         raise Unsupported(
             f"`{table.full_name}` is a table of connector `{table.connector}`, which a pipeline writes to",
-            hint="write the INSERT into a file, and run it with `lakebed run`; or leave INSERT out to see the rows",
+            hint="write the INSERT into a file, and type: lakebed run FILE; or leave INSERT out to see the rows",
         )
     raise InvalidArgument(
         f"`{table.full_name}` is a table of connector `{table.connector}`, not of the lake",
@@ -136,7 +136,7 @@ def describe(lake: SqlLake, table: ConnectorTable, statement: st.Describe | st.S
         chosen = [name for name in table.order if (name in fitting) != statement.is_not]
         return result(lake, {"col_name": _TEXT}, [(name,) for name in chosen])
     columns = {field.name: field for field in table.columns}
-    types = computed_types(lake, table)
+    types = _computed_types(lake, table)
     rows: list[tuple[str, str, str | None]] = []
     for name in table.order:
         if name in columns:

@@ -13,7 +13,7 @@ from lakebed.schema.table_schema import TableSchema
 from lakebed.sql.connectors.table import ConnectorTable
 from lakebed.sql.partition_specs import existing_partitions, matching_partitions
 from lakebed.sql.result import SmallResult
-from lakebed.sql.session import SqlLake, connector_table, result
+from lakebed.sql.session import SqlLake, connector_table, connector_tables, result
 from lakebed.sql.statements import (
     Describe,
     DescribeDatabase,
@@ -67,7 +67,7 @@ def show_tables(lake: SqlLake, statement: ShowTables) -> SmallResult:
     """SHOW TABLES."""
     database = statement.database or lake.current_database
     columns = {"namespace": _TEXT, "tableName": _TEXT, "isTemporary": pa.bool_()}
-    others = {name for place, name in lake.other_tables if place == database}
+    others = {name for place, name in connector_tables(lake) if place == database}
     names = like(sorted({*lake.tables(database), *others}), statement.like)
     return result(lake, columns, [(database, name, name in others) for name in names])
 
@@ -175,7 +175,7 @@ def show_create_table(lake: SqlLake, statement: ShowCreateTable) -> SmallResult:
     """SHOW CREATE TABLE: a statement that `sql` takes back."""
     other = connector_table(lake, statement.name)
     if other is not None:
-        return result(lake, {"createtab_stmt": _TEXT}, [(connector_text(other),)])
+        return result(lake, {"createtab_stmt": _TEXT}, [(_connector_text(other),)])
     table = lake.table(statement.name)
     return result(lake, {"createtab_stmt": _TEXT}, [(create_text(table.name, table.schema),)])
 
@@ -194,7 +194,7 @@ def create_text(name: str, schema: TableSchema) -> str:
     return text + (f"WITH (\n{options})\n" if options else "")
 
 
-def connector_text(table: ConnectorTable) -> str:
+def _connector_text(table: ConnectorTable) -> str:
     """The statement that defines such a table of another system; in place of secrets stand stars."""
     columns = {field.name: field for field in table.columns}
     lines = [_connector_column(table, name, columns.get(name)) for name in table.order]

@@ -13,7 +13,7 @@ from lakebed.errors import AlreadyExists, InvalidArgument, NotFound, Unsupported
 from lakebed.options import VIEW_OPTIONS
 from lakebed.sql.define.defaults import default_text
 from lakebed.sql.partition_specs import clear_partitions
-from lakebed.sql.session import SqlLake, connector_table
+from lakebed.sql.session import SqlLake, connector_table, connector_tables
 from lakebed.sql.statements import (
     Analyze,
     Column,
@@ -47,9 +47,9 @@ def create_database(lake: SqlLake, statement: CreateDatabase) -> None:
 def drop_database(lake: SqlLake, statement: DropDatabase) -> None:
     """DROP DATABASE."""
     lake.drop_database(statement.name, cascade=statement.cascade, if_exists=statement.if_exists)
-    for database, name in list(lake.other_tables):
+    for database, name in list(connector_tables(lake)):
         if database == statement.name:
-            del lake.other_tables[database, name]
+            del connector_tables(lake)[database, name]
 
 
 def use_database(lake: SqlLake, statement: UseDatabase) -> None:
@@ -254,12 +254,12 @@ def drop_table(lake: SqlLake, statement: DropTable) -> None:
                 f"a temporary table hides table `{other.full_name}` of the lake",
                 hint=f"type DROP TEMPORARY TABLE {statement.name} first",
             )
-        del lake.other_tables[other.database, other.name]
+        del connector_tables(lake)[other.database, other.name]
         return
     if statement.is_temporary:
         if statement.if_exists:
             return
-        known = [name for database, name in lake.other_tables if database == lake.current_database]
+        known = [name for database, name in connector_tables(lake) if database == lake.current_database]
         raise NotFound(f"there is no temporary table `{statement.name}`", hint=did_you_mean(statement.name, known))
     lake.drop_table(statement.name, if_exists=statement.if_exists)
 

@@ -16,7 +16,7 @@ from lakebed.errors import Unsupported
 from lakebed.sql.connectors.reading import reading_text
 from lakebed.sql.connectors.registry import is_bounded, local_reader
 from lakebed.sql.connectors.table import ConnectorTable
-from lakebed.sql.session import SqlLake, connector_table
+from lakebed.sql.session import SqlLake, connector_table, connector_tables
 from lakebed.sql.words.names import CATALOGS, quoted
 from lakebed.types.transfer import to_transfer, transfer_schema
 
@@ -26,7 +26,7 @@ _STEP_ROWS = 1 << 18
 
 def other_table(lake: SqlLake, node: exp.Table) -> ConnectorTable | None:
     """The table of another system that a node of a query names."""
-    if not lake.other_tables or isinstance(node.this, exp.Func):
+    if not connector_tables(lake) or isinstance(node.this, exp.Func):
         return None
     parts = [part.name for part in node.parts]
     if len(parts) == 3 and parts[0].lower() in CATALOGS:
@@ -56,7 +56,7 @@ def check_bounded(table: ConnectorTable) -> None:
     if not is_bounded(table):
         raise Unsupported(
             f"table `{table.full_name}` of connector `{table.connector}` has no end that a SELECT could wait for",
-            hint=f"write INSERT INTO t SELECT ... FROM {table.name} into a file, and run it with `lakebed run`"
+            hint=f"write INSERT INTO t SELECT ... FROM {table.name} into a file, and type: lakebed run FILE"
             + (", or set 'number-of-rows'" if table.connector == "datagen" else ""),
         )
 

@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from lakebed.algebra.relations import (
     Filter,
     Group,
+    Join,
     Project,
     Relation,
+    Scan,
     SetKind,
     SetOperation,
     Sort,
