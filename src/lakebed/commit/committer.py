@@ -26,6 +26,7 @@ from lakebed.commit.replay import (
     carried_properties,
     is_replay,
     last_identifiers,
+    with_number,
 )
 from lakebed.commit.row_ids import RowIdRules, number_rows
 from lakebed.commit.sequence_state import MAX_SEQUENCE_NUMBER, next_kept_number
@@ -279,7 +280,7 @@ class Committer:
         """
         last = last_identifiers(self.stores.snapshots, latest)
         if stamp.identity.is_replayable:
-            last[stamp.identity.user] = stamp.identity.identifier
+            with_number(last, stamp.identity)
         carried = {LAST_IDENTIFIER_PREFIX + user: str(identifier) for user, identifier in last.items()}
         return {**carried_properties(self.stores.snapshots, latest), **stamp.properties, **carried}
 

@@ -57,14 +57,24 @@ def last_identifiers(snapshots: SnapshotStore, latest: Snapshot | None) -> dict[
     """The last commit identifier of every stream as of `latest`."""
     found: dict[str, int] = {}
     for snapshot in _back_from(snapshots, latest):
+        here = dict(_remembered(snapshot))
         if snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER:
-            found.setdefault(snapshot.commit_user, snapshot.commit_identifier)
-        for user, identifier in _remembered(snapshot):
+            with_number(here, CommitIdentity(snapshot.commit_user, snapshot.commit_identifier))
+        for user, identifier in here.items():
             found.setdefault(user, identifier)
         # INVARIANT: newest first, and the first that names a stream counts: after a rollback an older number is right.
         if is_ours(snapshot.writer_version):  # ours carry the properties on, those of others need not
             break  # it remembers everything before it
     return found
+
+
+def with_number(last: dict[str, int], identity: CommitIdentity) -> None:
+    """Notes one more commit of a stream among the last of all.
+
+    INVARIANT: the compaction after a commit has the commit's number, and may come after later ones. The last number
+    does not go back with it, or these would count as not made, and be made again when the stream repeats them.
+    """
+    last[identity.user] = max(last.get(identity.user, identity.identifier), identity.identifier)
 
 
 def carried_properties(snapshots: SnapshotStore, latest: Snapshot | None) -> dict[str, str]:

@@ -81,6 +81,10 @@ class Notes:
             held |= set(mine.sources)
         return found
 
+    def read_again(self) -> None:
+        """Forgets what was read: something was seen that came later. REQUIRES: nothing was chosen by it yet."""
+        self._known = {}
+
     def of_user(self, user: str) -> SyncNote | None:
         """The note of a sync, if it was among those that were read."""
         return next((note for notes in self._known.values() for note in notes if note.user == user), None)

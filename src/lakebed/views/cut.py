@@ -13,7 +13,10 @@ from dataclasses import dataclass, field, replace
 
 from lakebed.changes.told import is_told, shown_snapshot, told_snapshot
 from lakebed.errors import CommitConflict, InvalidData, NotFound
+from lakebed.metadata.paths import MAIN_BRANCH
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.metadata.sync_note import SyncedTable, SyncNote
+from lakebed.options import LAKEBED_CDC_COLUMNS
 from lakebed.sql.session import SqlLake
 from lakebed.table.opened import opened_of
 from lakebed.table.table import Table
@@ -72,10 +75,22 @@ class _Choice:
         self.batches: dict[str, TableBatches] = {}
         for name, table in self.tables.items():
             if name not in self.stacked:
-                for note, mine in self.notes.of(table):
+                for note, mine in self.notes.of(table) or self._begun_meanwhile(table):
                     self.syncs.setdefault(note.user, Sync(note)).tables[name] = mine
         self._refuse_unnoted()
         self._refuse_lost()
+
+    def _begun_meanwhile(self, table: Table) -> list[tuple[SyncNote, SyncedTable]]:
+        """The syncs of a table that is made for one and in no note: one that has begun since, or none that has.
+
+        A sync notes a table before it commits there: one with rows that is still in no note is written by none.
+        """
+        if LAKEBED_CDC_COLUMNS.key not in table.schema.options or opened_of(table).context.paths.branch != MAIN_BRANCH:
+            return []
+        if table.latest_snapshot() is None:
+            raise NothingYet(f"`{table.name}` is made for a sync, which has not begun to fill it")
+        self.notes.read_again()
+        return self.notes.of(table)
 
     def _refuse_unnoted(self) -> None:
         """Raises if a table was of a sync, still has its batches, and nothing says any more how far that is."""
