@@ -16,6 +16,7 @@ ALL_ERRORS = {
     "cdc/start.py",
     "cli/main.py",
     "cli/sql.py",
+    "pipelines/runner.py",
     "spark/late_workers.py",
     "spark/stream/query.py",
 }
@@ -162,6 +163,7 @@ SHORT = {
     "maintenance/checks.py": "what two kinds of upkeep remember of one handle",
     "maintenance/manifests.py": "one kind of upkeep, as its neighbours are",
     "merge/deduplicate.py": "an entry of the registry of merge engines",
+    "cli/interrupts.py": "what commands that run for ever share",
     "metadata/branches.py": "one kind of directory, as its neighbours are one kind of file each",
     "metadata/corruption.py": "words that all kinds of files share",
     "spark/launchers.py": "what starting Java and starting Python share",

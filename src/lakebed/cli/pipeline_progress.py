@@ -38,13 +38,13 @@ class Teller:
         elif isinstance(what, Refreshed):
             self._out.line(f"{now} {name}: {what.way}, {counts(what)} in {state.took_ms / 1000:.2f} s ({what.reason})")
         else:
-            self._out.line(f"{now} {name} failed: {told_error(what)}")
+            self._out.line(f"{now} {name} failed: {_told_error(what)}")
 
     def summary(self, runner: Runner) -> list[str]:
         """How each node fared, at the end."""
         lines = []
         for state in runner.states.values():
-            failed = "" if state.error is None else f"; failed: {told_error(state.error)}"
+            failed = "" if state.error is None else f"; failed: {_told_error(state.error)}"
             lines.append(f"{state.node.name}: {_steps(state.steps)}, {counts(state)}{failed}")
         return lines
 
@@ -63,7 +63,7 @@ def counts(what: Refreshed | NodeState) -> str:
     return f"{what.inserted:,} inserted, {what.updated:,} updated, {what.deleted:,} deleted"
 
 
-def told_error(error: Exception) -> str:
+def _told_error(error: Exception) -> str:
     """An error and what to do, on two lines."""
     if isinstance(error, LakebedError):
         return f"{error.message}\n  -> {for_command_line(error.hint)}"
@@ -102,7 +102,7 @@ def drawn(runner: Runner) -> Any:
         table.add_column(
             name, justify="right" if name in ("behind", "steps", "rows") else "left", no_wrap=name != "node"
         )
-    now_ms = int(time.time() * 1000)
+    now_ms = runner.clock.now_ms()
     troubles = []
     for state in runner.states.values():
         style = {"failed": "red", "running": "green"}.get(state.status, "")
@@ -117,7 +117,7 @@ def drawn(runner: Runner) -> Any:
         )
         table.add_row(*(Text(cell, style=style if place == 2 else "") for place, cell in enumerate(cells)))
         if state.error is not None:
-            troubles.append(Text(f"{state.node.name}: {told_error(state.error)}", style="red"))
+            troubles.append(Text(f"{state.node.name}: {_told_error(state.error)}", style="red"))
     return Group(table, *troubles, Text("Ctrl-C ends it", style="dim"))
 
 
@@ -144,4 +144,4 @@ def _last(state: NodeState) -> str:
     return text if len(text) <= _REASON_WIDTH else f"{text[: _REASON_WIDTH - 1]}…"
 
 
-__all__ = ["Teller", "counts", "drawn", "shown_pipeline", "told_error"]
+__all__ = ["Teller", "counts", "drawn", "shown_pipeline"]

@@ -295,7 +295,7 @@ def _refuse_what_repeats(statement: Statement) -> None:
     if not isinstance(statement, _AT_EACH_START):
         raise Unsupported(
             f"{_words(statement)} would be done again at each start of the pipeline",
-            hint="run it by itself, with lake.sql(...); a pipeline has CREATE, SET, USE and INSERT INTO ... SELECT",
+            hint="run it by itself, before the pipeline; a pipeline has CREATE, SET, USE and INSERT INTO ... SELECT",
         )
 
 
@@ -312,7 +312,7 @@ def _followed(statement: st.Insert) -> st.Sql:
         if is_there:
             raise Unsupported(
                 f"{what} does not go on for ever",
-                hint="write INSERT INTO t SELECT ... FROM tables; what is done once is for lake.sql(...)",
+                hint="write INSERT INTO t SELECT ... FROM tables; what is done once is done before the pipeline",
             )
     assert isinstance(statement.source, st.Sql)
     return statement.source
@@ -377,7 +377,7 @@ def _is_mode(statement: Statement) -> bool:
     if not isinstance(statement, st.SetSetting) or statement.key != "execution.runtime-mode":
         return False
     if statement.value is not None and statement.value.lower() == "batch":
-        raise Unsupported("a pipeline does not run in batch mode", hint="leave the setting out, or use lake.sql(...)")
+        raise Unsupported("a pipeline does not run in batch mode", hint="leave the setting out; statements that end run by themselves")
     return True
 
 

@@ -176,7 +176,7 @@ class Pipeline:
 def pipeline(lake: Lake, sql: str | None = None, *, name: str = "pipeline") -> Pipeline:
     """A pipeline of statements and queries that run together; `sql` are the first of them."""
     if lake is None or not hasattr(lake, "create_table"):
-        raise InvalidArgument("the first argument is no lake", hint="pass what lakebed.connect(...) returns")
+        raise InvalidArgument("the first argument is no lake", hint="open one with lakebed.connect(path)")
     made = Pipeline(lake, name)
     return made if sql is None else made.sql(sql)
 

@@ -49,7 +49,7 @@ class _Window:
         return self.lengths.get("OFFSET", 0)
 
 
-def is_window(tokens: list[Token], index: int) -> bool:
+def _is_window(tokens: list[Token], index: int) -> bool:
     """Whether a window over a table begins at a place."""
     words = [token.text.upper() for token in tokens[index : index + 5]]
     return words[:1] in [[word] for word in _WORDS] and words[1:2] == ["("] and "TABLE" in words[2:5]
@@ -60,7 +60,7 @@ def window_edits(cursor: Cursor) -> list[tuple[int, int, str]]:
     edits = []
     tokens = cursor.tokens
     for index in range(len(tokens)):
-        if not is_window(tokens, index):
+        if not _is_window(tokens, index):
             continue
         closing = _closing(tokens, index + 1)
         first, last = index, closing
@@ -252,4 +252,4 @@ def _session(window: _Window) -> str:
 
 _QUERIES = {"TUMBLE": _tumble, "HOP": _hop, "CUMULATE": _cumulate, "SESSION": _session}
 
-__all__ = ["is_window", "window_edits"]
+__all__ = ["window_edits"]
