@@ -22,7 +22,8 @@ def test_a_session_reads_what_this_process_reads(spark: Any, tmp_path: Path) -> 
     assert beside.spark is spark
     definitions = (
         "CREATE TABLE f (id INT, n STRING, up AS upper(n)) WITH ('connector' = 'filesystem', "
-        f"'path' = '{tmp_path}/in', 'format' = 'csv'); CREATE TEMPORARY TABLE g (id BIGINT, v INT) WITH ('connector' = 'datagen', "
+        f"'path' = '{tmp_path}/in', 'format' = 'csv'); "
+        "CREATE TEMPORARY TABLE g (id BIGINT, v INT) WITH ('connector' = 'datagen', "
         "'number-of-rows' = '4', 'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '4'); "
         "CREATE TEMPORARY TABLE e (id BIGINT) WITH ('connector' = 'datagen'); CREATE TABLE t (id BIGINT, n STRING)"
     )

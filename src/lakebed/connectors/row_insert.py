@@ -132,6 +132,7 @@ class RowInsert:
         if not self.name.strip():
             raise InvalidArgument("the INSERT has no name", hint="give it one that no other INSERT has")
         target = self._opened_target()
+        self._state(target)
         reason = session_changes_meaning(self._lake)
         if reason is not None:
             raise Unsupported(f"the INSERT into `{self.target}` may mean something else: {reason}", hint="unset it")
@@ -178,6 +179,7 @@ class RowInsert:
             position = self._ahead[1]
         rows, after, self.has_ended = self._opened_reader().read(position, limit_rows)
         if not rows.num_rows:
+            self._ahead = (state, after)  # where "from now on" was, if that is where it began
             return Refreshed.nothing(self.target, "the source has ended" if self.has_ended else "nothing came")
         made = self._made(rows, target)
         if not made.num_rows:
@@ -194,7 +196,11 @@ class RowInsert:
         writer = TableWriter(
             for_stream(opened_of(target).folded()),
             identity=CommitIdentity(self.name, step),
-            properties={self._property("position"): position, self._property("step"): str(step)},
+            properties={
+                self._property("position"): position,
+                self._property("step"): str(step),
+                self._property("source"): self._source_name,
+            },
         )
         with writer:
             writer.write(rows)
@@ -233,8 +239,17 @@ class RowInsert:
     def _state(self, target: Table) -> _State:
         snapshot = target.latest_snapshot()
         told = (snapshot.properties or {}) if snapshot is not None else {}
-        step = told.get(self._property("step"))
+        step, source = told.get(self._property("step")), told.get(self._property("source"))
+        if source not in (None, self._source_name):
+            raise InvalidArgument(
+                f"INSERT `{self.name}` into `{self.target}` has read {source}, not {self._source_name}",
+                hint="give the INSERT another name, or the source its old one",
+            )
         return _State(0 if step is None else int(step), told.get(self._property("position")))
+
+    @property
+    def _source_name(self) -> str:
+        return f"{self.source.connector} {self.source.full_name}"
 
     def _property(self, word: str) -> str:
         return f"{INSERT_PREFIX}{self.name}.{word}"
