@@ -302,3 +302,25 @@ def test_rows_are_printed_with_their_kinds(
     for each in (sink(printed), hole):
         with pytest.raises(LakebedError, match="_row_kind"):
             each.write(rows.drop(["_row_kind"]), 1)
+
+
+def test_rows_of_a_source_are_printed(
+    warehouse: Warehouse, printed: ConnectorTable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An INSERT into a sink, step by step, in the types of the sink; the lake is not touched. Sources take nothing."""
+    lake = warehouse.lake
+    before = warehouse.contents()
+    one = RowInsert(lake, numbers(lake), "p", "SELECT id, 'x' || id FROM g WHERE id > 1", name="n", database="default")
+    one.check()
+    assert (one.step(2).inserted, one.step(2).inserted) == (1, 2)
+    assert one.lag() == {"default.g": (4, _ROWS)}
+    assert capsys.readouterr().out.splitlines() == ["x> +I[2, x2]", "x> +I[3, x3]", "x> +I[4, x4]"]
+    while not one.has_ended:
+        one.step()
+    assert len(capsys.readouterr().out.splitlines()) == _ROWS - 4
+    assert warehouse.contents() == before
+    with warehouse.refuses(Unsupported, "is read, not written"):
+        RowInsert(lake, numbers(lake), "g", "SELECT * FROM g", name="n", database="default")
+    with warehouse.refuses(InvalidData, "1 values for 2 columns"):
+        RowInsert(lake, numbers(lake), "p", "SELECT id FROM g", name="n", database="default").check()
+    del printed
