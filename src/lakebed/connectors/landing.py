@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from lakebed.catalog.names import check_name
@@ -19,7 +19,7 @@ from lakebed.options import CHANGELOG_PRODUCER
 from lakebed.sql.connectors.reading import reading_text
 from lakebed.sql.connectors.table import ConnectorTable
 from lakebed.sql.words.names import quoted
-from lakebed.types.logical import DataField, DataType, with_nullable
+from lakebed.types.logical import AtomicType, DataField, DataType, TypeRoot, with_nullable
 
 if TYPE_CHECKING:
     from lakebed.cdc import SyncRun
@@ -41,16 +41,18 @@ def metadata_name(key: str) -> str:
     return f"{_METADATA}{key.replace('-', '_')}"
 
 
-def reading_query(lake: Lake, table: ConnectorTable) -> str:
+def reading_query(lake: Lake, table: ConnectorTable, computed: Collection[str] | None = None) -> str:
     """The SELECT over the landed table that shows what the source was defined to show.
 
-    Columns come in the order of the definition, cast where the landed table has another type, computed ones in SQL.
+    Columns come in the order of the definition, cast where the landed table has another type, computed ones in SQL: all
+    of them, or those in `computed`. Who leaves out what a query does not use leaves out PROCTIME(), which no query that
+    follows changes can have.
     """
     stored: Mapping[str, DataType] = {}
     if lake.has_table(landed_name(table)):
         stored = {field.name: field.type for field in lake.table(landed_name(table)).schema.fields}
     source = f"{quoted(table.database)}.{quoted(_LANDED + table.name)}"
-    return reading_text(table, source, stored, metadata_name)
+    return reading_text(table, source, stored, metadata_name, computed)
 
 
 def _landing_options(table: ConnectorTable) -> dict[str, str]:
@@ -83,6 +85,9 @@ def landed_columns(table: ConnectorTable) -> dict[str, DataType]:
 
 
 def _landed_type(table: ConnectorTable, name: str, data_type: DataType) -> DataType:
+    if isinstance(data_type, AtomicType) and data_type.root is TypeRoot.CHAR:
+        # Queries in this process do not compare texts of fixed length.
+        data_type = AtomicType(TypeRoot.VARCHAR, data_type.nullable, length=data_type.length)
     return with_nullable(data_type, name not in table.primary_key)
 
 

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakebed.algebra.relations import Filter, Project, Scan, SetKind, SetOperation, Unnest
-from lakebed.commit.replay import INSERT_PREFIX, CommitIdentity, insert_properties
 from lakebed.connectors.landing import create_landing, landed_columns, landed_name, metadata_name
 from lakebed.connectors.registry import RowReader, is_row_source, reader
+from lakebed.connectors.row_targets import InsertState, RowTarget, TableTarget, sink_of
 from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.expressions.nodes import NotProven
-from lakebed.metadata.snapshot import Snapshot
 from lakebed.sql.bind.queries import TableColumns
 from lakebed.sql.bind.scope import Bound
 from lakebed.sql.change.embedded_rows import collected_here
@@ -28,21 +27,16 @@ from lakebed.sql.connectors.table import ConnectorTable
 from lakebed.sql.query.embedded import bound_text
 from lakebed.sql.query.other_tables import raw_name
 from lakebed.sql.query.pins import Pins
-from lakebed.sql.query.references import open_target
 from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import session_changes_meaning
 from lakebed.sql.statements import Insert, Target
 from lakebed.sql.words.names import quoted
-from lakebed.table.opened import opened_of
-from lakebed.table.table import Table
-from lakebed.table.writer import TableWriter
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import DataField
 from lakebed.types.transfer import to_transfer, transfer_schema
 from lakebed.views.lake_in import LakeIn, read_sql
 from lakebed.views.plan.normalise import Normaliser
 from lakebed.views.result import Refreshed
-from lakebed.write.placement.postponed import for_stream
 
 if TYPE_CHECKING:
     from lakebed.lake import Lake
@@ -73,14 +67,6 @@ class _Rows:
         connection.register(view, self.rows)
 
 
-@dataclass(frozen=True)
-class _State:
-    """How far the INSERT is, as a snapshot of the target says it."""
-
-    step: int
-    position: str | None
-
-
 def is_row_by_row(lake: SqlLake, table: ConnectorTable, query: str, database: str) -> bool:
     """Whether a query takes the rows of a source one by one (filters, values, unnested lists) and reads nothing else;
     what it does not takes a landed table."""
@@ -93,7 +79,8 @@ def is_row_by_row(lake: SqlLake, table: ConnectorTable, query: str, database: st
 
 
 class RowInsert:
-    """Sends the rows of a source through a query into a table of the lake, exactly once.
+    """Sends the rows of a source through a query into a table of the lake, exactly once; or into a sink, from the
+    beginning each time that a process begins.
 
     `name` is who it is: its commits and its state in the target go by it. `columns` are those of
     `INSERT INTO t (a, b)`.
@@ -122,7 +109,8 @@ class RowInsert:
         self._query = query
         self._columns = columns or None
         self._reader: RowReader | None = None
-        self._ahead: tuple[_State, str] | None = None
+        self._sink = sink_of(lake, self.target)
+        self._ahead: tuple[InsertState, str] | None = None
         """A position behind the stored one: what was read in between gave no rows, so nothing was committed."""
 
     # --- before it runs ------------------------------------------------------------------------------------------
@@ -132,6 +120,7 @@ class RowInsert:
         if not self.name.strip():
             raise InvalidArgument("the INSERT has no name", hint="give it one that no other INSERT has")
         target = self._opened_target()
+        target.state()
         reason = session_changes_meaning(self._lake)
         if reason is not None:
             raise Unsupported(f"the INSERT into `{self.target}` may mean something else: {reason}", hint="unset it")
@@ -152,7 +141,7 @@ class RowInsert:
 
     def explain(self) -> str:
         """How it works, in a few lines."""
-        state = self._state(self._opened_target())
+        state = self._opened_target().state()
         at = "the beginning" if state.position is None else state.position[:200]
         return "\n".join(
             [
@@ -164,11 +153,11 @@ class RowInsert:
 
     def has_begun(self) -> bool:
         """Whether the table has rows of it."""
-        return self._state(self._opened_target()).step > 0
+        return self._opened_target().state().step > 0
 
     def lag(self) -> dict[str, tuple[int, int]]:
         """How much of the source is in the table, and how much there is: rows, files or messages."""
-        state = self._state(self._opened_target())
+        state = self._opened_target().state()
         return {self.source.full_name: self._opened_reader().progress(state.position)}
 
     # --- running -------------------------------------------------------------------------------------------------
@@ -176,35 +165,24 @@ class RowInsert:
     def step(self, limit_rows: int = _STEP_ROWS) -> Refreshed:
         """Reads what is next and commits what the query makes of it; `none` if nothing came."""
         target = self._opened_target()
-        state = self._state(target)
+        state = target.state()
         position = state.position
         if self._ahead is not None and self._ahead[0] == state:
             position = self._ahead[1]
         rows, after, self.has_ended = self._opened_reader().read(position, limit_rows)
         if not rows.num_rows:
+            self._ahead = (state, after)  # where "from now on" was, if that is where it began
             return Refreshed.nothing(self.target, "the source has ended" if self.has_ended else "nothing came")
         made = self._made(rows, target)
         if not made.num_rows:
             self._ahead = (state, after)
             return Refreshed.nothing(self.target, "no row that came is wanted")
-        snapshot = self._commit(target, made, state.step + 1, after)
-        if snapshot is None:
+        counts, snapshot = target.send(made, InsertState(state.step + 1, after))
+        if not counts:
             return Refreshed.nothing(self.target, "another runner was first")
-        return Refreshed(self.target, "incremental", "rows came", inserted=made.num_rows, snapshot=snapshot.id)
+        return Refreshed(self.target, "incremental", "rows came", inserted=made.num_rows, snapshot=snapshot)
 
-    def _commit(self, target: Table, rows: pa.Table, step: int, position: str) -> Snapshot | None:
-        # INVARIANT: rows and position are of one commit, whose number follows from the state that they were read from.
-        # Of two runners that began with the same state one is dropped as a replay, or its rows would be in twice.
-        writer = TableWriter(
-            for_stream(opened_of(target).folded()),
-            identity=CommitIdentity(self.name, step),
-            properties={self._property("position"): position, self._property("step"): str(step)},
-        )
-        with writer:
-            writer.write(rows)
-            return writer.commit()
-
-    def _made(self, rows: pa.Table, target: Table) -> pa.Table:
+    def _made(self, rows: pa.Table, target: RowTarget) -> pa.Table:
         """The rows of the target that the query makes of rows of the source."""
         bound = _bound(self._inside, self.source, self._query, rows)
         given, values = self._stored(bound, target)
@@ -212,13 +190,13 @@ class RowInsert:
         columns = dict(zip([field.name for field, _ in given], found.columns, strict=True))
         arrays = [
             columns[field.name] if field.name in columns else pa.nulls(found.num_rows, to_arrow_type(field.type))
-            for field in target.schema.fields
+            for field in target.fields
         ]
-        return pa.Table.from_arrays(arrays, names=[field.name for field in target.schema.fields])
+        return pa.Table.from_arrays(arrays, names=[field.name for field in target.fields])
 
-    def _stored(self, bound: Bound, target: Table) -> tuple[list[tuple[DataField, int]], Bound]:
+    def _stored(self, bound: Bound, target: RowTarget) -> tuple[list[tuple[DataField, int]], Bound]:
         """The columns that the query gives, with their places in it; and the query with their types."""
-        fields = target.schema.fields
+        fields = target.fields
         statement = Insert(Target(self.target), read_sql(self._query), columns=self._columns)
         places = columns_of(statement, fields, self.target, list(bound.names)).sources
         relation, values = values_of(bound)
@@ -226,21 +204,13 @@ class RowInsert:
         taken = [stored(values[place], field, by_place=True) for field, place in given]
         return given, projected(relation, taken, [field.name for field, _ in given])
 
-    def _opened_target(self) -> Table:
-        return open_target(self._inside, Target(self.target))
+    def _opened_target(self) -> RowTarget:
+        return self._sink or TableTarget(self._inside, self.target, self.name, self.source)
 
     def _opened_reader(self) -> RowReader:
         if self._reader is None:
             self._reader = reader(self.source)
         return self._reader
-
-    def _state(self, target: Table) -> _State:
-        told = insert_properties(opened_of(target).current().stores.snapshots, target.latest_snapshot())
-        step = told.get(self._property("step"))
-        return _State(0 if step is None else int(step), told.get(self._property("position")))
-
-    def _property(self, word: str) -> str:
-        return f"{INSERT_PREFIX}{self.name}.{word}"
 
 
 def landing_insert(lake: Lake, table: ConnectorTable) -> RowInsert:

@@ -123,7 +123,7 @@ class Parts:
         elif isinstance(statement, st.CreateTable):
             self._table(statement)
         elif isinstance(statement, st.CreateConnectorTable):
-            run_statement(self._scratch, replace(statement, is_temporary=True))
+            run_statement(self._scratch, replace(statement, is_temporary=True, replace=not statement.if_not_exists))
         elif not _is_mode(statement):
             run_statement(self._scratch, statement)
             self.deeds.append(lambda: run_statement(self._lake, statement))
@@ -185,21 +185,29 @@ class Parts:
     def _insert(self, statement: st.Insert) -> None:
         sql, database, columns = _followed(statement), self._database, statement.columns or ()
         target = _full(statement.target.name, database)
-        if self._other(statement.target.name) is not None:
-            raise Unsupported(
-                f"`{target}` is a table of another system, and nothing is sent there yet",
-                hint="insert into a table of the lake, and follow it with lakebed tail",
-            )
-        adopt(self._scratch, self._lake, target)
+        sink = self._other(statement.target.name)
+        if sink is None:
+            adopt(self._scratch, self._lake, target)
         name = f"{target}-{_digest([target, *columns, ' '.join(sql.text.split())])}"
         rows = self._rows_insert(sql, target, name, columns)
         if rows is not None:
             insert = rows(self._scratch)
             insert.check()
-            has_begun = self._lake.has_table(target) and rows(self._lake).has_begun()
+            has_begun = sink is None and self._lake.has_table(target) and rows(self._lake).has_begun()
             self._note(RowsNode(insert, INSERT), insert.explain(), not has_begun)
-            self.deeds.append(lambda: RowsNode(rows(self._lake), INSERT))
+
+            def deed() -> Node:
+                if sink is not None:
+                    self._lake.other_tables[sink.database, sink.name] = sink
+                return RowsNode(rows(self._lake), INSERT)
+
+            self.deeds.append(deed)
             return
+        if sink is not None:
+            raise Unsupported(
+                f"`{target}` is a table of another system, which takes rows of a source one by one only",
+                hint="keep the result as a materialized table, and follow it with lakebed tail",
+            )
         others = self._landed_in(sql)
 
         def made(lake: Lake) -> StreamingInsert:
@@ -377,7 +385,9 @@ def _is_mode(statement: Statement) -> bool:
     if not isinstance(statement, st.SetSetting) or statement.key != "execution.runtime-mode":
         return False
     if statement.value is not None and statement.value.lower() == "batch":
-        raise Unsupported("a pipeline does not run in batch mode", hint="leave the setting out; statements that end run by themselves")
+        raise Unsupported(
+            "a pipeline does not run in batch mode", hint="leave the setting out; statements that end run by themselves"
+        )
     return True
 
 

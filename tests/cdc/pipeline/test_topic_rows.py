@@ -116,6 +116,11 @@ def test_where_it_begins(lake: lakebed.Lake) -> None:
     assert rows.num_rows == 0
     kafka.send_bytes("rows", b'{"id": 2}')
     assert reader(table).read(place, 10)[0]["id"].to_pylist() == [2]
+    lake.sql("CREATE TABLE t (id INT)")
+    one = RowInsert(lake, table, "t", "SELECT id FROM k", name="n", database="default")
+    assert one.step().way == "none"
+    kafka.send_bytes("rows", b'{"id": 3}')
+    assert one.step().inserted == 1
     missing = _defined(lake, "id INT", **_topic(kafka, topic="rows;nope"))
     with pytest.raises(NotFound, match="`nope`"):
         reader(missing).read(None, 10)

@@ -124,6 +124,30 @@ def test_the_prompt(run: Run, asked: list[str], monkeypatch: pytest.MonkeyPatch,
     assert history.stat().st_mode & 0o777 == 0o600
 
 
+def test_the_history_holds_no_secret(
+    run: Run, asked: list[str], monkeypatch: pytest.MonkeyPatch, history: Path
+) -> None:
+    """A password that was typed, in one line or among others, is not in the file that lasts; the rest is."""
+    readline = pytest.importorskip("readline")
+    lines = (
+        "create table c (a int) with ('connector' = 'mysql-cdc', 'password' = 'hunter2', 'port' = '1');",
+        "select 7;",
+    )
+    more = ("'properties.sasl.password' = 'hunter3',",)
+    for line in (*lines, *more):  # what input() does where a person types
+        readline.add_history(line)
+    type_lines(monkeypatch, *lines)
+    try:
+        assert run("sql").status == 0
+    finally:
+        readline.clear_history()
+    kept = history.read_text()
+    assert "hunter" not in kept
+    assert "'password' = '******', 'port' = '1')" in kept
+    assert "select 7;" in kept
+    assert asked[0].count("hunter2") == 1
+
+
 def test_leaving_the_prompt(run: Run, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C forgets what was begun, Ctrl-D leaves."""
     prompts = type_lines(monkeypatch, "select", KeyboardInterrupt, "select 1;")

@@ -163,6 +163,16 @@ def test_two_inserts_of_one_target_do_not_know_each_other(warehouse: Warehouse) 
     assert ids(lake) == sorted([*range(1, _ROWS + 1), *range(-_ROWS, 0, 2)])
 
 
+def test_a_name_belongs_to_one_source(warehouse: Warehouse) -> None:
+    """A position of one source means nothing to another: the second INSERT of that name is refused."""
+    lake = warehouse.lake
+    lake.sql("CREATE TABLE t (id BIGINT, w INT)")
+    insert(lake).step(10)
+    other = defined(lake, "h", "id BIGINT, w INT", **{"connector": "datagen", "number-of-rows": "3"})
+    with warehouse.refuses(InvalidArgument, "`job-1`", "default.g", "default.h"):
+        RowInsert(lake, other, "t", "SELECT * FROM h", name="job-1", database="default").check()
+
+
 def test_rows_that_nobody_wants_are_passed_over(warehouse: Warehouse) -> None:
     """A step without a row for the target commits nothing, and the next one goes on behind it."""
     lake = warehouse.lake
@@ -248,6 +258,18 @@ def test_a_source_of_rows_lands(warehouse: Warehouse, tmp_path: Path) -> None:
     ]
 
 
+def test_what_a_query_does_not_use_is_left_out(warehouse: Warehouse) -> None:
+    """Computed columns come as they are asked for; the others always do, in their order."""
+    lake = warehouse.lake
+    table = defined(lake, "q", "a AS PROCTIME(), b CHAR(3), c AS 1, d INT", connector="datagen")
+    landing_insert(lake, table)
+    assert str(lake.table("landed__q").schema.fields[0].type) == "VARCHAR(3)"
+    source = "FROM `default`.`landed__q`"
+    assert reading_query(lake, table, []) == f"SELECT `b`, `d` {source}"
+    assert reading_query(lake, table, ["c"]) == f"SELECT `b`, 1 AS `c`, `d` FROM (SELECT `b`, `d` {source})"
+    assert reading_query(lake, table).startswith("SELECT current_timestamp() AS `a`, `b`, 1 AS `c`, `d` FROM (")
+
+
 @pytest.fixture
 def printed(warehouse: Warehouse) -> ConnectorTable:
     return defined(warehouse.lake, "p", "a INT, b STRING", connector="print", **{"print-identifier": "x"})
@@ -280,3 +302,25 @@ def test_rows_are_printed_with_their_kinds(
     for each in (sink(printed), hole):
         with pytest.raises(LakebedError, match="_row_kind"):
             each.write(rows.drop(["_row_kind"]), 1)
+
+
+def test_rows_of_a_source_are_printed(
+    warehouse: Warehouse, printed: ConnectorTable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An INSERT into a sink, step by step, in the types of the sink; the lake is not touched. Sources take nothing."""
+    lake = warehouse.lake
+    before = warehouse.contents()
+    one = RowInsert(lake, numbers(lake), "p", "SELECT id, 'x' || id FROM g WHERE id > 1", name="n", database="default")
+    one.check()
+    assert (one.step(2).inserted, one.step(2).inserted) == (1, 2)
+    assert one.lag() == {"default.g": (4, _ROWS)}
+    assert capsys.readouterr().out.splitlines() == ["x> +I[2, x2]", "x> +I[3, x3]", "x> +I[4, x4]"]
+    while not one.has_ended:
+        one.step()
+    assert len(capsys.readouterr().out.splitlines()) == _ROWS - 4
+    assert warehouse.contents() == before
+    with warehouse.refuses(Unsupported, "is read, not written"):
+        RowInsert(lake, numbers(lake), "g", "SELECT * FROM g", name="n", database="default")
+    with warehouse.refuses(InvalidData, "1 values for 2 columns"):
+        RowInsert(lake, numbers(lake), "p", "SELECT id FROM g", name="n", database="default").check()
+    del printed

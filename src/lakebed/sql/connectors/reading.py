@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from lakebed.sql.connectors.table import ConnectorTable
 from lakebed.sql.words.names import quoted
@@ -40,9 +40,11 @@ def reading_text(
     source: str,
     stored: Mapping[str, DataType] | None = None,
     metadata_name: Callable[[str], str] | None = None,
+    computed: Collection[str] | None = None,
 ) -> str:
     """The SELECT over what holds the columns of the source and of its metadata. `stored` are the types that they have
-    there, if others than declared; `metadata_name` says what the columns of metadata are called there.
+    there, if others than declared; `metadata_name` says what the columns of metadata are called there. Of computed
+    columns only those in `computed` come, if it is given.
     """
     shown = []
     for name, declared, origin in _origins(table, metadata_name):
@@ -52,10 +54,13 @@ def reading_text(
             value = f"CAST({value} AS {type_text(declared)})"
         shown.append(value if value == quoted(name) else f"{value} AS {quoted(name)}")
     inner = f"SELECT {', '.join(shown)} FROM {source}"
-    if not table.computed and [name for name, _, _ in _origins(table, metadata_name)] == list(table.order):
+    values = {name: text for name, text in table.computed.items() if computed is None or name in computed}
+    if not values:  # columns that are not computed come in their order
         return inner
     listed = [
-        f"{table.computed[name]} AS {quoted(name)}" if name in table.computed else quoted(name) for name in table.order
+        f"{values[name]} AS {quoted(name)}" if name in values else quoted(name)
+        for name in table.order
+        if name in values or name not in table.computed
     ]
     return f"SELECT {', '.join(listed)} FROM ({inner})"
 

@@ -31,7 +31,13 @@ def other_table(lake: SqlLake, node: exp.Table) -> ConnectorTable | None:
     parts = [part.name for part in node.parts]
     if len(parts) == 3 and parts[0].lower() in CATALOGS:
         parts = parts[1:]
-    return connector_table(lake, ".".join(parts)) if len(parts) < 3 else None
+    found = connector_table(lake, ".".join(parts)) if len(parts) < 3 else None
+    if found is not None and node.meta.keys() & {"options", "version"}:
+        raise Unsupported(
+            f"`{found.full_name}` is a table of connector `{found.connector}`, which takes no hints and no times",
+            hint="give the options in its definition, and leave them out of the query",
+        )
+    return found
 
 
 def raw_table(lake: SqlLake, node: exp.Table) -> ConnectorTable | None:

@@ -243,6 +243,9 @@ def test_rows_with_an_end_are_read(warehouse: Warehouse) -> None:
     assert sorted(lake.query("SELECT * FROM t").fetchall()) == [(4,), (9,)]
     assert lake.query("SELECT m FROM v").fetchall() == [(9,)]
     assert not lake.is_spark_started
+    for text in ("SELECT * FROM g /*+ OPTIONS('number-of-rows' = '1') */", "SELECT * FROM g VERSION AS OF 1"):
+        with warehouse.refuses(Unsupported, "`default.g`", "definition"):
+            lake.query(text)
     _defined(warehouse, "id BIGINT", "'connector' = 'datagen'", "endless")
     _defined(warehouse, "id BIGINT", _PG, "cdc")
     for name in ("endless", "cdc"):

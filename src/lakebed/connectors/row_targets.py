@@ -1,0 +1,129 @@
+"""Where rows of an INSERT go, with the position that they were read up to: a table of the lake, or a sink.
+
+A table keeps the position in the properties of the snapshot that holds the rows. A sink keeps nothing: its position
+lasts as long as the process, so that one that is started again begins anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from lakebed.commit.replay import INSERT_PREFIX, CommitIdentity, insert_properties
+from lakebed.connectors.outputs import ROW_KIND
+from lakebed.connectors.registry import sink
+from lakebed.errors import InvalidArgument
+from lakebed.sql.connectors.table import ConnectorTable
+from lakebed.sql.query.references import open_target
+from lakebed.sql.session import SqlLake, connector_tables
+from lakebed.sql.statements import Target
+from lakebed.table.opened import opened_of
+from lakebed.table.table import Table
+from lakebed.table.writer import TableWriter
+from lakebed.types.logical import DataField
+from lakebed.write.placement.postponed import for_stream
+
+
+@dataclass(frozen=True)
+class InsertState:
+    """How far an INSERT is: how many steps it has made, and where the next one begins."""
+
+    step: int = 0
+    position: str | None = None
+
+
+class RowTarget(Protocol):
+    """What an INSERT of rows asks of its target."""
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        """The columns that it takes."""
+        ...
+
+    def state(self) -> InsertState:
+        """How far the INSERT is."""
+        ...
+
+    def send(self, rows: pa.Table, state: InsertState) -> tuple[bool, int | None]:
+        """Takes the rows that lead to a state; says whether they count, and which snapshot holds them, if one does."""
+        ...
+
+
+class TableTarget:
+    """A table of the lake, as it is now."""
+
+    def __init__(self, lake: SqlLake, name: str, insert: str, source: ConnectorTable) -> None:
+        self._table: Table = open_target(lake, Target(name))
+        self._name = name
+        self._insert = insert
+        self._source = f"{source.connector} {source.full_name}"
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        """The columns of the table."""
+        return tuple(self._table.schema.fields)
+
+    def state(self) -> InsertState:
+        """What the newest snapshot says."""
+        told = insert_properties(opened_of(self._table).current().stores.snapshots, self._table.latest_snapshot())
+        step, source = told.get(self._property("step")), told.get(self._property("source"))
+        if source not in (None, self._source):
+            raise InvalidArgument(
+                f"INSERT `{self._insert}` into `{self._name}` has read {source}, not {self._source}",
+                hint="give the INSERT another name, or the source its old one",
+            )
+        return InsertState(0 if step is None else int(step), told.get(self._property("position")))
+
+    def send(self, rows: pa.Table, state: InsertState) -> tuple[bool, int | None]:
+        """Commits rows and position together."""
+        # INVARIANT: rows and position are of one commit, whose number follows from the state that they were read from.
+        # Of two runners that began with the same state one is dropped as a replay, or its rows would be in twice.
+        writer = TableWriter(
+            for_stream(opened_of(self._table).folded()),
+            identity=CommitIdentity(self._insert, state.step),
+            properties={
+                self._property("position"): state.position or "",
+                self._property("step"): str(state.step),
+                self._property("source"): self._source,
+            },
+        )
+        with writer:
+            writer.write(rows)
+            snapshot = writer.commit()
+        return snapshot is not None, None if snapshot is None else snapshot.id
+
+    def _property(self, word: str) -> str:
+        return f"{INSERT_PREFIX}{self._insert}.{word}"
+
+
+class SinkTarget:
+    """A sink: rows come with their kinds, and are gone."""
+
+    def __init__(self, table: ConnectorTable) -> None:
+        self._sink = sink(table)
+        self._table = table
+        self._state = InsertState()
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        """The columns that are defined."""
+        return self._table.columns
+
+    def state(self) -> InsertState:
+        """How far this process is."""
+        return self._state
+
+    def send(self, rows: pa.Table, state: InsertState) -> tuple[bool, int | None]:
+        """Hands the rows over."""
+        self._sink.write(rows.add_column(0, ROW_KIND, pa.repeat("+I", rows.num_rows)), state.step)
+        self._state = state
+        return True, None
+
+
+def sink_of(lake: SqlLake, name: str) -> SinkTarget | None:
+    """The sink that a full name means; None if it means a table of the lake."""
+    database, _, table = name.rpartition(".")
+    found = connector_tables(lake).get((database, table))
+    return None if found is None else SinkTarget(found)
