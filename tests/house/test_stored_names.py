@@ -22,6 +22,7 @@ LAKEBED = Path(__file__).parents[2] / "src" / "lakebed"
 PROPERTIES = {
     "lakebed.cdc.position",
     "lakebed.cdc.source",
+    "lakebed.insert.",
     "lakebed.last-identifier.",
     "lakebed.operation",
     "lakebed.view.",
