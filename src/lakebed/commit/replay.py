@@ -20,6 +20,8 @@ VIEW_PREFIX = "lakebed.view."
 """Snapshot properties of a materialized table: which state of its sources the rows belong to."""
 INSERT_PREFIX = "lakebed.insert."
 """Snapshot properties of a table that streaming INSERTs write: how far each of them is."""
+INSERT_CUT = ".cut"
+"""How the one of them ends that says what was sent; nothing, if it is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,12 @@ def insert_properties(snapshots: SnapshotStore, latest: Snapshot | None) -> dict
         if found or is_ours(snapshot.writer_version):
             return found
     return {}
+
+
+def ended_inserts(snapshots: SnapshotStore, latest: Snapshot | None) -> dict[str, str]:
+    """What a snapshot says with which a table begins anew: streaming INSERTs have sent nothing to it yet."""
+    known = insert_properties(snapshots, latest)
+    return {key: "" for key in known if key.endswith(INSERT_CUT)}
 
 
 def _back_from(snapshots: SnapshotStore, latest: Snapshot | None) -> Iterator[Snapshot]:

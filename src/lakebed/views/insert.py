@@ -48,7 +48,7 @@ from lakebed.views.inserts.sent import (
     takes_back,
 )
 from lakebed.views.inserts.sink import Sink
-from lakebed.views.inserts.state import InsertState, check_not_forgotten, user_of
+from lakebed.views.inserts.state import InsertState, next_step, user_of
 from lakebed.views.lake_in import LakeIn
 from lakebed.views.plan.build import key_columns
 from lakebed.views.result import Refreshed
@@ -93,6 +93,8 @@ class _Seen:
     """Those of the tables whose changes count; in the others rows are only looked up."""
     base: Snapshot | None
     state: InsertState | None
+    number: int
+    """Of the step that begins here."""
 
 
 class StreamingInsert:
@@ -195,10 +197,8 @@ class StreamingInsert:
                 "stop it, and start it with a query that fits the tables",
             )
         base = context.stores.snapshots.latest()
-        state = InsertState.of(context, base, self.name)
-        if state is None:
-            check_not_forgotten(context, base, self.name)
-        return _Seen(target, tables, self._followed(tables), base, state)
+        state, number = InsertState.of(context, base, self.name), next_step(context, base, self.name)
+        return _Seen(target, tables, self._followed(tables), base, state, number)
 
     def _cut(self, seen: _Seen) -> ChosenCut:
         before = None if seen.state is None else self._reached(seen.state)
@@ -259,7 +259,7 @@ class StreamingInsert:
             with running([flow.root], work.zone) as run:
                 run.make(Statement("result", flow.root))
                 parts.append(new_rows(run, flow, "result"))
-        state = InsertState(chosen.cut, 1, FULL, work.zone)
+        state = InsertState(chosen.cut, seen.number, FULL, work.zone)
         return self._commit(seen, work, state, in_order(parts), "it is the first step")
 
     # --- a later step --------------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ class StreamingInsert:
         work = self._work(seen, chosen)
         parts, changed = self._changed(seen, work, before, chosen)
         rows = in_order(parts)
-        later = InsertState(chosen.cut, state.step + 1, INCREMENTAL, work.zone)
+        later = InsertState(chosen.cut, seen.number, INCREMENTAL, work.zone)
         if not rows.num_rows and not _is_far(state.cut, chosen.cut):
             self._ahead = (state, chosen.cut)
             return Refreshed.nothing(self.target, f"{changed:,} changed rows of its tables change nothing here")
