@@ -19,6 +19,7 @@ OUTSIDE = {
     "clock.py": {"CountingIds", "FixedClock"},  # for users who want the same input to give the same table twice
     "integrations/ray.py": {"read_table"},  # called by users of Ray
     "integrations/torch.py": {"TableBatches"},  # given to a DataLoader
+    "views/insert.py": {"StreamingInsert"},  # held by whoever runs it in a loop
     "spark/data_source.py": {"LakebedDataSource"},  # registered by users: spark.dataSource.register
 }
 """Names that are used from outside of the source only."""

@@ -15,6 +15,7 @@ from lakebed.catalog.global_tables import GLOBAL_TABLES, global_table
 from lakebed.catalog.listing import database_names, database_path, table_names
 from lakebed.catalog.names import DEFAULT_DATABASE, SYSTEM_DATABASE, TableName, check_name
 from lakebed.clock import Clock, IdSource
+from lakebed.commit.replay import ended_inserts
 from lakebed.definition.aggregate_names import stored_options
 from lakebed.definition.context import TableContext
 from lakebed.definition.elsewhere import SparkJobs
@@ -156,13 +157,15 @@ class FilesystemCatalog:
         False, and nothing is changed, if its partitions would not be what they were.
         """
         from lakebed.rewrite.replace_table import can_replace_in_place, publish_replacement
+        from lakebed.table.writer import remove_all_rows
 
         schema = self._defined(name, fields, primary_key, partition_by, options, comment)
         old = self.context(name)
         if not can_replace_in_place(old.schema, schema):
             return False
-        if old.stores.snapshots.latest_id() is not None:
-            Table(OpenedTable(old)).truncate()
+        snapshots = old.stores.snapshots
+        if snapshots.latest_id() is not None:
+            remove_all_rows(Table(OpenedTable(old)), ended_inserts(snapshots, snapshots.latest()))
         publish_replacement(old.schemas, schema, str(name))
         warn_of_unguarded(str(name), Options(schema.options), old.options)
         return True

@@ -385,9 +385,7 @@ def _is_mode(statement: Statement) -> bool:
     if not isinstance(statement, st.SetSetting) or statement.key != "execution.runtime-mode":
         return False
     if statement.value is not None and statement.value.lower() == "batch":
-        raise Unsupported(
-            "a pipeline does not run in batch mode", hint="leave the setting out; statements that end run by themselves"
-        )
+        raise Unsupported("a pipeline does not run in batch mode", hint="leave the setting out")
     return True
 
 

@@ -152,7 +152,11 @@ class TableWriter:
 
 
 def write_rows(
-    table: Holder, data: Any, row_kind: str | None = None, overwrite: bool | Mapping[str, Any] | None = None
+    table: Holder,
+    data: Any,
+    row_kind: str | None = None,
+    overwrite: bool | Mapping[str, Any] | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> Snapshot | None:
     """Writes rows as one commit; None when there was nothing to write. Arguments are those of `Table.write`."""
     current = opened_of(table).current()
@@ -162,15 +166,16 @@ def write_rows(
         make_room(table, data.schema, row_kind)
     context, identity = plan_write(table)
     wanted = None if overwrite is False else overwrite
-    writer = TableWriter(context, row_kind=row_kind, overwrite=wanted, identity=identity)
+    writer = TableWriter(context, row_kind=row_kind, overwrite=wanted, identity=identity, properties=properties)
     with writer:
         writer.write(data)
         return writer.commit()
 
 
-def remove_all_rows(table: Holder) -> Snapshot | None:
+def remove_all_rows(table: Holder, properties: Mapping[str, str] | None = None) -> Snapshot | None:
     """Leaves the table empty, with its history."""
-    return write_rows(table, opened_of(table).current().schema.arrow_schema.empty_table(), overwrite={})
+    nothing = opened_of(table).current().schema.arrow_schema.empty_table()
+    return write_rows(table, nothing, overwrite={}, properties=properties)
 
 
 def open_writer(

@@ -23,6 +23,7 @@ from lakebed.options import COMMIT_FORCE_CREATE_SNAPSHOT
 from lakebed.sql.change.embedded_rows import as_stored, check_engine
 from lakebed.sql.change.insert import columns_of
 from lakebed.sql.query.embedded import has_moments
+from lakebed.sql.query.references import references
 from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import session_zone
 from lakebed.sql.statements import Insert, Target
@@ -37,6 +38,7 @@ from lakebed.views.deltas import give_changes, names_of, source_rules
 from lakebed.views.explain import Explanation, plan_lines
 from lakebed.views.found_rows import looked_up
 from lakebed.views.inserts.flows import Flow, flows_of
+from lakebed.views.inserts.lookups import check_lookups, read_lookups
 from lakebed.views.inserts.sent import (
     as_rows_of,
     changed_rows,
@@ -47,11 +49,12 @@ from lakebed.views.inserts.sent import (
     takes_back,
 )
 from lakebed.views.inserts.sink import Sink
-from lakebed.views.inserts.state import InsertState, check_not_forgotten, user_of
-from lakebed.views.lake_in import LakeIn, read_sql
+from lakebed.views.inserts.state import InsertState, next_step, user_of
+from lakebed.views.lake_in import LakeIn
+from lakebed.views.plan.build import key_columns
 from lakebed.views.result import Refreshed
 from lakebed.views.rules.compile import compiled
-from lakebed.views.rules.program import Statement
+from lakebed.views.rules.program import SourceRules, Statement
 from lakebed.views.sources import (
     bound_query,
     check_columns,
@@ -87,8 +90,12 @@ class _Seen:
 
     target: Table
     tables: Mapping[str, Table]
+    followed: Mapping[str, Table]
+    """Those of the tables whose changes count; in the others rows are only looked up."""
     base: Snapshot | None
     state: InsertState | None
+    number: int
+    """Of the step that begins here."""
 
 
 class StreamingInsert:
@@ -107,7 +114,7 @@ class StreamingInsert:
         self.target = target if "." in target else f"{database}.{target}"
         self._lake = lake
         self._inside = LakeIn(lake, database)
-        self._sql = read_sql(query)
+        self._sql, self._lookups = read_lookups(query)
         self._columns = columns
         self._known: Mapping[str, SourceColumns] | None = None
         self._ahead: tuple[InsertState, Cut] | None = None
@@ -147,6 +154,7 @@ class StreamingInsert:
         return {
             name: (places[name].id if name in places else 0, 0 if found is None else found.id)
             for name, found in newest.items()
+            if name in seen.followed
         }
 
     def step(self) -> Refreshed:
@@ -168,6 +176,14 @@ class StreamingInsert:
     def _tables(self) -> dict[str, Table]:
         return tables_of(self._inside, self._sql, "a streaming INSERT")
 
+    def _followed(self, tables: Mapping[str, Table]) -> Mapping[str, Table]:
+        """The tables that are not only looked up."""
+        if not self._lookups:
+            return tables
+        given = references(self._inside, self._sql)
+        names = {each.table.name for each in given if each.node.meta["span"][0] not in self._lookups}
+        return {name: table for name, table in tables.items() if name in names}
+
     def _look(self) -> _Seen:
         target, tables = self._lake.table(self.target), self._tables()
         context = opened_of(target).current()
@@ -185,14 +201,17 @@ class StreamingInsert:
                 "stop it, and start it with a query that fits the tables",
             )
         base = context.stores.snapshots.latest()
-        state = InsertState.of(context, base, self.name)
-        if state is None:
-            check_not_forgotten(context, base, self.name)
-        return _Seen(target, tables, base, state)
+        state, number = InsertState.of(context, base, self.name), next_step(context, base, self.name)
+        return _Seen(target, tables, self._followed(tables), base, state, number)
 
     def _cut(self, seen: _Seen) -> ChosenCut:
         before = None if seen.state is None else self._reached(seen.state)
-        return chosen_cut(self._lake, f"INSERT INTO {self.target}", seen.tables, before)
+        title = f"INSERT INTO {self.target}"
+        chosen = chosen_cut(self._lake, title, seen.followed, before)
+        others = {name: table for name, table in seen.tables.items() if name not in seen.followed}
+        if not others:
+            return chosen
+        return ChosenCut({**chosen_cut(self._lake, title, others, None).snapshots, **chosen.snapshots}, chosen.cut)
 
     def _cut_or_none(self, seen: _Seen) -> ChosenCut:
         """The same for who only looks: as if the tables had no rows, where a cut has to be waited for."""
@@ -216,7 +235,7 @@ class StreamingInsert:
         zone = session_zone(self._lake) if seen.state is None else seen.state.zone or session_zone(self._lake)
         try:
             check_engine()
-            bound = bound_query(self._inside, self._sql, chosen.snapshots, self._known)
+            bound = bound_query(self._inside, self._sql, chosen.snapshots, self._known, self._lookups)
             statement = Insert(Target(self.target), self._sql, columns=self._columns or None)
             places = columns_of(statement, fields, self.target, list(bound.names)).sources
             taken = as_stored(bound, fields, places, by_name=False)
@@ -232,6 +251,8 @@ class StreamingInsert:
         if self._known is None:
             self._known = used_columns(bound.relation, seen.tables)
         sink = Sink(opened_of(seen.target).current())
+        for flow in flows:
+            check_lookups(self.target, flow)
         replaces = sink.replaces(flows)
         sink.check(flows)
         return _Work(sink, flows, replaces, zone if is_zoned else None)
@@ -241,7 +262,7 @@ class StreamingInsert:
     def _first(self, seen: _Seen, chosen: ChosenCut) -> Refreshed:
         """All rows of the query."""
         work = self._work(seen, chosen)
-        if all(snapshot is None for snapshot in chosen.snapshots.values()):
+        if all(chosen.snapshots[name] is None for name in seen.followed):
             return Refreshed.nothing(self.target, "there are no rows yet")
         parts = []
         for flow in work.flows:
@@ -249,7 +270,7 @@ class StreamingInsert:
             with running([flow.root], work.zone) as run:
                 run.make(Statement("result", flow.root))
                 parts.append(new_rows(run, flow, "result"))
-        state = InsertState(chosen.cut, 1, FULL, work.zone)
+        state = InsertState(chosen.cut, seen.number, FULL, work.zone)
         return self._commit(seen, work, state, in_order(parts), "it is the first step")
 
     # --- a later step --------------------------------------------------------------------------------------------
@@ -259,7 +280,7 @@ class StreamingInsert:
         work = self._work(seen, chosen)
         parts, changed = self._changed(seen, work, before, chosen)
         rows = in_order(parts)
-        later = InsertState(chosen.cut, state.step + 1, INCREMENTAL, work.zone)
+        later = InsertState(chosen.cut, seen.number, INCREMENTAL, work.zone)
         if not rows.num_rows and not _is_far(state.cut, chosen.cut):
             self._ahead = (state, chosen.cut)
             return Refreshed.nothing(self.target, f"{changed:,} changed rows of its tables change nothing here")
@@ -267,21 +288,22 @@ class StreamingInsert:
 
     def _changed(self, seen: _Seen, work: _Work, before: Cut, chosen: ChosenCut) -> tuple[list[pa.Table], int]:
         """The rows of each flow, and how many rows of the tables changed."""
-        steps = self._steps(seen.tables, before, chosen)
+        steps = self._steps(seen.followed, before, chosen)
         for flow in work.flows:
             plan_sources(flow.root)
         scans = [scan for flow in work.flows for scan in flow.plan.scans]
         changes: dict[str, pa.Table] = {}
-        for name, table in seen.tables.items():
+        for name, table in seen.followed.items():
             try:
                 changes[name] = read_changes(table, steps[name], names_of(scans, name))
             except ChangesGone as gone:
                 raise self._stopped(name, gone) from gone
         parts = [self._flow(seen, work, flow, steps, changes) for flow in work.flows]
-        if work.sink.only_grows(work.flows) and any(takes_back(part) for part in parts):
-            lost = [name for name, each in steps.items() if each.way == "comparison"]
+        only_grows = bool(self._lookups) or work.sink.only_grows(work.flows)
+        if only_grows and any(takes_back(part) for part in parts):
+            lost = ", ".join(name for name, each in steps.items() if each.way == "comparison")
             raise Unsupported(
-                f"INSERT INTO {self.target} can not go on: rows of `{', '.join(lost) or ', '.join(seen.tables)}` were "
+                f"INSERT INTO {self.target} can not go on: rows of `{lost or ', '.join(seen.followed)}` were "
                 "deleted or replaced, and the table can not take back what was sent of them",
                 hint=f"change the rows of `{self.target}` by hand and run the INSERT under another name, or give the "
                 "table the key of the query",
@@ -314,9 +336,10 @@ class StreamingInsert:
         self, seen: _Seen, work: _Work, flow: Flow, steps: Mapping[str, Steps], changes: Mapping[str, pa.Table]
     ) -> pa.Table:
         scans = flow.plan.scans
-        changed = {scan.view for scan in scans if changes[source_of(scan).table.name].num_rows}
-        rules = {}
-        for scan in scans:
+        told = [scan for scan in scans if not source_of(scan).is_lookup]
+        changed = {scan.view for scan in told if changes[source_of(scan).table.name].num_rows}
+        rules = {scan.view: SourceRules(key_columns(scan)) for scan in scans if source_of(scan).is_lookup}
+        for scan in told:
             try:
                 rules[scan.view] = source_rules(scan, steps)
             except ChangesGone as gone:
@@ -326,7 +349,7 @@ class StreamingInsert:
             return no_rows(flow)
         relations = [*(each.relation for each in program.statements), flow.root]
         with running(relations, work.zone) as run:
-            for scan in scans:
+            for scan in told:
                 give_changes(run, scan, changes[source_of(scan).table.name])
             for statement in program.statements:
                 if not looked_up(run, statement):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +56,8 @@ class Source:
     path: tuple[str, ...]
     snapshot: Snapshot | None
     names: tuple[str, ...] = ()
+    is_lookup: bool = False
+    """Whether rows are only looked up in it, so that its changes do not count."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -87,6 +89,8 @@ class _SourceTables:
     lake: SqlLake
     snapshots: Mapping[str, Snapshot | None]
     visible: Mapping[str, SourceColumns] | None = None
+    lookups: Collection[int] = ()
+    """Where in the text names of tables begin in which rows are only looked up."""
     found: list[Source] = field(default_factory=list)
 
     def columns(self, node: exp.Table) -> TableColumns:
@@ -99,7 +103,8 @@ class _SourceTables:
             if is_root(each.type, TypeRoot.CHAR):
                 raise NotProven(f"column `{each.name}` of {table.name}", "CHAR is compared regardless of its padding")
         path = tuple(reference.name.split("."))
-        source = Source(table, path, self.snapshots.get(table.name))
+        is_lookup = bool(self.lookups) and node.meta["span"][0] in self.lookups
+        source = Source(table, path, self.snapshots.get(table.name), is_lookup=is_lookup)
         fields = tuple(transfer_schema(table.schema.fields))
         if self.visible is not None:
             names = self.visible[table.name].visible
@@ -115,9 +120,10 @@ def bound_query(
     sql: Sql,
     snapshots: Mapping[str, Snapshot | None],
     visible: Mapping[str, SourceColumns] | None = None,
+    lookups: Collection[int] = (),
 ) -> Bound:
     """The query over snapshots of its tables; NotProven if only Spark is sure to answer it rightly."""
-    return bind_query(verbatim(sql.text), _SourceTables(lake, snapshots, visible).columns)
+    return bind_query(verbatim(sql.text), _SourceTables(lake, snapshots, visible, lookups).columns)
 
 
 def tables_of(lake: SqlLake, sql: Sql, reader: str = "a materialized table") -> dict[str, Table]:

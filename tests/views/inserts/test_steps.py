@@ -215,6 +215,24 @@ def test_a_table_that_was_made_anew(lake: Lake) -> None:
     assert other_rows(lake, "copy", "SELECT * FROM orders") is None
 
 
+def test_a_table_that_was_replaced(lake: Lake) -> None:
+    """CREATE OR REPLACE takes the rows away, so all are sent again; TRUNCATE is a change that somebody made to them."""
+    each = insert(lake, "copy", "SELECT * FROM orders")
+    each.step()
+    lake.sql(
+        "CREATE OR REPLACE TABLE copy (id BIGINT NOT NULL, note STRING, amount INT, PRIMARY KEY (id) NOT ENFORCED) "
+        "WITH ('bucket' = '1')"
+    )
+    assert lake["copy"].count() == 0
+    lake["copy"].compact(full=True)
+    assert (each.step().way, each.step().way) == ("full", "none")
+    _orders(lake, (1, "b", 11))
+    assert each.step().way == "incremental"
+    assert other_rows(lake, "copy", "SELECT * FROM orders") is None
+    lake.sql("TRUNCATE TABLE copy")
+    assert each.step().way == "none"
+
+
 # --- things that happen to the tables that are read ------------------------------------------------------------------
 
 

@@ -32,10 +32,13 @@ class InsertState:
 
     @staticmethod
     def of(context: TableContext, latest: Snapshot | None, name: str) -> InsertState | None:
-        """What the table knows of an INSERT; None if it has not written there."""
+        """What the table knows of an INSERT; None if it has sent nothing to it, or nothing since it was replaced."""
         given = insert_properties(context.stores.snapshots, latest)
         said = {word: given.get(f"{INSERT_PREFIX}{name}.{word}") for word in ("cut", "step", "way", "zone")}
         if said["cut"] is None or said["step"] is None:
+            _check_not_forgotten(context, latest, name)
+            return None
+        if not said["cut"]:
             return None
         try:
             return InsertState(Cut.of_text(said["cut"]), int(said["step"]), said["way"] or "", said["zone"])
@@ -51,7 +54,12 @@ def user_of(name: str) -> str:
     return f"insert-{name}"
 
 
-def check_not_forgotten(context: TableContext, latest: Snapshot | None, name: str) -> None:
+def next_step(context: TableContext, latest: Snapshot | None, name: str) -> int:
+    """The number of the step that begins with a state of the table."""
+    return last_identifiers(context.stores.snapshots, latest).get(user_of(name), 0) + 1
+
+
+def _check_not_forgotten(context: TableContext, latest: Snapshot | None, name: str) -> None:
     """Raises if an INSERT has written to a table that does not know how far it was: all would be sent twice."""
     if user_of(name) in last_identifiers(context.stores.snapshots, latest):
         raise CorruptFile(

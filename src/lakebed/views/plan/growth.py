@@ -33,7 +33,7 @@ def grows_only(node: Relation) -> bool:
     """Whether rows are only ever added: none goes, and none changes."""
     match node:
         case Scan():
-            return _grows(opened_of(node.source.table).current())
+            return is_looked_up(node) or _grows(opened_of(node.source.table).current())
         case Rows() | Numbers():
             return True
         case Filter() | Project() | Unnest():
@@ -42,9 +42,18 @@ def grows_only(node: Relation) -> bool:
             return all(map(grows_only, node.inputs))
         case Join() if node.kind in (JoinKind.INNER, JoinKind.CROSS, JoinKind.SEMI):
             return all(map(grows_only, node.inputs))
+        case Join() if node.kind is JoinKind.LEFT and is_looked_up(node.right):
+            return grows_only(node.left)
         case Group():
             return not node.aggregates and bool(node.keys) and node.sets is None and grows_only(node.input)
     return False
+
+
+def is_looked_up(node: Relation) -> bool:
+    """Whether rows of a relation are only looked up, so that its changes do not count."""
+    while isinstance(node, Filter | Project):
+        node = node.input
+    return isinstance(node, Scan) and bool(node.source.is_lookup)
 
 
 def staying(node: Relation) -> frozenset[str] | None:
@@ -82,7 +91,7 @@ def staying(node: Relation) -> frozenset[str] | None:
 
 def _of_table(node: Scan) -> frozenset[str] | None:
     context = opened_of(node.source.table).current()
-    if _grows(context):
+    if is_looked_up(node) or _grows(context):
         return frozenset(each.id for each in node.columns)
     if not context.options[IGNORE_DELETE]:
         return None
