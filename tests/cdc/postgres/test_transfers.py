@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.cdc.application import Application
 from tests.cdc.pipeline.local_sync import LocalSync
-from tests.cdc.transfers import Watch, create, transferring
+from tests.cdc.transfers import TOTAL, Watch, create, transferring
 from tests.patience import PATIENCE_S
 
 import lakebed
@@ -20,7 +20,7 @@ import lakebed
 CONF = {"bucket": "1", "snapshot.num-retained.min": "100000", "snapshot.num-retained.max": "100000"}
 
 
-def _followed(database: Any, place: Path, each: int, dies: float, **conf: str) -> Watch:
+def _followed(database: Any, place: Path, transactions: int, dies: float, **conf: str) -> Watch:
     """Batches of a sync in one thread, transfers in others, and somebody who looks all the time."""
     with database.connect() as connection:
         create(connection.execute)
@@ -43,9 +43,9 @@ def _followed(database: Any, place: Path, each: int, dies: float, **conf: str) -
 
     follower = threading.Thread(target=follow)
     try:
-        with transferring(database.connect, 3, each, 0.01) as is_done:
+        with transferring(database.connect, 3, 0.01) as made:
             follower.start()
-            while not is_done() and not failed:
+            while not failed and (made() < transactions or len(watch.cuts) < 2):
                 watch.look()
         deadline = time.monotonic() + PATIENCE_S
         while not failed and watch.rows() != _rows_of(database) and time.monotonic() < deadline:
@@ -66,7 +66,7 @@ def _rows_of(database: Any) -> list[Any]:
 @pytest.mark.parametrize("producer", ["input", "lookup"])
 def test_no_transfer_is_seen_in_part(database: Any, tmp_path: Path, producer: str) -> None:
     """All totals are the same, of each read and of each snapshot of each view, while batches die between commits."""
-    watch = _followed(database, tmp_path, each=50, dies=0.05, **{"changelog-producer": producer})
+    watch = _followed(database, tmp_path, transactions=200, dies=0.05, **{"changelog-producer": producer})
     watch.assert_right()
     assert len(watch.cuts) > 1
     assert watch.refreshes > 1
@@ -103,13 +103,13 @@ def _killed(database: Any, place: Path, transactions: int, kills: int) -> Watch:
     with ThreadPoolExecutor(1) as pool:
         looking = pool.submit(look)
         try:
-            with transferring(database.connect, 2, transactions // 2, 0.002):
+            with transferring(database.connect, 2, 0.02) as made:
                 for _ in range(kills):
                     application.run_until_death(rng, most_s=3.0)
-                    assert not looking.done()
-                while watch.consistent == [] or len(watch.cuts) < 2:
-                    application.run_until_death(rng, most_s=3.0)
-            application.run_until(lambda: [] if watch.rows() == _rows_of(database) else ["accounts"])
+                application.run_until(
+                    lambda: ["more"] if not looking.done() and (made() < transactions or len(watch.cuts) < 3) else []
+                )
+            application.run_until(lambda: ["rows"] if not looking.done() and watch.rows() != _rows_of(database) else [])
         finally:
             is_over.set()
         looking.result()
@@ -139,6 +139,6 @@ def test_the_sync_is_killed_often(database: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("producer", ["input", "lookup"])
 def test_ten_thousand_transfers(database: Any, tmp_path: Path, producer: str) -> None:
     """The same as with a few, for long; the newest snapshots were seen not to fit together."""
-    watch = _followed(database, tmp_path, each=3_400, dies=0.03, **{"changelog-producer": producer})
+    watch = _followed(database, tmp_path, transactions=10_000, dies=0.03, **{"changelog-producer": producer})
     watch.assert_right()
     assert watch.newest - {TOTAL}
