@@ -27,10 +27,11 @@ def test_no_transfer_is_seen_in_part(db: Database, tmp_path: Path) -> None:
     lake = lakebed.connect(tmp_path / "warehouse")
     seen: list[tuple[int, str | None]] = []
     newest: set[int] = set()
+    is_quiet: list[bool] = []
 
     class Looking(LocalSync):
         def _step_made(self, name: str) -> None:
-            if name == "commit" and self._batch_id % 3:
+            if name == "commit" and self._batch_id % 3 and not is_quiet:
                 transfer(db.run, rng)  # comes while a batch is made
             if name in ("committed", "note"):
                 newest.add(lake.query(SUM).fetchall()[0][0])
@@ -41,8 +42,8 @@ def test_no_transfer_is_seen_in_part(db: Database, tmp_path: Path) -> None:
                 seen.append((found.query(SUM).fetchall()[0][0], found.position))
             super()._step_made(name)
 
-    url = f"mysql://{USER}:{PASSWORD}@127.0.0.1:{db.server.port}/{db.name}"
-    options = {"url": url, "copy_chunk_rows": 7, "copy_chunks_per_batch": 1}
+    server = {"port": db.server.port, "user": USER, "password": PASSWORD, "database": db.name}
+    options = {**server, "copy_chunk_rows": 7, "copy_chunks_per_batch": 1}
     lake.create_database("lk")
     lake.use("lk")
     sync = Looking(lake, "mysql", tmp_path / "checkpoint", source_options=options, table_conf={"bucket": "1"})
@@ -51,6 +52,7 @@ def test_no_transfer_is_seen_in_part(db: Database, tmp_path: Path) -> None:
             for _ in range(5):
                 transfer(db.run, rng)
             sync.step()
+        is_quiet.append(True)
         _catch_up(sync, db)
         assert {total for total, _ in seen} == {TOTAL}
         assert newest - {TOTAL}
@@ -68,7 +70,6 @@ def test_no_transfer_is_seen_in_part(db: Database, tmp_path: Path) -> None:
 
 def _catch_up(sync: LocalSync, db: Database) -> None:
     """Batches up to the end of the log, while nobody writes."""
-    sync._step_made = lambda _: None  # type: ignore[method-assign]
     deadline = time.monotonic() + PATIENCE_S
     while sync._offset["position"] != str(db.position()) or sync._offset["copy"]:
         assert time.monotonic() < deadline

@@ -72,8 +72,8 @@ def test_no_transfer_is_seen_in_part(database: Any, tmp_path: Path, producer: st
     assert watch.refreshes > 1
 
 
-def _killed(database: Any, place: Path, transactions: int, kills: int) -> Watch:
-    """A sync on Spark in a process of its own, which is killed with all it has started and begun again."""
+def _killed(database: Any, place: Path, transactions: int, kills: int, worker: str) -> Watch:
+    """A sync in a process of its own, which is killed with all it has started and begun again."""
     with database.connect() as connection:
         create(connection.execute)
     lake = lakebed.connect(place / "warehouse")
@@ -88,8 +88,10 @@ def _killed(database: Any, place: Path, transactions: int, kills: int) -> Watch:
         "max_wal_bytes_per_batch": 20_000,
     }
     conf = CONF | {"changelog-producer": "input"}
-    arguments = {"source": "postgres", "database": "lk", "source_options": options, "table_conf": conf}
-    application = Application(place, arguments)
+    arguments = {"source": "postgres", "source_options": options, "table_conf": conf}
+    if worker == "sync_worker":
+        arguments["database"] = "lk"
+    application = Application(place, arguments, worker)
     rng = random.Random(kills)
     is_over = threading.Event()
 
@@ -117,19 +119,17 @@ def _killed(database: Any, place: Path, transactions: int, kills: int) -> Watch:
     return watch
 
 
-@pytest.mark.spark
-@pytest.mark.timeout(600)
 def test_the_sync_is_killed(database: Any, tmp_path: Path) -> None:
-    """A few hundred transfers, and the application dies by SIGKILL: every total is the same."""
-    _killed(database, tmp_path, 300, 1).assert_right()
+    """A few hundred transfers, and the process dies by SIGKILL: every total is the same."""
+    _killed(database, tmp_path, 200, 2, "local_worker").assert_right()
 
 
-@pytest.mark.spark
 @pytest.mark.nightly
 @pytest.mark.timeout(20_000)
-def test_the_sync_is_killed_often(database: Any, tmp_path: Path) -> None:
-    """Ten thousand transfers, and many deaths; the newest snapshots were seen not to fit together."""
-    watch = _killed(database, tmp_path, 10_000, 20)
+@pytest.mark.parametrize("worker", ["local_worker", pytest.param("sync_worker", marks=pytest.mark.spark)])
+def test_the_sync_is_killed_often(database: Any, tmp_path: Path, worker: str) -> None:
+    """Ten thousand transfers, and many deaths, on Spark too; the newest snapshots were seen not to fit together."""
+    watch = _killed(database, tmp_path, 10_000, 20, worker)
     watch.assert_right()
     assert watch.newest - {TOTAL}
 
