@@ -26,6 +26,8 @@ class Application:
 
     place: Path
     arguments: dict[str, Any]
+    worker: str = "sync_worker"
+    """The module beside this one that is run."""
 
     def run_until_death(self, rng: random.Random, *, most_steps: int = 30, most_s: float = 5.0) -> None:
         """Starts it and kills it with its JVM and workers, a while after its stream began or at a step of a batch."""
@@ -52,7 +54,7 @@ class Application:
     def _started(self) -> Iterator[tuple[subprocess.Popen[str], Iterator[str]]]:
         with (self.place / "errors").open("w") as errors:
             application = subprocess.Popen(
-                [sys.executable, "-m", "tests.cdc.sync_worker", os.fspath(self.place), json.dumps(self.arguments)],
+                [sys.executable, "-m", f"tests.cdc.{self.worker}", os.fspath(self.place), json.dumps(self.arguments)],
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
                 stdout=subprocess.PIPE,

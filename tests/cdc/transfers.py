@@ -39,29 +39,26 @@ def transfer(run: Callable[[str], Any], rng: random.Random, begin: str = "BEGIN"
 
 
 @contextmanager
-def transferring(
-    connect: Callable[[], Any], writers: int, each: int, pause_s: float = 0.0
-) -> Iterator[Callable[[], bool]]:
-    """Writers that make so many transactions each; gives whether they are done."""
+def transferring(connect: Callable[[], Any], writers: int, pause_s: float) -> Iterator[Callable[[], int]]:
+    """Writers that go on until the end; gives how many transactions they have made."""
     is_over = threading.Event()
+    made = [0] * writers
 
-    def write(seed: int) -> None:
-        rng = random.Random(seed)
+    def write(place: int) -> None:
+        rng = random.Random(place)
         with connect() as connection:
-            for _ in range(each):
-                if is_over.is_set():
-                    return
+            while not is_over.wait(pause_s):
                 try:
                     transfer(connection.execute, rng)
+                    made[place] += 1
                 except psycopg.errors.DeadlockDetected:  # with another writer: the transaction has not been
                     connection.execute("ROLLBACK")
-                is_over.wait(pause_s)
 
-    threads = [threading.Thread(target=write, args=[seed]) for seed in range(writers)]
+    threads = [threading.Thread(target=write, args=[place]) for place in range(writers)]
     for thread in threads:
         thread.start()
     try:
-        yield lambda: not any(thread.is_alive() for thread in threads)
+        yield lambda: sum(made)
     finally:
         is_over.set()
         for thread in threads:

@@ -60,7 +60,7 @@ class LocalSync:
         self._reader.stop()
         self._start()
 
-    def _step_made(self, _: str) -> None:
+    def _step_made(self, name: str) -> None:
         if self._random.random() < self._dies:
             raise Died
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.cdc.application import Application
 from tests.cdc.pipeline.local_sync import LocalSync
-from tests.cdc.transfers import Watch, create, transferring
+from tests.cdc.transfers import TOTAL, Watch, create, transferring
 from tests.patience import PATIENCE_S
 
 import lakebed
@@ -20,7 +20,7 @@ import lakebed
 CONF = {"bucket": "1", "snapshot.num-retained.min": "100000", "snapshot.num-retained.max": "100000"}
 
 
-def _followed(database: Any, place: Path, each: int, dies: float, **conf: str) -> Watch:
+def _followed(database: Any, place: Path, transactions: int, dies: float, **conf: str) -> Watch:
     """Batches of a sync in one thread, transfers in others, and somebody who looks all the time."""
     with database.connect() as connection:
         create(connection.execute)
@@ -43,9 +43,9 @@ def _followed(database: Any, place: Path, each: int, dies: float, **conf: str) -
 
     follower = threading.Thread(target=follow)
     try:
-        with transferring(database.connect, 3, each, 0.01) as is_done:
+        with transferring(database.connect, 3, 0.01) as made:
             follower.start()
-            while not is_done() and not failed:
+            while not failed and (made() < transactions or len(watch.cuts) < 2):
                 watch.look()
         deadline = time.monotonic() + PATIENCE_S
         while not failed and watch.rows() != _rows_of(database) and time.monotonic() < deadline:
@@ -66,14 +66,14 @@ def _rows_of(database: Any) -> list[Any]:
 @pytest.mark.parametrize("producer", ["input", "lookup"])
 def test_no_transfer_is_seen_in_part(database: Any, tmp_path: Path, producer: str) -> None:
     """All totals are the same, of each read and of each snapshot of each view, while batches die between commits."""
-    watch = _followed(database, tmp_path, each=50, dies=0.05, **{"changelog-producer": producer})
+    watch = _followed(database, tmp_path, transactions=200, dies=0.05, **{"changelog-producer": producer})
     watch.assert_right()
     assert len(watch.cuts) > 1
     assert watch.refreshes > 1
 
 
-def _killed(database: Any, place: Path, transactions: int, kills: int) -> Watch:
-    """A sync on Spark in a process of its own, which is killed with all it has started and begun again."""
+def _killed(database: Any, place: Path, transactions: int, kills: int, worker: str) -> Watch:
+    """A sync in a process of its own, which is killed with all it has started and begun again."""
     with database.connect() as connection:
         create(connection.execute)
     lake = lakebed.connect(place / "warehouse")
@@ -88,8 +88,10 @@ def _killed(database: Any, place: Path, transactions: int, kills: int) -> Watch:
         "max_wal_bytes_per_batch": 20_000,
     }
     conf = CONF | {"changelog-producer": "input"}
-    arguments = {"source": "postgres", "database": "lk", "source_options": options, "table_conf": conf}
-    application = Application(place, arguments)
+    arguments = {"source": "postgres", "source_options": options, "table_conf": conf}
+    if worker == "sync_worker":
+        arguments["database"] = "lk"
+    application = Application(place, arguments, worker)
     rng = random.Random(kills)
     is_over = threading.Event()
 
@@ -103,13 +105,13 @@ def _killed(database: Any, place: Path, transactions: int, kills: int) -> Watch:
     with ThreadPoolExecutor(1) as pool:
         looking = pool.submit(look)
         try:
-            with transferring(database.connect, 2, transactions // 2, 0.002):
+            with transferring(database.connect, 2, 0.02) as made:
                 for _ in range(kills):
                     application.run_until_death(rng, most_s=3.0)
-                    assert not looking.done()
-                while watch.consistent == [] or len(watch.cuts) < 2:
-                    application.run_until_death(rng, most_s=3.0)
-            application.run_until(lambda: [] if watch.rows() == _rows_of(database) else ["accounts"])
+                application.run_until(
+                    lambda: ["more"] if not looking.done() and (made() < transactions or len(watch.cuts) < 3) else []
+                )
+            application.run_until(lambda: ["rows"] if not looking.done() and watch.rows() != _rows_of(database) else [])
         finally:
             is_over.set()
         looking.result()
@@ -117,19 +119,17 @@ def _killed(database: Any, place: Path, transactions: int, kills: int) -> Watch:
     return watch
 
 
-@pytest.mark.spark
-@pytest.mark.timeout(600)
 def test_the_sync_is_killed(database: Any, tmp_path: Path) -> None:
-    """A few hundred transfers, and the application dies by SIGKILL: every total is the same."""
-    _killed(database, tmp_path, 300, 1).assert_right()
+    """A few hundred transfers, and the process dies by SIGKILL: every total is the same."""
+    _killed(database, tmp_path, 200, 2, "local_worker").assert_right()
 
 
-@pytest.mark.spark
 @pytest.mark.nightly
 @pytest.mark.timeout(20_000)
-def test_the_sync_is_killed_often(database: Any, tmp_path: Path) -> None:
-    """Ten thousand transfers, and many deaths; the newest snapshots were seen not to fit together."""
-    watch = _killed(database, tmp_path, 10_000, 20)
+@pytest.mark.parametrize("worker", ["local_worker", pytest.param("sync_worker", marks=pytest.mark.spark)])
+def test_the_sync_is_killed_often(database: Any, tmp_path: Path, worker: str) -> None:
+    """Ten thousand transfers, and many deaths, on Spark too; the newest snapshots were seen not to fit together."""
+    watch = _killed(database, tmp_path, 10_000, 20, worker)
     watch.assert_right()
     assert watch.newest - {TOTAL}
 
@@ -139,6 +139,6 @@ def test_the_sync_is_killed_often(database: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("producer", ["input", "lookup"])
 def test_ten_thousand_transfers(database: Any, tmp_path: Path, producer: str) -> None:
     """The same as with a few, for long; the newest snapshots were seen not to fit together."""
-    watch = _followed(database, tmp_path, each=3_400, dies=0.03, **{"changelog-producer": producer})
+    watch = _followed(database, tmp_path, transactions=10_000, dies=0.03, **{"changelog-producer": producer})
     watch.assert_right()
     assert watch.newest - {TOTAL}
