@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from enum import Enum
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lakebed.expressions import kinds
 from lakebed.expressions.nodes import Aggregation, Column, Expression, Ordering
+from lakebed.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

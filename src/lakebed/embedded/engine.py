@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ from lakebed.embedded.tables import threads_here
 from lakebed.errors import InvalidArgument, InvalidData, InvalidOption, LakebedError, MissingDependency, told_in
 from lakebed.expressions import kinds
 from lakebed.expressions.nodes import ArrowFunction, Call
+from lakebed.records import dataclass
 from lakebed.units import format_size, parse_size
 
 _BATCH_ROWS = 1 << 17

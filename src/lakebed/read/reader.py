@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -36,6 +36,7 @@ from lakebed.options import (
 )
 from lakebed.read.plan import plan_scan
 from lakebed.read.splits import Split, columns_by_file, needs_merge, refuse_parts_of_rows
+from lakebed.records import dataclass
 from lakebed.schema import system_columns
 from lakebed.types import key_value
 from lakebed.types import predicate as predicates

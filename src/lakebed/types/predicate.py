@@ -15,7 +15,7 @@ Rules that the tree keeps:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import reduce
 from typing import TypeAlias
@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.errors import InvalidArgument
+from lakebed.records import dataclass
 from lakebed.types.expression_tree import ExpressionTree, UnreadableExpression
 from lakebed.types.predicate_text import identifier, literal_list, literal_text
 

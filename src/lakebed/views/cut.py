@@ -8,11 +8,12 @@ saw it. And two materialized tables that read the same table have to have seen t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakebed.changes.told import is_told, told_snapshot
 from lakebed.errors import CommitConflict, NotFound
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.records import dataclass
 from lakebed.table.opened import opened_of
 from lakebed.table.table import Table
 from lakebed.views.store import Cut, Definition, Place, cut_of

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lakebed.definition.condition import COMPARISONS
+from lakebed.records import dataclass
 from lakebed.sql.words.literals import evaluate
 from lakebed.sql.words.values import NotLiteral, Scalar
 from lakebed.table.table import Table

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass
 from typing import Final, Protocol, Self
 from uuid import UUID
 
 from lakebed.errors import CorruptFile, InvalidData
+from lakebed.records import dataclass
 
 
 class Position(Protocol):
