@@ -288,6 +288,15 @@ def project_onto(predicate: Predicate, names: Set[str]) -> Predicate | None:
             return leaf if columns(leaf) <= names else None
 
 
+def is_opaque(predicate: Predicate) -> bool:
+    """Whether a part of it can be evaluated but not reasoned about: then it may fail, too."""
+    match predicate:
+        case And(children) | Or(children):
+            return any(is_opaque(child) for child in children)
+        case leaf:
+            return isinstance(leaf, Opaque)
+
+
 def rename(predicate: Predicate, mapping: Mapping[str, str]) -> Predicate:
     """The same predicate with other column names; columns that the mapping does not name keep theirs."""
     match predicate:
