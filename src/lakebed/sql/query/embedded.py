@@ -24,7 +24,7 @@ from lakebed.sql.bind.select import bind_query
 from lakebed.sql.bind.syntax import functions_called, verbatim
 from lakebed.sql.query.counts import with_known_counts
 from lakebed.sql.query.pins import Pins
-from lakebed.sql.query.pushdown import cheapest_column, comparable_types, needs_of
+from lakebed.sql.query.pushdown import cheapest_column, comparable_types, rows_needed
 from lakebed.sql.query.references import reference_of
 from lakebed.sql.query.views import view_text
 from lakebed.sql.session import SqlLake
@@ -138,13 +138,20 @@ def _fields(schema: pa.Schema) -> tuple[pa.Field, ...]:
     return tuple(transfer_schema(from_arrow_schema(schema)))
 
 
-@dataclass
+@dataclass(eq=False)
 class _Source:
     """A table of a query: first what it is, then, once the whole query is known, what is read of it."""
 
     table: Table
     node: exp.Table
     parts: Any = None
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same place of the query's text, and the table that was found for it is the same, too."""
+        return isinstance(other, _Source) and self.node is other.node and self.table is other.table
+
+    def __hash__(self) -> int:
+        return hash((id(self.node), id(self.table)))
 
     def plan(self, names: Sequence[str]) -> None:
         """Plans a read of these columns."""
@@ -155,9 +162,8 @@ class _Source:
         for each in table.schema.fields:
             if each.name in names and is_root(each.type, TypeRoot.CHAR):
                 raise NotProven(f"column `{each.name}` of {table.name}", "CHAR is compared regardless of its padding")
-        needs = needs_of(self.node, comparable_types(table))
         chosen = list(names) or [cheapest_column(table.arrow_schema)]
-        planned = plan_read(table, chosen, needs.predicate)
+        planned = plan_read(table, chosen, rows_needed(self.node, comparable_types(table)))
         if isinstance(planned, ChangeRead):
             self.parts = _Changes(planned)
             return
