@@ -21,6 +21,7 @@ LAYERS = {
     "cleanup": 0,
     "left_out": 0,
     "notebook": 0,
+    "records": 0,
     "options": 0,
     "types": 1,
     "fileio": 1,

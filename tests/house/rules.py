@@ -108,6 +108,16 @@ def _used(module: Module) -> Iterator[tuple[str, int]]:
                 yield f"{names[first]}{dot}{rest}", node.lineno
 
 
+def early_dataclasses(root: Path) -> list[str]:
+    """Where classes get their methods when they are loaded: `lakebed.records` has the decorator that waits."""
+    return [
+        f"{module.place}:{each.line} takes dataclass from dataclasses"
+        for module in modules(root)
+        for each in module.imports
+        if (each.module, each.name) == ("dataclasses", "dataclass") and module.place != "records.py"
+    ]
+
+
 MOST_PARAMETERS = 9
 
 MANY_PARAMETERS = {

@@ -15,6 +15,7 @@ from tests.house.rules import (
     SLEEPS,
     UNCLOCKED,
     broad_handlers,
+    early_dataclasses,
     long_signatures,
     needless_slices,
     unasked_time,
@@ -85,6 +86,19 @@ def test_other_clocks_are_no_question(tmp_path: Path) -> None:
     """A clock that is given has a `now` of its own; durations may be measured."""
     text = "import time\n\n\ndef f(board):\n    return board.now, time.monotonic()\n"
     assert unasked_time(planted(tmp_path, "table/x.py", text)) == []
+
+
+def test_dataclasses_are_ours() -> None:
+    """A short command loads hundreds of classes: none makes its methods before somebody uses them."""
+    assert early_dataclasses(SOURCE) == []
+
+
+def test_an_early_dataclass_is_found(tmp_path: Path) -> None:
+    """The decorator of the standard library, but not the rest of that module."""
+    planted(tmp_path, "table/x.py", "from dataclasses import field, replace\n")
+    assert early_dataclasses(planted(tmp_path, "table/y.py", "from dataclasses import dataclass, field\n")) == [
+        "table/y.py:1 takes dataclass from dataclasses"
+    ]
 
 
 def test_no_function_takes_too_much() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
 from enum import Enum
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lakebed.expressions import kinds
 from lakebed.expressions.nodes import Aggregation, Column, Expression, Ordering
+from lakebed.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -406,44 +407,40 @@ def _told_apart(text: str, kind: pa.DataType) -> str:
 
 def narrowed(relation: Relation, used: set[str]) -> Relation:
     """The relation with scans that read only what is used."""
-    if isinstance(relation, Scan):
-        return relation.narrowed(used)
-    changes: dict[str, Any] = {}
-    for part in fields(relation):
-        value = getattr(relation, part.name)
-        if isinstance(value, Relation):
-            changes[part.name] = narrowed(value, used)
-        elif isinstance(value, Expression):
-            changes[part.name] = _narrowed_in(value, used)
-        elif isinstance(value, tuple) and part.name != "columns":
-            changes[part.name] = tuple(_narrowed_item(each, used) for each in value)
-    return replace(relation, **changes)
+    return changed(relation, lambda part: part.narrowed(used) if isinstance(part, Scan) else None)
 
 
-def _narrowed_item(value: Any, used: set[str]) -> Any:
+Change = Callable[[Relation], Relation | None]
+"""What stands in the place of a relation; None for the same, changed within."""
+
+
+def changed(relation: Relation, change: Change) -> Relation:
+    """The relation with others in the place of some of its parts, those in subqueries included."""
+    found = change(relation)
+    if found is not None:
+        return found
+    parts = {part.name: getattr(relation, part.name) for part in fields(relation) if part.name != "columns"}
+    return replace(relation, **{name: _changed_item(value, change) for name, value in parts.items()})
+
+
+def _changed_item(value: Any, change: Change) -> Any:
+    if isinstance(value, Relation):
+        return changed(value, change)
     if isinstance(value, Expression):
-        return _narrowed_in(value, used)
+        return _changed_in(value, change)
     if isinstance(value, Ordering):
-        return replace(value, value=_narrowed_in(value.value, used))
+        return replace(value, value=_changed_in(value.value, change))
     if isinstance(value, tuple):
-        return tuple(_narrowed_item(each, used) for each in value)
+        return tuple(_changed_item(each, change) for each in value)
     return value
 
 
-def _narrowed_in(expression: Expression, used: set[str]) -> Expression:
-    """An expression whose subqueries read only what is used."""
+def _changed_in(expression: Expression, change: Change) -> Expression:
+    """An expression with changed subqueries."""
     if not any(isinstance(each, Subquery) for each in expression.walk()):
         return expression
-    changes: dict[str, Any] = {}
-    for part in fields(expression):
-        value = getattr(expression, part.name)
-        if isinstance(value, Relation):
-            changes[part.name] = narrowed(value, used)
-        elif isinstance(value, Expression):
-            changes[part.name] = _narrowed_in(value, used)
-        elif isinstance(value, tuple):
-            changes[part.name] = tuple(_narrowed_item(each, used) for each in value)
-    return replace(expression, **changes)
+    parts = {part.name: getattr(expression, part.name) for part in fields(expression)}
+    return replace(expression, **{name: _changed_item(value, change) for name, value in parts.items()})
 
 
 def scans(relation: Relation) -> list[Scan]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from lakebed.bucket.functions import Buckets
 from lakebed.bucket.hashing import Hashes
 from lakebed.errors import InvalidOption
+from lakebed.records import dataclass
 
 UNLIMITED = -1
 MOST_BUCKETS = (1 << 15) - 1

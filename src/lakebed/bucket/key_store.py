@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakebed.errors import MissingDependency, StorageError
+from lakebed.records import dataclass
 
 Numbers = npt.NDArray[np.int64]
 

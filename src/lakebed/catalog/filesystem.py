@@ -9,7 +9,7 @@ that create the same table, one does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakebed.catalog.global_tables import GLOBAL_TABLES, global_table
 from lakebed.catalog.listing import database_names, database_path, table_names
@@ -28,6 +28,7 @@ from lakebed.metadata.branches import branch_names
 from lakebed.metadata.paths import TablePaths
 from lakebed.options import DATA_FILE_PATH_DIRECTORY, Options, check_options
 from lakebed.read.plan import check_other_branch
+from lakebed.records import dataclass
 from lakebed.schema.store import SchemaStore
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.opened import OpenedTable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +14,7 @@ from lakebed.metadata.data_file import creation_time_to_epoch
 from lakebed.metadata.paths import TablePaths, parse_partition_path
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import PATH, TYPE, Options
+from lakebed.records import dataclass
 from lakebed.schema.store import SchemaStore
 from lakebed.table.opened import OpenedTable
 from lakebed.table.system.base import SystemTable, TableState, each

@@ -5,11 +5,10 @@ Names become directories, so nothing that a file system or a path could read dif
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lakebed.catalog.listing import DEFAULT_DATABASE
 from lakebed.definition.context import VIEWS
 from lakebed.errors import InvalidArgument, NotFound, did_you_mean
+from lakebed.records import dataclass
 from lakebed.table.system import SYSTEM_TABLES
 
 SYSTEM_DATABASE = "sys"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Final, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ import pyarrow as pa
 from lakebed.errors import InvalidData
 from lakebed.fileio import open_fileio
 from lakebed.fileio.local import LocalFileIO
+from lakebed.records import dataclass
 from lakebed.types.arrow import as_data_type, to_arrow_type
 from lakebed.types.logical import DataType
 from lakebed.types.row_kind import RowKind

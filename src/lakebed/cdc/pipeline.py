@@ -16,7 +16,6 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,6 +40,7 @@ from lakebed.cleanup import on_failure
 from lakebed.clock import SystemClock
 from lakebed.errors import InvalidArgument, InvalidData, InvalidSchema, LakebedError
 from lakebed.options import LAKEBED_CDC_COLUMNS
+from lakebed.records import dataclass
 from lakebed.spark.stream.follow_ups import FollowUps
 from lakebed.spark.stream.query import query_id_of
 from lakebed.spark.tasks import run_pieces

@@ -10,11 +10,12 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any, Self
 
 from lakebed.errors import LakebedError
 from lakebed.fileio import open_fileio
+from lakebed.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

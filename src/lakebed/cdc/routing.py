@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from lakebed.cdc.envelope import SourceName
 from lakebed.errors import InvalidArgument, did_you_mean
+from lakebed.records import dataclass
 
 KEEP_CASE: Final = "keep"
 LOWER_CASE: Final = "lower"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from lakebed.cdc.envelope import Description, SourceColumn
@@ -20,6 +20,7 @@ from lakebed.cdc.rows.metadata import MetadataColumn
 from lakebed.cdc.schema.sync import Policies
 from lakebed.cdc.schema.types import TypeRules
 from lakebed.errors import InvalidArgument, did_you_mean
+from lakebed.records import dataclass
 from lakebed.types.logical import STRING, with_nullable
 
 TO_NULLABLE: Final = "to-nullable"

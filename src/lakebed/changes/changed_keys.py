@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -30,6 +29,7 @@ from lakebed.options import RECORD_LEVEL_EXPIRE_TIME
 from lakebed.read.plan import FileSieve
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split
+from lakebed.records import dataclass
 from lakebed.schema.system_columns import ROW_INDEX
 from lakebed.types import ordering
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import chain
 
@@ -39,6 +39,7 @@ from lakebed.read.keyed_reader import ReaderFor, SoughtKeys
 from lakebed.read.plan import FileSieve
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split, stitched_sections
+from lakebed.records import dataclass
 from lakebed.schema.system_columns import ROW_ID, ROW_INDEX
 from lakebed.types import key_value, ordering
 from lakebed.types.key_value import KIND_FIELD, VALUE_KIND

@@ -7,7 +7,7 @@ to a table without a key has been inserted. Differences of two states are a thir
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Protocol
 
@@ -24,6 +24,7 @@ from lakebed.metadata.manifest import ManifestEntry
 from lakebed.read.keyed_reader import ReaderFor
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split, needs_merge
+from lakebed.records import dataclass
 from lakebed.schema import system_columns
 from lakebed.types import key_value
 from lakebed.types.key_value import KIND_FIELD, SEQUENCE_NUMBER, VALUE_KIND

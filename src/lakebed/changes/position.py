@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lakebed.errors import InvalidArgument
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.records import dataclass
 
 _MEMBERS = {"snapshot", "full", "index"}
 

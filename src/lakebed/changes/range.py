@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -32,6 +31,7 @@ from lakebed.options import (
     Options,
 )
 from lakebed.read.plan import FileSieve
+from lakebed.records import dataclass
 
 AUTO, DELTA, CHANGELOG, DIFF = "auto", "delta", "changelog", "diff"
 _RANGES = POINTS[INCREMENTAL]

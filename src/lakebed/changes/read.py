@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import SCAN_PARTITIONS
 from lakebed.read.plan import FileSieve, ScanPlan
 from lakebed.read.scan_options import in_scanned_partitions
+from lakebed.records import dataclass
 from lakebed.types import predicate as predicates
 from lakebed.types.logical import DataField
 from lakebed.types.predicate import Predicate

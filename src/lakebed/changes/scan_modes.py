@@ -7,7 +7,6 @@ the options that name it in `definition/scan_mode`. Which mode the options of a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from lakebed.changes.position import StreamPosition
 from lakebed.definition import scan_mode as modes
@@ -31,6 +30,7 @@ from lakebed.read.scan_options import (
     plan_latest_delta,
     snapshot_since,
 )
+from lakebed.records import dataclass
 from lakebed.types.predicate import Predicate
 
 ShownSnapshot = Callable[[TableContext], Snapshot | None]

@@ -7,7 +7,6 @@ compared here: what stands in the files is what is told.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from itertools import groupby
@@ -41,6 +40,7 @@ from lakebed.read.plan import FileSieve, splits_of
 from lakebed.read.reader import SplitReader
 from lakebed.read.scan_options import in_followed_partitions
 from lakebed.read.splits import BucketFiles, Split, SplitRules, append_splits
+from lakebed.records import dataclass
 from lakebed.types import key_value
 from lakebed.types import predicate as predicates
 from lakebed.types.arrow import to_arrow_schema

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 
 import pyarrow as pa
@@ -43,6 +43,7 @@ from lakebed.options import (
 )
 from lakebed.read.reader import projected_fields
 from lakebed.read.splits import Split
+from lakebed.records import dataclass
 from lakebed.types.predicate import Predicate
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from lakebed.definition.context import AUDIT_LOG, BINLOG, TableContext
 from lakebed.errors import InvalidOption
 from lakebed.merge.binlog import packed_events, packed_schema
 from lakebed.options import READ_CHANGELOG, TABLE_READ_SEQUENCE_NUMBER_ENABLED
+from lakebed.records import dataclass
 from lakebed.schema import system_columns
 from lakebed.types import key_value
 from lakebed.types import predicate as predicates

@@ -18,7 +18,7 @@ def program() -> int:
     if "cdc" not in sys.argv:
         leave_pandas_out()
     # What is loaded stays: to look for garbage in it again and again takes a tenth of a short command.
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(200_000, 20, 50)
     status = _INTERRUPTED
     try:
         from lakebed.cli.main import main  # its imports take as long as a short command

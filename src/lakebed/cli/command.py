@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NoReturn
 
 from lakebed.cli.output import Output
 from lakebed.errors import InvalidArgument
+from lakebed.records import dataclass
 
 OK, FOUND_SOMETHING, FAILED, INTERRUPTED = 0, 1, 2, 130
 """How a command may end. FOUND_SOMETHING is what a check says that found something wrong."""

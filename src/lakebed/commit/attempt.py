@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -24,6 +23,7 @@ from lakebed.errors import AlreadyExists, StorageError
 from lakebed.fileio.base import FileIO, OutputFile
 from lakebed.fileio.sync_later import SyncLater
 from lakebed.metadata.data_file import INDEX_SUFFIX
+from lakebed.records import dataclass
 
 _log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from lakebed.clock import Clock, some_of
 from lakebed.commit.attempt import Attempt, Visibility
@@ -36,6 +36,7 @@ from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.manifest import EntryKind, ManifestEntry, live_entries
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.metadata.stores import MetadataStores
+from lakebed.records import dataclass
 from lakebed.types.logical import DataType
 
 __all__ = ["Changes", "CommitIdentity", "CommitRules", "Committed", "Committer", "Prepare", "heard_commits"]

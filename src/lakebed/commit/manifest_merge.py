@@ -10,12 +10,12 @@ deletes is gone to them, and so are its rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lakebed.metadata.entries import read_manifests
 from lakebed.metadata.manifest import EntryKind, ManifestEntry, merge_entries
 from lakebed.metadata.manifest_list import ManifestMeta
 from lakebed.metadata.stores import MetadataStores
+from lakebed.records import dataclass
 from lakebed.types.logical import DataType
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from typing import Any
 
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
+from lakebed.records import dataclass
 
 _FILE_LISTS = (
     "new_files",

@@ -7,12 +7,13 @@ expiry of a stream's own snapshots nor a commit of another engine on top makes t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lakebed.clock import RandomIds
 from lakebed.errors import CorruptFile
 from lakebed.metadata.operation import is_ours
 from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot, SnapshotStore
+from lakebed.records import dataclass
 
 LAST_IDENTIFIER_PREFIX = "lakebed.last-identifier."
 """Snapshot property that remembers a stream's last commit after the snapshot it made has expired."""

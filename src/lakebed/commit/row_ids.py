@@ -8,10 +8,11 @@ because they were rewritten, get none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakebed.metadata.data_file import DataFile, FileSource
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
+from lakebed.records import dataclass
 from lakebed.schema.system_columns import ROW_ID
 
 

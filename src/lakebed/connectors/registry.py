@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow as pa
 from lakebed.connectors.kafka import TopicReader
 from lakebed.connectors.outputs import BlackholeSink, PrintSink
 from lakebed.errors import Unsupported
+from lakebed.records import dataclass
 from lakebed.sql.connectors.datagen import DATAGEN
 from lakebed.sql.connectors.definition import ConnectorDefinition
 from lakebed.sql.connectors.filesystem import FILESYSTEM

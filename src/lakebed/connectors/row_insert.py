@@ -7,7 +7,6 @@ with it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from lakebed.connectors.registry import RowReader, is_row_source, reader
 from lakebed.connectors.row_targets import InsertState, RowTarget, TableTarget, sink_of
 from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.expressions.nodes import NotProven
+from lakebed.records import dataclass
 from lakebed.sql.bind.queries import TableColumns
 from lakebed.sql.bind.scope import Bound
 from lakebed.sql.change.embedded_rows import collected_here

@@ -6,7 +6,6 @@ lasts as long as the process, so that one that is started again begins anew.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from lakebed.commit.replay import INSERT_PREFIX, CommitIdentity, insert_properti
 from lakebed.connectors.outputs import ROW_KIND
 from lakebed.connectors.registry import sink
 from lakebed.errors import InvalidArgument
+from lakebed.records import dataclass
 from lakebed.sql.connectors.table import ConnectorTable
 from lakebed.sql.query.references import open_target
 from lakebed.sql.session import SqlLake, connector_tables

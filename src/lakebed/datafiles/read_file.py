@@ -8,7 +8,7 @@ vector marks are left out, by their positions in the file. Where a row lies, and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from lakebed.formats import Written, format_of_file
 from lakebed.metadata.data_file import DataFile, FileSource
 from lakebed.metadata.deletion_vector import NO_POSITIONS, Positions
 from lakebed.options import DATA_FILE_THIN_MODE
+from lakebed.records import dataclass
 from lakebed.schema.evolution import Evolution, map_fields
 from lakebed.schema.system_columns import (
     PLACE_FIELDS,

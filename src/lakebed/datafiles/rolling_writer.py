@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +22,7 @@ from lakebed.errors import StorageError
 from lakebed.fileio.base import FileIO, OutputFile
 from lakebed.formats.base import FileFormat, FileStats, FormatWriter, WriteSettings
 from lakebed.metadata.data_file import EMPTY_STATS, INDEX_SUFFIX, DataFile, FileSource, creation_time_from_epoch
+from lakebed.records import dataclass
 from lakebed.schema import system_columns
 from lakebed.types import key_value
 from lakebed.types.arrow import to_arrow_schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from lakebed.bucket.dynamic import AssignerRules
@@ -19,6 +19,7 @@ from lakebed.options import (
     POSTPONE_BATCH_WRITE_FIXED_BUCKET,
     Options,
 )
+from lakebed.records import dataclass
 from lakebed.schema.table_schema import TableSchema
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -48,6 +48,7 @@ from lakebed.options import (
     Options,
 )
 from lakebed.options.later import Later
+from lakebed.records import dataclass
 from lakebed.schema.column_options import column_mentions
 from lakebed.schema.later import judged, under_names_of
 from lakebed.schema.store import SchemaStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakebed.commit.committer import CommitRules, Committer
 from lakebed.commit.manifest_merge import ManifestMergeRules
@@ -58,6 +58,7 @@ from lakebed.options import (
     Option,
     Options,
 )
+from lakebed.records import dataclass
 from lakebed.schema.later import judged
 from lakebed.schema.store import SchemaStore
 from lakebed.schema.table_schema import TableSchema

@@ -8,13 +8,13 @@ would need a guess, and are refused. Which columns there are is the business of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.errors import InvalidData, did_you_mean
 from lakebed.formats.conform import map_entries
+from lakebed.records import dataclass
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import (
     BINARIES,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from lakebed.definition.fit import Place, fit
 from lakebed.errors import InvalidArgument, InvalidData, did_you_mean
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.options import DYNAMIC_PARTITION_OVERWRITE
+from lakebed.records import dataclass
 from lakebed.schema.casts import cast_array
 from lakebed.types import ordering
 from lakebed.types.binary_row import EMPTY_ROW, encode_rows

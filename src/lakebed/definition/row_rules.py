@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +36,7 @@ from lakebed.options import (
     ROW_TRACKING_ENABLED,
     Options,
 )
+from lakebed.records import dataclass
 from lakebed.schema.table_schema import TableSchema
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import TIMESTAMPS, DataField, TypeRoot, is_root

@@ -9,7 +9,6 @@ it is made from here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, StrEnum
 
 from lakebed.options import (
@@ -23,6 +22,7 @@ from lakebed.options import (
     SEQUENCE_FIELD,
     Options,
 )
+from lakebed.records import dataclass
 
 
 class Statement(StrEnum):

@@ -15,16 +15,18 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
 
 from lakebed.algebra.relations import Relation, narrowed, scans, used_ids
+from lakebed.embedded import shared
 from lakebed.embedded.tables import threads_here
 from lakebed.errors import InvalidArgument, InvalidData, InvalidOption, LakebedError, MissingDependency, told_in
 from lakebed.expressions import kinds
 from lakebed.expressions.nodes import ArrowFunction, Call
+from lakebed.records import dataclass
 from lakebed.units import format_size, parse_size
 
 _BATCH_ROWS = 1 << 17
@@ -68,7 +70,7 @@ class Embedded:
 
     def text(self) -> str:
         """What DuckDB is told."""
-        return narrowed(self.relation, used_ids(self.relation)).spelled()
+        return shared.spelled(narrowed(self.relation, used_ids(self.relation)))
 
     def batches(self, rows: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The result batch by batch; what has not been asked for is not computed yet, as far as the query allows."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import pyarrow as pa
 from lakebed.read.as_stored import key_to_compare
 from lakebed.read.reader import SplitReader, pieces_of, threads_for
 from lakebed.read.splits import Split
+from lakebed.records import dataclass
 from lakebed.types import key_value
 from lakebed.types.logical import DataField
 from lakebed.types.predicate_evaluate import evaluate

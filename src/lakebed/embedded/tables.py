@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from lakebed.read.as_stored import is_as_stored, key_to_compare, overlaid, shows
 from lakebed.read.plan import ScanPlan
 from lakebed.read.reader import SplitReader, projected_fields
 from lakebed.read.splits import Split
+from lakebed.records import dataclass
 from lakebed.types import predicate as predicates
 from lakebed.types.logical import ArrayType, AtomicType, DataField, DataType, MapType, RowType, TypeRoot
 from lakebed.types.predicate import Predicate, conjunction

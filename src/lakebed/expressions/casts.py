@@ -10,13 +10,13 @@ from __future__ import annotations
 import datetime as dt
 import re
 import unicodedata
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from lakebed.expressions import fraction_text, kinds
 from lakebed.expressions.nodes import ArrowFunction, Constant, Expression, NotProven, call
+from lakebed.records import dataclass
 
 _BLANK = r"[\x00-\x20\x7F]*"
 _WHOLE = rf"'^{_BLANK}([+-]?[0-9]+){_BLANK}$'"

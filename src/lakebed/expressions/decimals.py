@@ -66,11 +66,13 @@ def _native(sign: str, a: pa.DataType, b: pa.DataType, kind: pa.DataType) -> tup
             template = f"CAST((CAST({{0}} AS {common}) {sign} CAST({{1}} AS {common})) AS {name})"
             return template, None if digits < 38 else _smaller(37 - scale, 37 - scale)
         case "*":
-            wide = f"CAST({{0}} AS DECIMAL(38,{a.scale}))"  # or DuckDB computes in 64 bits
-            guard = f"(abs(CAST({{0}} AS DOUBLE) * CAST({{1}} AS DOUBLE)) < 1e{37 - a.scale - b.scale})"
             if a.scale + b.scale > 38:
                 return f"CAST(NULL AS {name})", "FALSE"
-            return f"CAST(({wide} * {{1}}) AS {name})", None if a.precision + b.precision <= 38 else guard
+            if a.precision + b.precision > 38:
+                return f"CAST((CAST({{0}} AS DECIMAL(38,{a.scale})) * {{1}}) AS {name})", _fitting_product(a, b)
+            in_64_bits = max(a.precision, b.precision) < 19  # DuckDB's product of such is of 18 digits, or an error
+            left = f"CAST({{0}} AS DECIMAL(19,{a.scale}))" if in_64_bits and a.precision + b.precision > 18 else "{0}"
+            return f"CAST(({left} * {{1}}) AS {name})", None
         case "/":
             up = kind.scale + b.scale  # (a * 10^up) / (b * 10^b.scale) is the quotient times 10^kind.scale
             top, bottom = _whole("{0}", a, up), _whole("{1}", b, b.scale)
@@ -87,6 +89,21 @@ def _native(sign: str, a: pa.DataType, b: pa.DataType, kind: pa.DataType) -> tup
             certain = max(a.precision, b.precision) + scale < 38
             guard = _smaller(37 - a.scale - scale, 37 - b.scale - scale)
             return f"CAST({quotient} AS BIGINT)", None if certain else guard
+
+
+_LARGE = 15
+"""Digits before the point of values that hardly anybody has."""
+
+
+def _fitting_product(a: pa.DataType, b: pa.DataType) -> str:
+    """Whether a product has fewer than 38 digits. It mostly has by the type of one side and the value of the other."""
+    whole = 37 - a.scale - b.scale
+    for place, kind, other in (("{0}", a, b), ("{1}", b, a)):
+        digits = whole - (other.precision - other.scale)
+        if digits >= _LARGE:
+            bound = f"CAST('{{}}1e{digits}' AS {kinds.duckdb_name(kind)})"
+            return f"({place} BETWEEN {bound.format('-')} AND {bound.format('')})"
+    return f"(abs(CAST({{0}} AS DOUBLE) * CAST({{1}} AS DOUBLE)) < 1e{whole})"
 
 
 def _smaller(left: int, right: int) -> str:

@@ -7,10 +7,12 @@ unique in a query, so that an expression can be moved about without a thought of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
+
+from lakebed.records import dataclass
 
 
 class NotProven(Exception):

@@ -16,7 +16,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -24,6 +23,7 @@ import pyarrow as pa
 
 from lakebed.cleanup import on_failure
 from lakebed.errors import InvalidArgument
+from lakebed.records import dataclass
 
 __all__ = ["FileIO", "FileStatus", "OutputFile"]
 

@@ -24,7 +24,6 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -42,6 +41,7 @@ from lakebed.fileio.posix import (
     unlink_quietly,
     write_new_file,
 )
+from lakebed.records import dataclass
 
 __all__ = ["LocalFileIO", "LocalOutputFile", "fresh_name", "list_names"]
 

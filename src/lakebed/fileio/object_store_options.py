@@ -9,9 +9,10 @@ much later, so unknown names are refused here. Options without the prefix belong
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lakebed.errors import InvalidOption, did_you_mean
+from lakebed.records import dataclass
 
 __all__ = ["AZURE", "GCS", "S3", "Connection", "StoreKind", "read_connection"]
 

@@ -8,7 +8,7 @@ outside.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.formats.text.settings import Written
+from lakebed.records import dataclass
 from lakebed.types.logical import DataField
 
 DEFAULT_ROW_GROUP_ROWS = 512 * 1024

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.errors import CorruptFile, InvalidData, Unsupported
+from lakebed.records import dataclass
 from lakebed.types.arrow import to_arrow_schema
 from lakebed.types.logical import DataField
 

@@ -18,12 +18,13 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from lakebed.records import dataclass
 
 _MARK = bytes.fromhex("8f1d4c616b65626564204352433332f7")
 _FRONT = struct.Struct("<IQI")

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.formats.base import ColumnStats, FileStats
+from lakebed.records import dataclass
 from lakebed.types.logical import DataField, is_nested
 
 

@@ -8,11 +8,11 @@ rules of their levels is for `checker` to tell.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from lakebed.errors import CorruptFile, InvalidArgument
 from lakebed.lsm.sections import SortedRun, key_bounds
 from lakebed.metadata.data_file import DataFile
+from lakebed.records import dataclass
 from lakebed.types.logical import DataType
 
 

@@ -6,11 +6,11 @@ Inside a section the files form as few sorted runs as possible; a run's files fo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from lakebed.metadata.data_file import DataFile
+from lakebed.records import dataclass
 from lakebed.types import ordering
 from lakebed.types.binary_row import decode_rows
 from lakebed.types.logical import DataType

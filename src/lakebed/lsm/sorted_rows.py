@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from lakebed.merge.base import ChoosingEngine, Groups, Indices, MergeEngine, MergeOrder
+from lakebed.records import dataclass
 from lakebed.types import ordering
 from lakebed.types.key_value import SEQUENCE_FIELD, VALUE_KIND, with_system_columns
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -16,6 +15,7 @@ from lakebed.cleanup import on_failure
 from lakebed.fileio.temporary import TemporaryFiles
 from lakebed.lsm.merge_runs import merge_runs
 from lakebed.merge.base import MergeEngine, MergeOrder
+from lakebed.records import dataclass
 
 Run = Iterator[pa.RecordBatch]
 """Batches in key-value shape with ascending keys, each key once."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +19,7 @@ from lakebed.lsm.delete_barrier import split_at_deletes
 from lakebed.lsm.sorted_rows import SortedRows
 from lakebed.lsm.spill import Run, Spill, SpilledRun
 from lakebed.merge.base import Groups, MergeEngine, MergeOrder
+from lakebed.records import dataclass
 from lakebed.types import key_value, ordering
 from lakebed.types.key_value import KIND_FIELD
 from lakebed.types.row_kind import is_retract

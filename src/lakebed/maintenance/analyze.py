@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from lakebed.metadata.entries import live_files
 from lakebed.metadata.partition_text import partition_text
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.read.reader import rows_of
+from lakebed.records import dataclass
 from lakebed.types.logical import BINARIES, STRINGS, AtomicType, DataField, DataType, TypeRoot, is_nested, is_root
 
 _SIZES = {"BOOLEAN": 1, "TINYINT": 1, "SMALLINT": 2, "INT": 4, "DATE": 4, "TIME": 4, "FLOAT": 4}

@@ -6,7 +6,6 @@ Pure: times go in, names and times come out. All times are wall-clock times of o
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -27,6 +26,7 @@ from lakebed.options import (
     TAG_PERIOD_FORMATTER,
     Options,
 )
+from lakebed.records import dataclass
 
 _EPOCH = datetime(1970, 1, 1)
 _HOURS = {

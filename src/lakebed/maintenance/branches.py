@@ -7,7 +7,6 @@ at once. Only metadata is copied or deleted: data files and manifests belong to 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
 from lakebed.clock import IdSource
 from lakebed.definition.branch import forget_writes
@@ -32,6 +31,7 @@ from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.stores import MetadataStores
 from lakebed.metadata.tag import Tag
 from lakebed.options import SCAN_FALLBACK_BRANCH, SCAN_PRIMARY_BRANCH
+from lakebed.records import dataclass
 from lakebed.schema.store import SchemaStore
 from lakebed.schema.table_schema import TableSchema
 

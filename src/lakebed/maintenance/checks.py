@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lakebed.definition.context import TableContext
 from lakebed.definition.memory import Slot
+from lakebed.records import dataclass
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakebed.commit.committer import Changes, CommitIdentity
 from lakebed.datafiles.index.build import FileIndexBuilder, IndexSpec
@@ -23,6 +23,7 @@ from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import FILE_INDEX_IN_MANIFEST_THRESHOLD
 from lakebed.read.reader import parallelism
+from lakebed.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

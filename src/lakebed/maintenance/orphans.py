@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from lakebed.definition.context import TableContext
 from lakebed.definition.moments import to_millis
@@ -22,6 +21,7 @@ from lakebed.maintenance.table_files import TableFiles, table_files
 from lakebed.maintenance.tags import used_by_all
 from lakebed.metadata.branches import all_branches, is_husk
 from lakebed.metadata.paths import TablePaths
+from lakebed.records import dataclass
 from lakebed.schema.store import SchemaStore
 from lakebed.units import DAY_MS
 

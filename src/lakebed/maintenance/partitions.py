@@ -6,7 +6,7 @@ import datetime as dt
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from lakebed.clock import some_of
@@ -34,6 +34,7 @@ from lakebed.options import (
     PARTITION_TIMESTAMP_PATTERN,
     Options,
 )
+from lakebed.records import dataclass
 from lakebed.write.told_replacements import commit_telling
 
 _log = logging.getLogger(__name__)

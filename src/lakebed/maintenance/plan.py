@@ -8,12 +8,13 @@ from there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lakebed.maintenance.references import Survivor
 from lakebed.maintenance.table_files import TableFiles
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

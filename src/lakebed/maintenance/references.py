@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 
 from lakebed.errors import FileMissing
@@ -22,6 +22,7 @@ from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.manifest_list import ManifestMeta
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.metadata.stores import MetadataStores
+from lakebed.records import dataclass
 
 
 class Holds(Enum):

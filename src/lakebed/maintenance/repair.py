@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from lakebed.checksums import sealed_json, unsealed
@@ -28,6 +28,7 @@ from lakebed.metadata.operation import foreign_operation, readable_members
 from lakebed.metadata.paths import MAIN_BRANCH
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.metadata.stores import MetadataStores
+from lakebed.records import dataclass
 
 
 def remove_missing(context: TableContext, dry_run: bool, identity: CommitIdentity) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakebed.errors import InvalidArgument
 from lakebed.options import (
@@ -24,6 +24,7 @@ from lakebed.options import (
     SNAPSHOT_TIME_RETAINED,
     Options,
 )
+from lakebed.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakebed.commit.committer import Changes, CommitIdentity
 from lakebed.definition.arguments import snapshot_argument, tag_argument
@@ -27,6 +27,7 @@ from lakebed.metadata.operation import ROLLBACK
 from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.stores import MetadataStores
+from lakebed.records import dataclass
 from lakebed.rewrite.fold_first import check_may_return
 from lakebed.rewrite.replace_table import refuse_replaced
 from lakebed.write.told_replacements import commit_telling

@@ -8,7 +8,7 @@ that name them stay until the changelog goes too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from lakebed.errors import CommitConflict, FileMissing, NotFound
@@ -22,6 +22,7 @@ from lakebed.metadata.json_file import INT64_MAX
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.stores import MetadataStores
+from lakebed.records import dataclass
 
 
 def first_kept_snapshot(files: TableFiles, rules: RetentionRules, line: range, *, at_once: bool = True) -> int:

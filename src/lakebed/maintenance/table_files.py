@@ -6,7 +6,7 @@ Paths are compared, not manifest entries: a file that moved to another level is 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakebed.definition.context import TableContext
 from lakebed.errors import FileMissing
@@ -15,6 +15,7 @@ from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.manifest_list import ManifestMeta
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.stores import MetadataStores
+from lakebed.records import dataclass
 
 DataPath = Callable[[bytes, int, str], str]
 """Where a data file of a partition and bucket lies."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lakebed.definition.arguments import new_tag_argument, snapshot_argument, tag_argument
@@ -23,6 +22,7 @@ from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.stores import MetadataStores
 from lakebed.metadata.tag import Tag
 from lakebed.options import TAG_CALLBACKS, TAG_CREATE_SUCCESS_FILE, TAG_DEFAULT_TIME_RETAINED
+from lakebed.records import dataclass
 from lakebed.units import parse_duration
 
 _ATTEMPTS = 5

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from lakebed.commit.replay import CommitIdentity
 from lakebed.definition.context import TableContext, once_per_context
@@ -31,6 +30,7 @@ from lakebed.options import (
     TAG_AUTOMATIC_CREATION,
     TAG_TIME_EXPIRE_ENABLED,
 )
+from lakebed.records import dataclass
 from lakebed.units import MINUTE_MS
 
 _log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakebed.options import Options
+from lakebed.records import dataclass
 from lakebed.types import key_value, ordering
 from lakebed.types.key_value import SEQUENCE_NUMBER
 from lakebed.types.logical import DataField

@@ -11,12 +11,12 @@ Rows come in key-value shape, one per key, both sides in the same key order; so 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakebed.records import dataclass
 from lakebed.types import key_value, ordering
 from lakebed.types.equality import equal_rows
 from lakebed.types.key_value import SEQUENCE_NUMBER, VALUE_KIND

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from lakebed.merge.base import Groups, MergeEngine
 from lakebed.merge.segments import Mask, Segments
+from lakebed.records import dataclass
 from lakebed.types import key_value
 from lakebed.types.key_value import SEQUENCE_NUMBER, VALUE_KIND
 from lakebed.types.row_kind import RowKind, is_retract

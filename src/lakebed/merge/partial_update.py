@@ -8,7 +8,7 @@ than the stored ones. Several streams can so fill one wide row, each in its own 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +29,7 @@ from lakebed.options import (
     PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
 )
+from lakebed.records import dataclass
 from lakebed.types import ordering
 from lakebed.types.key_value import VALUE_KIND
 from lakebed.types.row_kind import RowKind, is_retract

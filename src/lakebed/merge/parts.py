@@ -9,7 +9,7 @@ filtered in the batches they came in, which costs a fraction of gathering them i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 import numpy as np
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from lakebed.merge.base import ChoosingEngine, MergeEngine, MergeOrder
 from lakebed.merge.folding import FoldingEngine, segments_of, value_columns
 from lakebed.merge.segments import NO_ROW, Mask
+from lakebed.records import dataclass
 from lakebed.types import key_value, ordering
 from lakebed.types.key_value import SEQUENCE_NUMBER, VALUE_KIND
 from lakebed.types.row_kind import is_retract

@@ -6,13 +6,14 @@ Each question is one numpy pass over all rows, never a loop over keys.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from lakebed.records import dataclass
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

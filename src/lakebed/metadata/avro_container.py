@@ -18,7 +18,6 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -26,6 +25,7 @@ import pyarrow as pa
 
 from lakebed.errors import InvalidOption, did_you_mean
 from lakebed.metadata.corruption import corrupt, too_new
+from lakebed.records import dataclass
 
 if sys.version_info >= (3, 14):
     from compression import zstd

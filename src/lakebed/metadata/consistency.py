@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from lakebed.errors import LakebedError
@@ -20,6 +19,7 @@ from lakebed.metadata.manifest_list import ManifestMeta
 from lakebed.metadata.operation import ROLLBACK
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.stores import MetadataStores
+from lakebed.records import dataclass
 
 _SHOWN = 3
 

@@ -6,13 +6,13 @@ A consumer file holds the next snapshot to read, and is overwritten in place as 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 from lakebed.checksums import sealed_json
 from lakebed.errors import FileMissing, InvalidArgument
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.json_file import JsonFile
 from lakebed.metadata.paths import TablePaths
+from lakebed.records import dataclass
 
 _PREFIX = "consumer-"
 _LAST_LIST = "lakebedLastDeltaManifestList"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.metadata.avro_container import Record, optional, required
 from lakebed.metadata.stats import EMPTY_STATS, SimpleStats, build_stats, stats_schema, stats_to_record
+from lakebed.records import dataclass
 
 INDEX_SUFFIX = ".index"
 """What the name of a data file gets for the name of the file beside it that holds its indexes."""

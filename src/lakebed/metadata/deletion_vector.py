@@ -15,7 +15,6 @@ import array
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from uuid import uuid4
 
 import numpy as np
@@ -27,6 +26,7 @@ from lakebed.fileio.base import FileIO
 from lakebed.metadata.corruption import corrupt
 from lakebed.metadata.index_manifest import DELETION_VECTORS_INDEX, DeletionVectorRange, IndexEntry
 from lakebed.metadata.paths import TablePaths
+from lakebed.records import dataclass
 
 Positions = npt.NDArray[np.int64]
 """Row positions in a data file: ascending, each once."""

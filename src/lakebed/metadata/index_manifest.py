@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict, astuple, fields
 from typing import Any
 from uuid import uuid4
 
@@ -26,6 +26,7 @@ from lakebed.metadata.avro_container import (
 )
 from lakebed.metadata.corruption import checked_size
 from lakebed.metadata.paths import TablePaths
+from lakebed.records import dataclass
 
 HASH_INDEX = "HASH"
 DELETION_VECTORS_INDEX = "DELETION_VECTORS"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import islice
 from typing import Any
@@ -31,6 +30,7 @@ from lakebed.metadata.data_file import DataFile, data_file_builders, data_file_s
 from lakebed.metadata.manifest_list import ManifestMeta
 from lakebed.metadata.paths import TablePaths
 from lakebed.metadata.stats import partition_stats
+from lakebed.records import dataclass
 from lakebed.types.logical import DataType
 
 DEFAULT_TARGET_SIZE_BYTES = 8 << 20

@@ -6,7 +6,6 @@ A `ManifestMeta` is one line of such a list. Minimum and maximum members may be 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -24,6 +23,7 @@ from lakebed.metadata.avro_container import (
 from lakebed.metadata.corruption import checked_size
 from lakebed.metadata.paths import TablePaths
 from lakebed.metadata.stats import SimpleStats, build_stats, stats_schema, stats_to_record
+from lakebed.records import dataclass
 
 _VERSION = 2
 """Format marker in every record; it has not changed since the format became public."""

@@ -6,11 +6,11 @@ A hint is only a hint: a file that is there, and nothing after it, proves it; ot
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from lakebed.errors import FileMissing
 from lakebed.fileio.base import FileIO
 from lakebed.fileio.local import list_names
+from lakebed.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

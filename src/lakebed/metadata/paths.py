@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import pyarrow as pa
 
 from lakebed.errors import InvalidArgument
 from lakebed.metadata.partition_text import partition_text
+from lakebed.records import dataclass
 from lakebed.types.logical import DataType
 
 __all__ = [

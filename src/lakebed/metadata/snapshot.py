@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -21,6 +21,7 @@ from lakebed.metadata.numbered_files import NumberedFiles
 from lakebed.metadata.operation import readable_members, split_operation
 from lakebed.metadata.paths import TablePaths
 from lakebed.notebook import html_table, moment
+from lakebed.records import dataclass
 
 BATCH_COMMIT_IDENTIFIER = INT64_MAX
 """Commit identifier of a commit that is not part of a stream."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any, Final, Protocol, Self
 from uuid import UUID
 
 from lakebed.errors import InvalidArgument, InvalidData
+from lakebed.records import dataclass
 
 
 def own_words(offset: str) -> str:

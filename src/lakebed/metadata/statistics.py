@@ -7,12 +7,12 @@ add members of their own. Nothing here computes any.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.json_file import JsonFile
 from lakebed.metadata.paths import TablePaths
+from lakebed.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.metadata.avro_container import Record, optional, required
+from lakebed.records import dataclass
 from lakebed.types.binary_row import EMPTY_ROW, decode_rows, encode_rows
 from lakebed.types.logical import BINARIES, DataType, is_root
 from lakebed.types.ordering import sort_codes

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from lakebed.checksums import sealed_json
@@ -21,6 +21,7 @@ from lakebed.fileio.base import FileIO
 from lakebed.metadata.corruption import corrupt
 from lakebed.metadata.json_file import JsonFile
 from lakebed.metadata.paths import TablePaths, escape
+from lakebed.records import dataclass
 
 _DIRECTORY = ".syncs"
 _SUFFIX = ".json"

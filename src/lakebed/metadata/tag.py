@@ -7,7 +7,6 @@ it may be removed; whoever removes expired tags decides, not this store.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -17,6 +16,7 @@ from lakebed.fileio.base import FileIO
 from lakebed.metadata.json_file import JsonFile
 from lakebed.metadata.paths import TablePaths
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.records import dataclass
 
 _PREFIX = "tag-"
 

@@ -9,7 +9,6 @@ the reference page is made from it. What a change of columns does stands beside 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -29,6 +28,7 @@ from lakebed.options import writing as wr
 from lakebed.options.option import FieldOption, Option
 from lakebed.options.table import OPTIONS, find_option
 from lakebed.options.view import Options
+from lakebed.records import dataclass
 
 __all__ = ["Case", "Later", "OptionChange", "changed_options", "rule_of"]
 

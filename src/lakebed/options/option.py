@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 from functools import cached_property
 from typing import Final, Generic, TypeVar, cast
 
 from lakebed.errors import InvalidOption, did_you_mean
+from lakebed.records import dataclass
 from lakebed.units import format_duration, format_size, parse_duration, parse_size
 
 __all__ = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,7 @@ from lakebed.connectors.landing import create_landing
 from lakebed.errors import AlreadyExists, LakebedError, Unsupported
 from lakebed.pipelines.nodes import INSERT, SOURCE, InsertNode, Node, RowsNode, SyncNode, ViewNode
 from lakebed.pipelines.rehearsal import adopt
+from lakebed.records import dataclass
 from lakebed.sql import statements as st
 from lakebed.sql.connectors.table import ConnectorTable
 from lakebed.sql.parse import Statement

@@ -19,7 +19,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -28,6 +27,7 @@ from lakebed.pipelines.graph import Graph
 from lakebed.pipelines.parts import Parts, Planned, Running, placed
 from lakebed.pipelines.rehearsal import rehearsed
 from lakebed.pipelines.runner import NodeState, Runner, Told
+from lakebed.records import dataclass
 from lakebed.sql import statements as st
 from lakebed.sql.parse import Statement, parse_lines
 from lakebed.table.compact_follow import Stop, interval_argument

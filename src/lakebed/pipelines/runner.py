@@ -11,12 +11,13 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lakebed.clock import Clock, SystemClock
 from lakebed.errors import LakebedError
 from lakebed.pipelines.graph import Graph
 from lakebed.pipelines.nodes import Node
+from lakebed.records import dataclass
 from lakebed.table.compact_follow import Stop
 from lakebed.units import MINUTE_MS, SECOND_MS
 from lakebed.views.result import Refreshed

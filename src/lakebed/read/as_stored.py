@@ -7,7 +7,6 @@ thing that a reader may be able to see to, so they are its own question.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lakebed.definition.context import TableContext
 from lakebed.formats import format_of_file
@@ -18,6 +17,7 @@ from lakebed.metadata.data_file import DataFile
 from lakebed.options import IGNORE_DELETE, MERGE_ENGINE
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split, needs_merge
+from lakebed.records import dataclass
 from lakebed.schema.evolution import map_fields
 from lakebed.types.logical import DataField, TypeRoot, is_root
 

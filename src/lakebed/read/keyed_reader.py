@@ -7,7 +7,7 @@ as many rows of a file were read as it holds, a local copy is made, in which a k
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from lakebed.metadata.deletion_vector import NO_POSITIONS, Positions, Vectors
 from lakebed.options import LOOKUP_CACHE_FILE_RETENTION, LOOKUP_CACHE_MAX_DISK_SIZE, LOOKUP_CACHE_MAX_MEMORY_SIZE
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split
+from lakebed.records import dataclass
 from lakebed.schema import system_columns
 from lakebed.types import ordering
 from lakebed.types import predicate as predicates

@@ -7,7 +7,7 @@ is read instead, as long as the snapshots in between are there.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lakebed.definition.memory import Slot
 from lakebed.errors import FileMissing, NotFound
@@ -16,6 +16,7 @@ from lakebed.metadata.entries import delta_entries, live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.stores import MetadataStores
+from lakebed.records import dataclass
 
 BucketKey = tuple[int, int]
 """A bucket of a partition, and the number of buckets that its rows were hashed into."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ from lakebed.read.keyed_reader import KeyReader, lookup_store, ranked, spans_of
 from lakebed.read.live_buckets import LIVE_BUCKETS, LiveBuckets
 from lakebed.read.reader import threads_for
 from lakebed.read.splits import BucketFiles, Split, SplitRules, append_splits, keyed_splits
+from lakebed.records import dataclass
 from lakebed.types import ordering
 from lakebed.types.arrow import to_arrow_schema, to_arrow_type
 from lakebed.types.binary_row import EMPTY_ROW

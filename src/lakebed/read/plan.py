@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -52,6 +52,7 @@ from lakebed.read.splits import (
     packed_splits,
     stitched_sections,
 )
+from lakebed.records import dataclass
 from lakebed.schema.evolution import Evolution, map_fields
 from lakebed.types import predicate as predicates
 from lakebed.types.arrow import to_arrow_type

@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -36,6 +36,7 @@ from lakebed.options import (
 )
 from lakebed.read.plan import plan_scan
 from lakebed.read.splits import Split, columns_by_file, needs_merge, refuse_parts_of_rows
+from lakebed.records import dataclass
 from lakebed.schema import system_columns
 from lakebed.types import key_value
 from lakebed.types import predicate as predicates
@@ -43,6 +44,7 @@ from lakebed.types.arrow import to_arrow_schema, to_arrow_type
 from lakebed.types.logical import DataField
 from lakebed.types.predicate import Predicate
 from lakebed.types.predicate_evaluate import evaluate
+from lakebed.types.predicate_stats import ColumnStats, may_match
 from lakebed.types.row_kind import is_retract
 
 
@@ -121,8 +123,9 @@ class SplitReader:
 
     def read_newest(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The newest row of each key, a retract too, with its kind; of the filter only what it says of keys is used."""
+        rows = self._batch_rows(_KEPT_MERGE_ROWS)
         for section in split.sections:
-            runs = [self._run(split, run, self._merge_fields, self._key_part()) for run in section.runs]
+            runs = [self._keyed_run(split, run, self._merge_fields, rows) for run in section.runs]
             yield from merge_runs(runs, self.context.merge_order, self.context.reading_engine)
 
     def read_stored(self, split: Split) -> Iterator[pa.RecordBatch]:
@@ -181,17 +184,15 @@ class SplitReader:
             yield from self._run(split, section.runs[0], self._in_files, self._stored, self._batch_rows(_KEPT_RAW_ROWS))
         elif needs_merge(section):
             self._check_has_place()
-            # Row groups may be skipped by key only: a skipped newer row would bring an older one back.
-            key_part = self._key_part()
             rows = self._batch_rows(_KEPT_MERGE_ROWS)
             if lowest_level_counts(self.context):
-                levelled = [self._levelled(split, run, key_part, rows) for run in section.runs]
+                levelled = [self._levelled(split, run, self._key_part, rows) for run in section.runs]
                 yield from map(_visible, merge_levels(levelled, self.context.merge_order, self.context.reading_engine))
                 return
             fields = self._merge_fields
             if came_one_after_the_other(section):
                 fields = self._unnumbered_fields
-            runs = [self._run(split, run, fields, key_part, rows) for run in section.runs]
+            runs = [self._keyed_run(split, run, fields, rows) for run in section.runs]
             columns = [field.name for field in self._in_files]
             yield from read_runs(runs, self.context.merge_order, self.context.reading_engine, columns)
         else:
@@ -227,10 +228,40 @@ class SplitReader:
         option = self.context.options[READ_BATCH_SIZE]
         return when_kept if self.keeps_everything and not self.context.options.has(READ_BATCH_SIZE) else option
 
+    @cached_property
     def _key_part(self) -> Predicate | None:
+        """What the filter says of keys.
+
+        INVARIANT: rows are dropped before they are merged by their keys only: without a newer row that does not match
+        an older one would come back that does.
+        """
         if self.predicate is None:
             return None
         return predicates.project_onto(self.predicate, frozenset(self.context.merge_order.key))
+
+    @cached_property
+    def _row_part(self) -> Predicate | None:
+        """The same, unless it may fail for a row that the merge takes away."""
+        return None if self._key_part is None or predicates.is_opaque(self._key_part) else self._key_part
+
+    def _keyed_run(
+        self, split: Split, run: SortedRun, fields: tuple[DataField, ...], batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of a run whose keys match: the others need not be merged, and those behind the last one not be read."""
+        for batch in self._run(split, run, fields, self._key_part, batch_rows):
+            rows = batch if self._row_part is None else batch.filter(evaluate(self._row_part, batch))
+            if rows.num_rows:
+                yield rows
+            if self._row_part is not None and batch.num_rows and not self._may_match_behind(batch):
+                return
+
+    def _may_match_behind(self, batch: pa.RecordBatch) -> bool:
+        """Whether keys that come after those of a batch may match: they begin with its last value, or a larger one."""
+        assert self._row_part is not None
+        first = self.context.merge_order.key[0]
+        last = batch.column(first)[-1:]
+        stats = ColumnStats(last, pa.nulls(1, last.type), pa.array([0], pa.int64()))
+        return bool(may_match(self._row_part, {first: stats}, np.ones(1, np.int64))[0])
 
     def _run(
         self,

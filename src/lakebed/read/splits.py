@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from lakebed.errors import Unsupported
 from lakebed.lsm.sections import Section, SortedRun, cut_sections
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.deletion_vector import Vectors
+from lakebed.records import dataclass
 from lakebed.schema.evolution import map_fields
 from lakebed.schema.system_columns import PLACE_FIELDS, ROW_ID, TRACKED_SEQUENCE_NUMBER
 from lakebed.schema.table_schema import TableSchema

@@ -8,7 +8,6 @@ that is left is read, and what does not match dropped batch by batch, so that me
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from lakebed.read.lookup import asked_columns, chosen_fields, refuse_unreachable
 from lakebed.read.plan import plan_scan
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split
+from lakebed.records import dataclass
 from lakebed.types import ordering
 from lakebed.types import predicate as predicates
 from lakebed.types.arrow import to_arrow_schema

@@ -11,7 +11,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from lakebed.commit.attempt import Attempt
@@ -60,6 +60,7 @@ from lakebed.options import (
     Options,
 )
 from lakebed.read.reader import parallelism
+from lakebed.records import dataclass
 from lakebed.rewrite.bucket_files import CompactionFiles
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import DATA_EVOLUTION_ENABLED
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split, stitched_sections
+from lakebed.records import dataclass
 from lakebed.schema.system_columns import ROW_ID
 from lakebed.types.logical import DataField
 from lakebed.write.conform import Conformer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,6 +25,7 @@ from lakebed.options import BUCKET, Options
 from lakebed.read.plan import plan_scan
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split
+from lakebed.records import dataclass
 from lakebed.rewrite.settle import settled
 from lakebed.write.commit import Committed, WriteCommit
 from lakebed.write.files import FileMaker

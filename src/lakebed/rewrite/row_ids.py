@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakebed.commit.committer import Changes, CommitIdentity
 from lakebed.commit.row_ids import has_own_ids
@@ -24,6 +24,7 @@ from lakebed.options import (
     DATA_EVOLUTION_REASSIGN_SKIP_CONTIGUOUS_ROW_COUNT,
     ROW_TRACKING_ENABLED,
 )
+from lakebed.records import dataclass
 from lakebed.rewrite.columns import RowRange, row_ranges
 from lakebed.types.binary_row import decode_rows
 from lakebed.types.ordering import argsort, key_codes

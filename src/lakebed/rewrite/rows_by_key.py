@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from lakebed.commit.attempt import Attempt
@@ -45,6 +45,7 @@ from lakebed.options import (
     WRITE_ONLY,
     Options,
 )
+from lakebed.records import dataclass
 from lakebed.rewrite.bucket import PickedBucket, compacted_bucket
 from lakebed.rewrite.bucket_files import CompactionFiles
 from lakebed.rewrite.settle import is_settled, settled

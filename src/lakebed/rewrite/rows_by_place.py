@@ -26,7 +26,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +62,7 @@ from lakebed.options import COMMIT_USER_PREFIX, DATA_EVOLUTION_ENABLED, DELETION
 from lakebed.read.plan import plan_scan
 from lakebed.read.reader import SplitReader, parallelism
 from lakebed.read.splits import Split
+from lakebed.records import dataclass
 from lakebed.rewrite.columns import ColumnChanges, range_guard, refuse_deletes
 from lakebed.schema.system_columns import ROW_ID, ROW_INDEX, TRACKING_FIELDS
 from lakebed.types.predicate import Predicate

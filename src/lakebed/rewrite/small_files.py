@@ -11,7 +11,7 @@ import itertools
 import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import pyarrow as pa
 
@@ -47,6 +47,7 @@ from lakebed.options import (
 )
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split, stitched_sections
+from lakebed.records import dataclass
 from lakebed.rewrite.columns import check_ranges, files_by_range, joined_file, moved_marks
 from lakebed.schema.system_columns import TRACKING_FIELDS
 from lakebed.write.files import file_layout

@@ -8,8 +8,8 @@ durable. Columns are named by a text or by a path into nested columns: `("r", "x
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from lakebed.records import dataclass
 from lakebed.schema.draft import After, Before, First, Last, Name, Position, SchemaDraft
 from lakebed.schema.table_schema import TableSchema
 from lakebed.types.arrow import as_data_type

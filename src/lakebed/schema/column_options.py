@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from lakebed import options as table
+from lakebed.records import dataclass
 
 BUCKET = table.BUCKET.key
 BUCKET_KEY = table.BUCKET_KEY.key

@@ -7,9 +7,10 @@ a later one sees the result of an earlier one. The schema the draft began with i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakebed.errors import AlreadyExists, InvalidOption, InvalidSchema
+from lakebed.records import dataclass
 from lakebed.schema import column_options as co
 from lakebed.schema.casts import is_castable
 from lakebed.schema.field_paths import Path, edited_members, edited_type, position_of, shown, to_path

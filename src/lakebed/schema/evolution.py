@@ -8,12 +8,13 @@ passes through untouched.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.errors import InvalidArgument, InvalidData, InvalidSchema
+from lakebed.records import dataclass
 from lakebed.schema.casts import cast_array, is_castable
 from lakebed.schema.system_columns import KEY_ID_OFFSET, KEY_PREFIX, SYSTEM_IDS, key_field
 from lakebed.schema.table_schema import TableSchema

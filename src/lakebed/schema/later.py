@@ -9,13 +9,14 @@ applies counts. The reference page is made from them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Final
 
 from lakebed.errors import InvalidOption, InvalidSchema, LakebedError
 from lakebed.options import BUCKET, FIELD_SEQUENCE_GROUP, MERGE_ENGINE, SEQUENCE_FIELD, Options
 from lakebed.options.later import Later, changed_options
+from lakebed.records import dataclass
 from lakebed.schema import column_options as co
 from lakebed.schema.table_schema import TableSchema
 from lakebed.schema.type_steps import folds_alike, keeps_order, keeps_values, may_not_fit

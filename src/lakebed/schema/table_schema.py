@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import count
 from types import MappingProxyType
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from lakebed.checksums import BROKEN_SEAL, is_seal_broken, sealed_json
 from lakebed.errors import CorruptFile, InvalidSchema, NotFound, Unsupported, did_you_mean
+from lakebed.records import dataclass
 from lakebed.schema import column_options as co
 from lakebed.schema.validation import check_default, check_structure, keys_from_options, with_key_nullability
 from lakebed.types.arrow import to_arrow_schema

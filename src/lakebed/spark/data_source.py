@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import pyarrow as pa
@@ -35,6 +34,7 @@ from lakebed.options import READ_CHANGE_FEED, Options
 from lakebed.options.table import OPTIONS, find_option
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split
+from lakebed.records import dataclass
 from lakebed.spark.read import groups_of_changes, packed
 from lakebed.spark.session import prepare_worker
 from lakebed.spark.stream.columns import with_feed

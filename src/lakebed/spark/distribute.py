@@ -7,7 +7,6 @@ written where their rows are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +20,7 @@ from lakebed.definition.bucket_mode import TaskNeeds, shared_rules
 from lakebed.definition.context import TableContext
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import BUCKET, BUCKET_FUNCTION_TYPE
+from lakebed.records import dataclass
 from lakebed.spark.filters import quoted
 from lakebed.spark.known_keys import with_known_keys
 from lakebed.spark.session import prepare_worker

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, reduce
 from itertools import chain
 from operator import attrgetter
@@ -35,6 +35,7 @@ from lakebed.read.as_stored import is_as_stored, shows_what_is_stored
 from lakebed.read.plan import ScanPlan
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split
+from lakebed.records import dataclass
 from lakebed.spark.filters import quoted, spark_condition
 from lakebed.spark.session import prepare_worker
 from lakebed.spark.types import spark_schema

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from lakebed.fileio.base import FileIO
 from lakebed.metadata.deletion_vector import Positions, decode_vector, encode_vector
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import DATA_EVOLUTION_ENABLED
+from lakebed.records import dataclass
 from lakebed.rewrite.columns import ColumnChanges, refuse_deletes
 from lakebed.rewrite.rows_by_place import Deleted, RowChanges, without_places
 from lakebed.schema.system_columns import FILE_PATH, ROW_ID, ROW_INDEX

@@ -9,13 +9,13 @@ the table's columns: then it is null, or keeps its old value where `*` updates.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from lakebed.errors import InvalidData
+from lakebed.records import dataclass
 from lakebed.spark.types import spark_type
 from lakebed.types.logical import AtomicType, DataField, TypeRoot, is_root
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -29,6 +28,7 @@ from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import BUCKET, POSTPONE_BATCH_WRITE_FIXED_BUCKET, WRITE_MERGE_SCHEMA, Options
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split
+from lakebed.records import dataclass
 from lakebed.rewrite.rows_by_key import RowRewrite
 from lakebed.schema.system_columns import VALUE_KIND
 from lakebed.spark.clustered import in_stretches

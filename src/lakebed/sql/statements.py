@@ -8,12 +8,13 @@ rephrased between the user and Spark. This module knows nothing about tables or 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any
 
 from sqlglot import exp
 
+from lakebed.records import dataclass
 from lakebed.sql.words.values import Value
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lakebed.clock import Clock
@@ -24,6 +23,7 @@ from lakebed.metadata.entries import Keep
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import COMMIT_USER_PREFIX
 from lakebed.read.plan import FileSieve, partition_filter
+from lakebed.records import dataclass
 from lakebed.rewrite.bucket import Compactor
 from lakebed.rewrite.small_files import AppendCompactor
 from lakebed.table.opened import Holder, opened_of

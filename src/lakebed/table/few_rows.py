@@ -20,7 +20,7 @@ from lakebed.read.reader import SplitReader, pieces_of
 from lakebed.read.splits import Split, needs_merge
 from lakebed.table.plans import PlannedRead
 from lakebed.types import predicate as predicates
-from lakebed.types.predicate import Opaque, Predicate
+from lakebed.types.predicate import Predicate
 
 
 def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
@@ -74,20 +74,10 @@ def _tells_partitions_only(context: TableContext, predicate: Predicate | None) -
     """Whether a plan has the rows of a filter and no others: one about partitions, which are chosen by their values."""
     if predicate is None:
         return True
-    if not context.schema.partition_keys or _has_opaque(predicate):
+    if not context.schema.partition_keys or predicates.is_opaque(predicate):
         return False  # such as a random number, which must see the rows
     looked_at = predicates.columns(predicate)
     return looked_at <= frozenset(context.schema.partition_keys) and looked_at.isdisjoint(context.shown_defaults)
-
-
-def _has_opaque(predicate: Predicate) -> bool:
-    match predicate:
-        case Opaque():
-            return True
-        case predicates.And(children) | predicates.Or(children):
-            return any(_has_opaque(child) for child in children)
-        case _:
-            return False
 
 
 # --- samples ------------------------------------------------------------------------------------------------------

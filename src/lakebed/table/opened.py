@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from lakebed.definition.branch import branch_argument, context_on_branch
@@ -23,6 +23,7 @@ from lakebed.options import (
     unhonoured_for_read,
     unhonoured_for_write,
 )
+from lakebed.records import dataclass
 from lakebed.schema.table_schema import TableSchema
 
 

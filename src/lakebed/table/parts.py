@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from lakebed.errors import InvalidArgument
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split
+from lakebed.records import dataclass
 from lakebed.table.plans import PlannedRead
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow.compute as pc
 
+from lakebed.records import dataclass
 from lakebed.testing.model import Row, Value, order_of
 from lakebed.testing.model_arrow import to_arrow_array
 from lakebed.types.logical import AtomicType

@@ -8,11 +8,12 @@ products stay in the range of their columns and are exact in any order.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 
 from hypothesis import strategies as st
 
+from lakebed.records import dataclass
 from lakebed.testing.model import Value, order_of
 from lakebed.testing.strategies import ATOMIC_TYPES, TableDefinition, layouts, values_of
 from lakebed.types import logical as lt

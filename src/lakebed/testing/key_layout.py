@@ -6,7 +6,6 @@ For tests of dynamic buckets: no key may be in two buckets, and the index must k
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -15,6 +14,7 @@ from lakebed.definition.partition_spec import key_hashes
 from lakebed.metadata.hash_index import HashIndexStore, hash_entries
 from lakebed.read.plan import plan_scan
 from lakebed.read.reader import SplitReader
+from lakebed.records import dataclass
 from lakebed.table.table import Table
 
 Bucket = tuple[bytes, int]

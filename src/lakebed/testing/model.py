@@ -11,9 +11,10 @@ Arrow unit (TIMESTAMP, TIMESTAMP_LTZ) are ints, so that nanoseconds survive. `mo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from lakebed.errors import InvalidData, NotFound
+from lakebed.records import dataclass
 from lakebed.testing.model_records import (
     KINDS,
     RETRACTS,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 from enum import Enum
 from typing import ClassVar, Final
 
 from lakebed.errors import InvalidData, NotFound
+from lakebed.records import dataclass
 from lakebed.testing.model_records import Value, as_float, order_of
 from lakebed.types.logical import INTEGERS, AtomicType, TypeRoot
 

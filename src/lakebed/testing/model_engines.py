@@ -7,9 +7,10 @@ keep their meaning when they are renamed. `Deduplicate` is in `model_records`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from lakebed.errors import InvalidData, NotFound
+from lakebed.records import dataclass
 from lakebed.testing.model_aggregates import DEFAULT_FUNCTION, NOTHING, Accumulator, ModelAggregate, model_aggregate
 from lakebed.testing.model_records import Deduplicate, ModelEngine, ModelSchema, Record, Value, order_of
 from lakebed.types.logical import AtomicType

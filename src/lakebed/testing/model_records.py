@@ -9,10 +9,11 @@ import math
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
 from lakebed.errors import InvalidSchema, NotFound
+from lakebed.records import dataclass
 from lakebed.types.logical import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, AtomicType, TypeRoot
 
 Value = None | bool | int | float | Decimal | str | bytes

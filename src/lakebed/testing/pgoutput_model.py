@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from lakebed.records import dataclass
 
 UNCHANGED = object()
 """Stands for a value that the server did not send because it did not change."""

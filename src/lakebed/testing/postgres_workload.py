@@ -8,8 +8,9 @@ the database itself says what the rows are now.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from typing import Any
+
+from lakebed.records import dataclass
 
 TABLES = ("all_types", "by_uuid", "by_pair", "whole_rows", "parted", "Odd \"Näme'")
 """Every table that `create_tables` makes."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from lakebed.errors import InvalidSchema
 from lakebed.formats import FORMATS
 from lakebed.lake import Lake
+from lakebed.records import dataclass
 from lakebed.table.table import Table
 from lakebed.testing import conditions
 from lakebed.testing.conditions import Filter

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakebed.records import dataclass
 from lakebed.types.binary_slots import EvenSpill, Ints, Slots, Spill
 
 Bytes = npt.NDArray[np.uint8]

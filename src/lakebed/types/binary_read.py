@@ -7,7 +7,6 @@ used: the bytes come from files.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakebed.errors import CorruptFile, Unsupported
+from lakebed.records import dataclass
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.binary_slots import (
     MAX_COMPACT_DECIMAL,

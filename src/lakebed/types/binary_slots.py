@@ -8,7 +8,6 @@ once, here. It works on whole blocks of rows with numpy. It knows neither row he
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.errors import InvalidData
+from lakebed.records import dataclass
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import BINARIES, STRINGS, TIMESTAMPS, AtomicType, DataType, TypeRoot, is_root
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from lakebed.records import dataclass
 
 Tokens: TypeAlias = list[tuple[bytes, bytes]]
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any
 
 from lakebed.errors import InvalidSchema, did_you_mean
+from lakebed.records import dataclass
 
 MAX_LENGTH = 2147483647
 """Length that turns VARCHAR into STRING and VARBINARY into BYTES."""

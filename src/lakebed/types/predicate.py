@@ -15,7 +15,7 @@ Rules that the tree keeps:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import reduce
 from typing import TypeAlias
@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.errors import InvalidArgument
+from lakebed.records import dataclass
 from lakebed.types.expression_tree import ExpressionTree, UnreadableExpression
 from lakebed.types.predicate_text import identifier, literal_list, literal_text
 
@@ -285,6 +286,15 @@ def project_onto(predicate: Predicate, names: Set[str]) -> Predicate | None:
             return None
         case leaf:
             return leaf if columns(leaf) <= names else None
+
+
+def is_opaque(predicate: Predicate) -> bool:
+    """Whether a part of it can be evaluated but not reasoned about: then it may fail, too."""
+    match predicate:
+        case And(children) | Or(children):
+            return any(is_opaque(child) for child in children)
+        case leaf:
+            return isinstance(leaf, Opaque)
 
 
 def rename(predicate: Predicate, mapping: Mapping[str, str]) -> Predicate:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -20,6 +19,8 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as at
+
+from lakebed.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

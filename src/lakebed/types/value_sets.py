@@ -6,12 +6,13 @@ Values are equal as SQL has it: 0.0 is -0.0, NaN is NaN. A null has no equal, or
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from lakebed.records import dataclass
 
 Mask = npt.NDArray[np.bool_]
 _Ids = npt.NDArray[np.int64]

@@ -7,13 +7,13 @@ values. So the changelog is complete, whichever way the new rows were found.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lakebed.embedded.program import Run
 from lakebed.errors import InvalidData
 from lakebed.expressions import kinds
+from lakebed.records import dataclass
 from lakebed.views.plan.build import HIDDEN_PREFIX
 from lakebed.views.row_hashes import hashed
 from lakebed.views.rules.weighted import differs

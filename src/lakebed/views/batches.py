@@ -8,13 +8,14 @@ do not matter.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lakebed.commit.replay import last_identifiers
 from lakebed.errors import NotFound
 from lakebed.metadata.paths import MAIN_BRANCH
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.sync_note import SyncedTable, SyncNote, SyncNoteStore
+from lakebed.records import dataclass
 from lakebed.table.opened import opened_of
 from lakebed.table.table import Table
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +18,7 @@ from lakebed.metadata.entries import delta_entries
 from lakebed.metadata.manifest import EntryKind
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import RECORD_LEVEL_EXPIRE_TIME, SCAN_FALLBACK_BRANCH, SCAN_PRIMARY_BRANCH
+from lakebed.records import dataclass
 from lakebed.table.opened import opened_of
 from lakebed.table.table import Table
 from lakebed.types.transfer import to_transfer, transfer_schema

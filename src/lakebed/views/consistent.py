@@ -6,7 +6,6 @@ The snapshots are chosen as for a refresh (`cut`), once; all that is read throug
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -16,6 +15,7 @@ from lakebed.commit.replay import SYNC_POSITION
 from lakebed.errors import InvalidArgument, NotFound, Unsupported, did_you_mean
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.source_position import is_reached, own_words
+from lakebed.records import dataclass
 from lakebed.sql.parse import parse
 from lakebed.sql.query.references import is_common_expression, references
 from lakebed.sql.query.run import answer, run_query

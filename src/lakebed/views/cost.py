@@ -6,7 +6,7 @@ and after, and in the stored result. So changes are followed as long as they are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from lakebed.records import dataclass
 
 _COST_OF_A_CHANGE = 20
 

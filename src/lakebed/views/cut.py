@@ -9,7 +9,7 @@ also those below, are read at one batch of it that all of them have: so no trans
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from lakebed.changes.told import is_told, shown_snapshot, told_snapshot
 from lakebed.errors import CommitConflict, InvalidData, NotFound
@@ -17,6 +17,7 @@ from lakebed.metadata.paths import MAIN_BRANCH
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.sync_note import SyncedTable, SyncNote
 from lakebed.options import LAKEBED_CDC_COLUMNS
+from lakebed.records import dataclass
 from lakebed.sql.session import SqlLake
 from lakebed.table.opened import opened_of
 from lakebed.table.table import Table

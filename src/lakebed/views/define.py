@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from lakebed.expressions.functions.clocks import proven_zone
 from lakebed.expressions.nodes import NotProven
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import CHANGELOG_PRODUCER, LAKEBED_VIEW_DEFINITION, LAKEBED_VIEW_HIDDEN_COLUMNS, VIEW_OPTIONS
+from lakebed.records import dataclass
 from lakebed.schema.changes import SetOption
 from lakebed.sql.query.embedded import has_moments
 from lakebed.sql.query.run import schema_of

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lakebed.options import CHANGELOG_PRODUCER, VIEW_OPTIONS
+from lakebed.records import dataclass
 from lakebed.table.table import Table
 from lakebed.views.store import REASON, WAY, Cut, Definition, cut_of, definition_of
 

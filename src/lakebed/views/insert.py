@@ -8,7 +8,6 @@ computed with its old values, and what can not be told any more stops the INSERT
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -20,6 +19,7 @@ from lakebed.expressions.functions.clocks import proven_zone
 from lakebed.expressions.nodes import NotProven
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import COMMIT_FORCE_CREATE_SNAPSHOT
+from lakebed.records import dataclass
 from lakebed.sql.change.embedded_rows import as_stored, check_engine
 from lakebed.sql.change.insert import columns_of
 from lakebed.sql.query.embedded import has_moments

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from lakebed.errors import InvalidData, InvalidSchema, Unsupported
 from lakebed.expressions import kinds
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import COMMIT_FORCE_CREATE_SNAPSHOT
+from lakebed.records import dataclass
 from lakebed.sql.query.pins import Pins
 from lakebed.sql.query.plan import Planner
 from lakebed.sql.query.pushdown import has_star

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from sqlglot import exp
@@ -14,6 +14,7 @@ from lakebed.embedded.tables import parts_of, threads_here
 from lakebed.errors import InvalidArgument, InvalidSchema, Unsupported
 from lakebed.expressions.nodes import NotProven
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.records import dataclass
 from lakebed.sql.bind.queries import TableColumns
 from lakebed.sql.bind.scope import Bound
 from lakebed.sql.bind.select import bind_query

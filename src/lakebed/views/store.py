@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any
 
 from lakebed.commit.replay import VIEW_PREFIX
 from lakebed.errors import CorruptFile, InvalidArgument
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import LAKEBED_VIEW_DEFINITION, LAKEBED_VIEW_QUERY
+from lakebed.records import dataclass
 from lakebed.table.table import Table
 
 POLICIES = ("auto", "incremental", "incremental strict", "full")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache, partial
 
 import numpy as np
@@ -37,6 +36,7 @@ from lakebed.options import (
     WRITE_BUFFER_SPILLABLE,
     Options,
 )
+from lakebed.records import dataclass
 from lakebed.types import key_value
 from lakebed.types.row_kind import RowKind
 from lakebed.write.clustering import ClusteredRows, Clustering

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -23,6 +22,7 @@ from lakebed.options import (
     WRITE_BUFFER_SIZE,
     Options,
 )
+from lakebed.records import dataclass
 from lakebed.write.row_order import HILBERT, ORDER, ZORDER, RowOrder
 
 _LEAST_HILBERT_COLUMNS = 5

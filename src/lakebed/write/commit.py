@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakebed.commit.attempt import Attempt
 from lakebed.commit.committer import Changes, Committer
@@ -36,6 +36,7 @@ from lakebed.options import (
     WRITE_ONLY,
     WRITE_SEQUENCE_NUMBER_INIT_MODE,
 )
+from lakebed.records import dataclass
 from lakebed.write.files import file_layout
 from lakebed.write.overwrite_upgrade import upgraded
 from lakebed.write.pieces import PieceWork

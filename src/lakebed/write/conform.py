@@ -7,7 +7,6 @@ each is an error that names the column, before anything is written.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pyarrow as pa
 from lakebed.definition.aggregate_names import counted
 from lakebed.definition.fit import Place, fit
 from lakebed.errors import InvalidData, did_you_mean
+from lakebed.records import dataclass
 from lakebed.schema.casts import default_scalar, filled
 from lakebed.types.arrow import to_arrow_schema
 from lakebed.types.logical import DataField

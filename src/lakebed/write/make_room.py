@@ -8,7 +8,7 @@ table get nulls there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -20,6 +20,7 @@ from lakebed.options import (
     WRITE_MERGE_SCHEMA_TYPE_WIDENING,
     Options,
 )
+from lakebed.records import dataclass
 from lakebed.schema.casts import is_castable
 from lakebed.schema.changes import AddColumn, SchemaChange
 from lakebed.schema.table_schema import TableSchema

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TypeVar
 
 from lakebed.commit.attempt import Attempt
@@ -12,6 +11,7 @@ from lakebed.commit.message import CommitMessage
 from lakebed.definition.context import TableContext
 from lakebed.definition.elsewhere import Elsewhere, Work
 from lakebed.read.reader import parallelism
+from lakebed.records import dataclass
 
 _Piece = TypeVar("_Piece")
 

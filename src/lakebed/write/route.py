@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow as pa
 
 from lakebed.definition.context import TableContext
 from lakebed.definition.partition_spec import Partitions, partitions_of
+from lakebed.records import dataclass
 
 _Rows = npt.NDArray[np.int64]
 """Positions of rows in a batch."""

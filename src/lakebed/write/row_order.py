@@ -11,7 +11,6 @@ import itertools
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.options import WRITE_BUFFER_SIZE, ZORDER_VAR_LENGTH_CONTRIBUTION, Options
+from lakebed.records import dataclass
 from lakebed.types import ordering
 
 ORDER, ZORDER, HILBERT = "order", "zorder", "hilbert"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from lakebed.commit.sequence_state import kept_number
@@ -18,6 +18,7 @@ from lakebed.metadata.entries import delta_entries, live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.metadata.stores import MetadataStores
+from lakebed.records import dataclass
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from lakebed.changes.diff import Difference, StateDiff, StateFiles
@@ -32,6 +32,7 @@ from lakebed.metadata.entries import live_files
 from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.manifest import EntryKind, ManifestEntry, live_entries
 from lakebed.metadata.snapshot import CommitKind, Snapshot
+from lakebed.records import dataclass
 from lakebed.write.pieces import PieceWork
 
 

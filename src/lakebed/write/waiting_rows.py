@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from lakebed.commit.attempt import Attempt
 from lakebed.commit.committer import Changes
@@ -36,6 +36,7 @@ from lakebed.options import BUCKET, POSTPONE_MERGE_ON_READ, Options
 from lakebed.read.plan import FileSieve, ScanPlan, splits_of
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split
+from lakebed.records import dataclass
 from lakebed.schema.system_columns import VALUE_KIND
 from lakebed.types.predicate import Predicate
 from lakebed.write.files import FileMaker

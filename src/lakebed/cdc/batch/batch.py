@@ -6,7 +6,6 @@ The pipeline itself knows no DataFrame, so that all it decides can be tried with
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -14,6 +13,7 @@ from lakebed.cdc.envelope import ENVELOPE, ROWS, Chunk, chunks_from_arrow, size_
 from lakebed.cdc.payloads import INLINE_BYTES, MARKS_DDL, payload_marks
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import SYNC_POSITION
+from lakebed.records import dataclass
 from lakebed.spark.late_workers import until_workers_come
 from lakebed.spark.write import parallelism
 

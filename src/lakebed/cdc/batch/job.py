@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -29,6 +28,7 @@ from lakebed.definition.bucket_mode import TaskNeeds, WritePart, shared_rules
 from lakebed.definition.context import TableContext
 from lakebed.fileio.base import FileIO
 from lakebed.options import BUCKET, BUCKET_FUNCTION_TYPE
+from lakebed.records import dataclass
 from lakebed.spark.late_workers import until_workers_come
 from lakebed.spark.session import prepare_worker
 from lakebed.spark.tasks import answer_of, made_by

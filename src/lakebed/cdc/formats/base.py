@@ -10,7 +10,6 @@ import json
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 
 from lakebed.cdc.envelope import SKIPPED, STREAM, Chunk, SourceName
 from lakebed.errors import InvalidData, MissingDependency
+from lakebed.records import dataclass
 
 _LONG_NUMBER: Final = r'([^\\:,\[{\s]":\s*)(-?[0-9][0-9.]{15,}(?:[eE][+-]?[0-9]+)?)(\s*[,}\]])'
 """A member whose value is a number with more digits than a double keeps. The quote before the colon can not be that of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 
 from lakebed.cdc.formats.base import query
 from lakebed.errors import InvalidData
+from lakebed.records import dataclass
 from lakebed.schema.casts import cast_array
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import (

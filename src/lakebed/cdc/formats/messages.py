@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -23,6 +22,7 @@ from lakebed.cdc.envelope import (
     payload_rows,
 )
 from lakebed.errors import InvalidData
+from lakebed.records import dataclass
 from lakebed.types.row_kind import RowKind
 
 INSERT: Final = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from typing import Any, Final, Self
 
@@ -16,6 +15,7 @@ from lakebed.cdc.envelope import Description
 from lakebed.cdc.rows.dates import format_times, parts_of
 from lakebed.clock import SystemClock
 from lakebed.errors import InvalidArgument, InvalidData, did_you_mean
+from lakebed.records import dataclass
 from lakebed.schema.casts import cast_array, is_castable
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from lakebed.cdc.envelope import ABOUT, SourceName
 from lakebed.errors import InvalidArgument, did_you_mean
+from lakebed.records import dataclass
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import BIGINT, INT, STRING, DataType, timestamp_ltz, with_nullable
 

@@ -6,7 +6,7 @@ Plain data, made once for each description in a batch, and sent to Spark's worke
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +18,7 @@ from lakebed.cdc.envelope import UNCHANGED, Description, SourceName, payload_col
 from lakebed.cdc.rows.computed import ComputedColumn
 from lakebed.cdc.rows.metadata import MetadataColumn
 from lakebed.errors import InvalidData
+from lakebed.records import dataclass
 from lakebed.schema.casts import cast_array, default_scalar, filled, is_castable
 from lakebed.types.arrow import to_arrow_schema, to_arrow_type
 from lakebed.types.logical import AtomicType, DataField, DataType, same_ignoring_nullability

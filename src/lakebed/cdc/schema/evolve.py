@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakebed.cdc.envelope import SCHEMA, STREAM, Chunk, Description, SourceName, SourceTable
@@ -22,6 +22,7 @@ from lakebed.cdc.schema.targets import added_types
 from lakebed.cdc.schema.types import evolved
 from lakebed.errors import CommitConflict
 from lakebed.options import CDC_UPDATE_AS, LAKEBED_CDC_BACKFILL, LAKEBED_CDC_COLUMNS, Options
+from lakebed.records import dataclass
 from lakebed.schema.changes import AddColumn, SchemaChange, SetOption, apply_changes
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.plans import plan_write

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Self
 
 from lakebed.cdc.envelope import Description, SourceColumn, SourceName
+from lakebed.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,14 @@ under an old or a new description has its place.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from lakebed.cdc.envelope import STREAM, Description, NameChanges, SourceColumn
 from lakebed.cdc.schema.links import ColumnLink, Links, link_key
 from lakebed.cdc.schema.types import TypeRules, evolved
 from lakebed.errors import InvalidArgument, InvalidSchema, did_you_mean
+from lakebed.records import dataclass
 from lakebed.schema.casts import is_castable
 from lakebed.schema.changes import (
     AddColumn,

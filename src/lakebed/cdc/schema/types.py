@@ -6,9 +6,10 @@ nothing here. What has no common type is for the caller's policy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from lakebed.records import dataclass
 from lakebed.schema.casts import is_castable
 from lakebed.types.logical import (
     STRING,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from lakebed.cdc.envelope import SourceTable
 from lakebed.cdc.routing import TablePatterns
 from lakebed.errors import InvalidArgument
 from lakebed.metadata.source_position import own_words
+from lakebed.records import dataclass
 from lakebed.spark.worker_python import early_workers
 
 if TYPE_CHECKING:

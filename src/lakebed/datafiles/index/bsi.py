@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,7 @@ from pyroaring import BitMap
 
 from lakebed.datafiles.index.values import as_numbers, is_bytes, is_indexable
 from lakebed.errors import InvalidData
+from lakebed.records import dataclass
 from lakebed.types.logical import FLOATS, DataType, TypeRoot, is_root
 from lakebed.types.predicate import Op
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import ModuleType
 from typing import Protocol
 
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from lakebed.datafiles.index import bitmap, bloom, bsi, range_bitmap
 from lakebed.datafiles.index.container import pack
 from lakebed.errors import InvalidOption, did_you_mean
+from lakebed.records import dataclass
 from lakebed.types.logical import STRINGS, DataField, DataType, MapType, is_root
 
 KINDS: Mapping[str, ModuleType] = {module.KIND: module for module in (bloom, bitmap, range_bitmap, bsi)}

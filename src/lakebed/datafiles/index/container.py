@@ -13,10 +13,10 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lakebed.errors import CorruptFile
 from lakebed.options import FILE_INDEX_READ_ENABLED
+from lakebed.records import dataclass
 
 Indexes = Mapping[str, Mapping[str, bytes | None]]
 """By column, then by kind; None is an index of no values."""

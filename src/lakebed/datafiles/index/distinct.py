@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.datafiles.index.values import as_bytes, as_numbers, is_bytes, sort_order, width_of
+from lakebed.records import dataclass
 from lakebed.types.logical import DataType
 
 NULL = -1

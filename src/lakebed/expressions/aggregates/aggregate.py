@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from lakebed.expressions.nodes import Aggregation, Expression, NotProven
+from lakebed.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lakebed.expressions.nodes import Expression, NotProven
+from lakebed.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

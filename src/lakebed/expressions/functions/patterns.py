@@ -7,9 +7,9 @@ the sign is spelled out; what only one of them has, and what they match differen
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from lakebed.expressions.nodes import Constant, Expression, NotProven
+from lakebed.records import dataclass
 
 _LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
 _CLASSES = {"d": "0-9", "w": "a-zA-Z0-9_", "s": r" \t\n\x0B\f\r"}

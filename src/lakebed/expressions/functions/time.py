@@ -5,7 +5,6 @@ from __future__ import annotations
 import calendar
 import datetime as dt
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 
 from lakebed.expressions import kinds
@@ -14,6 +13,7 @@ from lakebed.expressions.functions.clocks import as_clock, as_date, as_moment, l
 from lakebed.expressions.functions.function import Function
 from lakebed.expressions.functions.patterns import constant_text
 from lakebed.expressions.nodes import Constant, Expression, NotProven, call
+from lakebed.records import dataclass
 
 _SECOND = 1_000_000
 _DAY = 86_400 * _SECOND

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain, islice
 from operator import methodcaller
 from types import TracebackType
@@ -27,6 +26,7 @@ from lakebed.formats.text.columns import check_spelled, parsed, texts_of, unspel
 from lakebed.formats.text.settings import TextSettings, Written, text_settings
 from lakebed.formats.text.stream import LONGEST_ROW_BYTES, content_stream, whole_lines
 from lakebed.formats.text.writer import Lines, TextWriter, csv_lines, json_lines, plain_lines
+from lakebed.records import dataclass
 from lakebed.types.logical import STRINGS, ArrayType, AtomicType, DataField, DataType, MapType, RowType, is_root
 
 _CsvOptions = tuple[csv.ReadOptions, csv.ParseOptions, csv.ConvertOptions]

@@ -8,7 +8,6 @@ that would write such files are not made.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from lakebed.errors import LakebedError, Unsupported
 from lakebed.options import (
@@ -23,6 +22,7 @@ from lakebed.options import (
     TEXT_LINE_DELIMITER,
     Option,
 )
+from lakebed.records import dataclass
 from lakebed.types.logical import DataField
 
 TEXT_FORMATS = ("csv", "json", "text")

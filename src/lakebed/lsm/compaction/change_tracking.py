@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from lakebed.merge.events import EventRules, change_events
 from lakebed.merge.folding import seeing_everything
 from lakebed.merge.levels import counting, levels_of, lowest_above_0, without_level
 from lakebed.metadata.data_file import DataFile
+from lakebed.records import dataclass
 from lakebed.types.logical import DataType
 
 Mask = npt.NDArray[np.bool_]

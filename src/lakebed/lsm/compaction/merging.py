@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -18,6 +17,7 @@ from lakebed.lsm.sections import Section, SortedRun
 from lakebed.merge.base import MergeEngine, MergeOrder
 from lakebed.merge.folding import seeing_everything
 from lakebed.metadata.data_file import DataFile
+from lakebed.records import dataclass
 
 ReadRun = Callable[[SortedRun], Iterator[pa.RecordBatch]]
 

@@ -7,11 +7,11 @@ moves. Pickers decide how many runs to take; from that follow here the level the
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from lakebed.lsm.levels import Levels, files_of
 from lakebed.lsm.sections import SortedRun
 from lakebed.metadata.data_file import DataFile
+from lakebed.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

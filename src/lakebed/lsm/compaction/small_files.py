@@ -7,9 +7,9 @@ they were written: only neighbours are joined. This only decides; it opens no fi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from lakebed.metadata.data_file import DataFile
+from lakebed.records import dataclass
 
 Group = tuple[DataFile, ...]
 """Files that are rewritten as one, in this order."""

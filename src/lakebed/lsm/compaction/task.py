@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,7 @@ from lakebed.lsm.compaction.merging import SectionMerging
 from lakebed.lsm.compaction.plan import CompactionPlan, CompactionResult, keep_as_it_is
 from lakebed.lsm.sections import Section, SortedRun, cut_sections
 from lakebed.metadata.data_file import DataFile
+from lakebed.records import dataclass
 from lakebed.types import key_value
 from lakebed.types.logical import DataType
 from lakebed.types.row_kind import is_retract

@@ -7,11 +7,11 @@ size, are there simply too many runs. This decides only: it opens no file and as
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from lakebed.lsm.compaction.plan import CompactionPlan, plan_newest
 from lakebed.lsm.levels import Levels
+from lakebed.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

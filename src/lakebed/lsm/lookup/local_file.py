@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakebed.cleanup import on_failure
+from lakebed.records import dataclass
 from lakebed.types import ordering
 from lakebed.types.sorted_search import find_keys, find_ranges
 

@@ -17,7 +17,6 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -28,6 +27,7 @@ from lakebed.clock import Clock
 from lakebed.lsm.lookup.local_file import LocalFile
 from lakebed.lsm.sections import SortedRun
 from lakebed.metadata.data_file import DataFile
+from lakebed.records import dataclass
 from lakebed.types import ordering
 from lakebed.types.binary_row import decode_rows
 from lakebed.types.logical import DataType

@@ -7,13 +7,13 @@ were merged before come back as ordinary rows, so a function must give the same 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
 import pyarrow as pa
 
 from lakebed.errors import InvalidData, InvalidOption
 from lakebed.merge.segments import Segments
+from lakebed.records import dataclass
 from lakebed.types.logical import DataField, DataType
 
 

@@ -7,13 +7,12 @@ of entries here. What is chosen is up to each function.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.merge.segments import Indices, Mask, Segments
+from lakebed.records import dataclass
 from lakebed.types import ordering
 
 

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from lakebed.records import dataclass
 
 _NODE4, _NODE16, _NODE48, _NODE256, _LEAF = range(5)
 _BODY_BYTES = {_NODE4: 4, _NODE16: 16, _NODE48: 256, _NODE256: 32, _LEAF: 14}

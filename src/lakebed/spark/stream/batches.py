@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from lakebed.changes.position import StreamPosition
@@ -16,6 +16,7 @@ from lakebed.changes.splits import ChangeSplit, Telling
 from lakebed.changes.stream import StreamLimits, StreamPlan, StreamScan, row_count
 from lakebed.definition.context import TableContext
 from lakebed.errors import InvalidArgument
+from lakebed.records import dataclass
 
 _TASK_BYTES = 16 << 20
 """Files of one task, about. Rows of one bucket that have an order stay together, however many they are."""

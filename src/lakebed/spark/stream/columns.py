@@ -6,7 +6,7 @@ Who does not ask what happened gets the rows that came, without those that went.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from lakebed.changes.stream import StreamScan
 from lakebed.definition.context import AUDIT_LOG, TableContext
 from lakebed.errors import InvalidArgument, InvalidData, did_you_mean
 from lakebed.options import READ_CHANGE_FEED, READ_CHANGELOG, Options
+from lakebed.records import dataclass
 from lakebed.schema.system_columns import ROW_KIND
 from lakebed.schema.table_schema import TableSchema
 from lakebed.spark.stream.batches import Piece

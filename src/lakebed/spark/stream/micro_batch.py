@@ -14,7 +14,6 @@ import itertools
 import json
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,6 +27,7 @@ from lakebed.definition.context import TableContext
 from lakebed.definition.partition_spec import Overwrite
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.records import dataclass
 from lakebed.spark.distribute import distributed
 from lakebed.spark.late_workers import until_workers_come
 from lakebed.spark.session import prepare_worker

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ from lakebed.errors import NotFound, Unsupported
 from lakebed.fileio.memory import MemoryFileIO
 from lakebed.options import CONTINUOUS_DISCOVERY_INTERVAL, READ_CHANGELOG
 from lakebed.read.reader import projected_fields
+from lakebed.records import dataclass
 from lakebed.spark.filters import quoted, spark_condition
 from lakebed.spark.session import prepare_worker
 from lakebed.spark.stream.batches import Piece, StreamBatch, StreamOffset, batch_between, next_batch, task_pieces

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from lakebed.commit.message import CommitMessage
 from lakebed.definition.context import TableContext
 from lakebed.definition.partition_spec import Overwrite
 from lakebed.errors import InvalidArgument, LakebedError, Unsupported
+from lakebed.records import dataclass
 from lakebed.spark.stream.query import EventTime, SeenRows
 from lakebed.spark.tasks import made_by, message_paths, remove_leftovers
 from lakebed.spark.types import empty_rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 from sqlglot import exp
@@ -13,6 +13,7 @@ from lakebed.errors import InvalidArgument
 from lakebed.expressions import kinds
 from lakebed.expressions.functions import FUNCTIONS
 from lakebed.expressions.nodes import Expression, NotProven, call
+from lakebed.records import dataclass
 from lakebed.sql.bind.expressions import ExpressionBinder
 from lakebed.sql.bind.literals import constant_of
 from lakebed.sql.bind.queries import QueryBinder, truth

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import pyarrow as pa
 from sqlglot import exp
@@ -25,6 +25,7 @@ from lakebed.expressions import kinds
 from lakebed.expressions.casts import coerced
 from lakebed.expressions.functions import FUNCTIONS
 from lakebed.expressions.nodes import Expression, NotProven, Ordering, call
+from lakebed.records import dataclass
 from lakebed.sql.bind.aggregates import ordering
 from lakebed.sql.bind.expressions import ExpressionBinder
 from lakebed.sql.bind.scope import Bound, Ids, Named, Names, OuterColumn, missing_column

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from lakebed.algebra.relations import Relation
 from lakebed.errors import InvalidArgument, did_you_mean
 from lakebed.expressions.functions import FUNCTIONS
 from lakebed.expressions.nodes import Column, Expression, NotProven
+from lakebed.records import dataclass
 from lakebed.sql.bind.literals import text_constant
 
 

@@ -7,7 +7,7 @@ noted, and stands in it as the column that it will be.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, combinations
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from lakebed.algebra.relations import Distinct, Group, Project, Relation, Sort, 
 from lakebed.errors import InvalidArgument, LakebedError
 from lakebed.expressions import kinds
 from lakebed.expressions.nodes import Aggregation, Column, Expression, NotProven, Ordering, call
+from lakebed.records import dataclass
 from lakebed.sql.bind.aggregates import bind_aggregate, bind_window
 from lakebed.sql.bind.expressions import ExpressionBinder
 from lakebed.sql.bind.from_clause import From, FromBinder, NamesScope

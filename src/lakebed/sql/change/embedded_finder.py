@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import count
 from typing import Any
@@ -20,6 +20,7 @@ from lakebed.expressions.functions import FUNCTIONS
 from lakebed.expressions.nodes import Column, Constant, Expression, NotProven, Ordering
 from lakebed.read.plan import ScanPlan
 from lakebed.read.reader import SplitReader, projected_fields
+from lakebed.records import dataclass
 from lakebed.sql.bind.literals import text_constant
 from lakebed.sql.bind.queries import TableColumns
 from lakebed.sql.bind.scope import Bound

@@ -7,11 +7,11 @@ the table and the source. What comes back are rows as `ChangedRows` takes them, 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from lakebed.records import dataclass
 from lakebed.sql.query.pushdown import Needs
 from lakebed.sql.statements import Sql
 from lakebed.table.table import Table

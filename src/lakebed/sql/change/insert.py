@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from sqlglot.tokens import TokenType
 from lakebed.errors import InvalidArgument, InvalidData, NotFound, Unsupported, did_you_mean
 from lakebed.expressions.nodes import NotProven
 from lakebed.options import WRITE_HIVE_STYLE_DYNAMIC_PARTITION_ENABLED, Options
+from lakebed.records import dataclass
 from lakebed.spark.errors import spark_errors
 from lakebed.sql.change.embedded_rows import MOST_ROWS_HERE, leave_to_spark, may_run_embedded, rows_to_insert
 from lakebed.sql.change.new_columns import SchemaMerge

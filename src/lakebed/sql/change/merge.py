@@ -7,12 +7,13 @@ Only then are they fitted to the table's columns, as for INSERT.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from lakebed.definition.statement_rules import Sets, Statement, Way
 from lakebed.errors import InvalidArgument, NotFound, did_you_mean
+from lakebed.records import dataclass
 from lakebed.sql.change.finder import CLAUSE, Found, Merged, MergeSource
 from lakebed.sql.change.insert import find_column, named_columns
 from lakebed.sql.change.new_columns import SchemaMerge

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lakebed.options import WRITE_MERGE_SCHEMA, WRITE_MERGE_SCHEMA_EXPLICIT_CAST, WRITE_MERGE_SCHEMA_TYPE_WIDENING
+from lakebed.records import dataclass
 from lakebed.schema.changes import SchemaChange
 from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import write_settings

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from lakebed.metadata.entries import live_files
+from lakebed.records import dataclass
 from lakebed.spark.errors import spark_errors
 from lakebed.spark.late_workers import until_workers_come
 from lakebed.sql.change.finder import KIND, Changed, Found, Merged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from sqlglot import exp
@@ -14,6 +14,7 @@ from lakebed.definition.statement_rules import Rule, Sets, Statement, Way, rule_
 from lakebed.errors import CommitConflict, InvalidArgument, Unsupported
 from lakebed.expressions.nodes import NotProven
 from lakebed.options import IGNORE_DELETE, POSTPONE_MERGE_ON_READ, ROWKIND_FIELD
+from lakebed.records import dataclass
 from lakebed.rewrite.rows_by_key import settled_for_rewrite
 from lakebed.rewrite.settle import is_settled
 from lakebed.sql.change.embedded_finder import EmbeddedFinder

@@ -6,7 +6,6 @@ versions and new rows are written, all in one snapshot. If others have changed t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 from lakebed.errors import InvalidData
 from lakebed.fileio.scratch import ScratchFileIO
 from lakebed.options import LAKEBED_COUNT_FIELDS, ROWKIND_FIELD, SNAPSHOT_IGNORE_EMPTY_COMMIT
+from lakebed.records import dataclass
 from lakebed.rewrite.rows_by_key import RowRewrite, knowing_keys_only
 from lakebed.rewrite.rows_by_place import ReplaceRows
 from lakebed.schema.system_columns import FILE_PATH, ROW_ID, ROW_INDEX, TRACKED_SEQUENCE_NUMBER

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from lakebed.records import dataclass
 from lakebed.sql.connectors.options import ConnectorOption
 from lakebed.sql.connectors.table import ConnectorTable
 

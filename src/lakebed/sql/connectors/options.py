@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from lakebed.errors import InvalidOption, LakebedError, Unsupported, did_you_mean
+from lakebed.records import dataclass
 from lakebed.sql.words.secrets import is_secret, names_environment
 from lakebed.units import parse_duration
 

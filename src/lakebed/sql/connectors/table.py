@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lakebed.errors import NotFound
+from lakebed.records import dataclass
 from lakebed.sql.connectors.options import CONNECTOR, TRUTH, WHOLE, ConnectorOption, is_of_kind
 from lakebed.sql.words.secrets import environment_name, names_environment, shown_value, with_environment
 from lakebed.types.logical import DataField, DataType

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot.tokens import TokenType
 
 from lakebed.errors import Unsupported
+from lakebed.records import dataclass
 from lakebed.sql.parse.query import read_expression
 from lakebed.sql.parse.types import is_spark_spelling, read_type
 from lakebed.sql.statements import ConnectorColumn, CreateConnectorTable

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lakebed.errors import Unsupported
+from lakebed.records import dataclass
 from lakebed.sql.parse.connector import connector_named, read_connector_table
 from lakebed.sql.parse.query import read_query
 from lakebed.sql.parse.types import is_spark_spelling, read_column

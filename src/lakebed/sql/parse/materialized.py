@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from lakebed.records import dataclass
 from lakebed.sql.parse.query import read_query
 from lakebed.sql.statements import (
     AlterMaterialized,

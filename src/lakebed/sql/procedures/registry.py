@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any
 
 import pyarrow as pa
 
 from lakebed.errors import InvalidArgument, NotFound, did_you_mean
+from lakebed.records import dataclass
 from lakebed.sql.session import SqlLake
 
 Rows = Sequence[Sequence[Any]]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from importlib.util import find_spec
 
 from lakebed.embedded.engine import Embedded
 from lakebed.errors import InvalidArgument, MissingDependency, Unsupported, did_you_mean
 from lakebed.expressions.nodes import NotProven
+from lakebed.records import dataclass
 from lakebed.sql.query.embedded import prepared
 from lakebed.sql.query.pins import Pins
 from lakebed.sql.session import SqlLake

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from lakebed.expressions import kinds
 from lakebed.expressions.functions.clocks import proven_zone
 from lakebed.expressions.nodes import NotProven
 from lakebed.expressions.spark_functions import is_known_function, no_function
+from lakebed.records import dataclass
 from lakebed.sql.bind.queries import TableColumns
 from lakebed.sql.bind.scope import Bound
 from lakebed.sql.bind.select import bind_query
@@ -32,7 +32,7 @@ from lakebed.sql.query.other_tables import (
     seen_as,
 )
 from lakebed.sql.query.pins import Pins
-from lakebed.sql.query.pushdown import cheapest_column, comparable_types, needs_of
+from lakebed.sql.query.pushdown import cheapest_column, comparable_types, rows_needed
 from lakebed.sql.query.references import reference_of
 from lakebed.sql.query.views import view_text
 from lakebed.sql.session import SqlLake
@@ -153,13 +153,20 @@ def _fields(schema: pa.Schema) -> tuple[pa.Field, ...]:
     return tuple(transfer_schema(from_arrow_schema(schema)))
 
 
-@dataclass
+@dataclass(eq=False)
 class _Source:
     """A table of a query: first what it is, then, once the whole query is known, what is read of it."""
 
     table: Table
     node: exp.Table
     parts: Any = None
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same place of the query's text, and the table that was found for it is the same, too."""
+        return isinstance(other, _Source) and self.node is other.node and self.table is other.table
+
+    def __hash__(self) -> int:
+        return hash((id(self.node), id(self.table)))
 
     def plan(self, names: Sequence[str]) -> None:
         """Plans a read of these columns."""
@@ -170,9 +177,8 @@ class _Source:
         for each in table.schema.fields:
             if each.name in names and is_root(each.type, TypeRoot.CHAR):
                 raise NotProven(f"column `{each.name}` of {table.name}", "CHAR is compared regardless of its padding")
-        needs = needs_of(self.node, comparable_types(table))
         chosen = list(names) or [cheapest_column(table.arrow_schema)]
-        planned = plan_read(table, chosen, needs.predicate)
+        planned = plan_read(table, chosen, rows_needed(self.node, comparable_types(table)))
         if isinstance(planned, ChangeRead):
             self.parts = _Changes(planned)
             return

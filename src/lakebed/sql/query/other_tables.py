@@ -6,13 +6,13 @@ computed ones beside them. So both engines need to know the rows of the source o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
 from lakebed.errors import Unsupported
+from lakebed.records import dataclass
 from lakebed.sql.connectors.reading import reading_text
 from lakebed.sql.connectors.registry import is_bounded, local_reader
 from lakebed.sql.connectors.table import ConnectorTable

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import exp
 
 from lakebed.options import SCAN_CREATION_TIME_MILLIS, SCAN_FILE_CREATION_TIME_MILLIS, SCAN_MODE
+from lakebed.records import dataclass
 from lakebed.sql.query.references import Reference
 from lakebed.table.system.handle import DefinedTable
 from lakebed.table.table import Table

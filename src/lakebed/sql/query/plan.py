@@ -6,7 +6,7 @@ The rest of the text stays as the user wrote it. All references to one table see
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from lakebed.changes.read import ChangeRead
 from lakebed.errors import Unsupported
 from lakebed.read.plan import ScanPlan
 from lakebed.read.reader import SplitReader
+from lakebed.records import dataclass
 from lakebed.sql.connectors.reading import reading_text
 from lakebed.sql.query.other_tables import SourceRows, check_bounded, other_table
 from lakebed.sql.query.pins import Pins

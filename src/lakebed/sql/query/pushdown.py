@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lakebed.definition.condition import COMPARISONS
+from lakebed.records import dataclass
 from lakebed.sql.words.literals import evaluate
 from lakebed.sql.words.values import NotLiteral, Scalar
 from lakebed.table.table import Table
@@ -46,13 +46,27 @@ class Needs:
 
 def needs_of(node: exp.Table, columns: Mapping[str, pa.DataType]) -> Needs:
     """What the query around a table reference needs of the table with these columns (hidden ones included)."""
-    select = _select_of(node)
-    alias = node.args.get("alias")
-    if alias is not None and alias.args.get("columns"):
-        return Needs(None)  # `t AS x (a, b)`: columns go by other names
-    if select is None or select.find_ancestor(exp.Pivot) or any(node.root().find_all(exp.Pivot)):
+    select = _readable_select_of(node)
+    if select is None:
         return Needs(None)
     return Needs(_used_columns(node, select, columns), _Conditions(node, select, columns).predicate())
+
+
+def rows_needed(node: exp.Table, columns: Mapping[str, pa.DataType]) -> Predicate | None:
+    """Which rows at most, for those who know the columns."""
+    select = _readable_select_of(node)
+    return None if select is None else _Conditions(node, select, columns).predicate()
+
+
+def _readable_select_of(node: exp.Table) -> exp.Select | None:
+    """The SELECT around a table, if names in it are those of its columns."""
+    alias = node.args.get("alias")
+    if alias is not None and alias.args.get("columns"):
+        return None  # `t AS x (a, b)`
+    select = _select_of(node)
+    if select is None or select.find_ancestor(exp.Pivot) or any(node.root().find_all(exp.Pivot)):
+        return None
+    return select
 
 
 def comparable_types(table: Table) -> dict[str, pa.DataType]:

@@ -7,7 +7,6 @@ up. Whatever is not the lake's stays as it is, for Spark to find.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -16,6 +15,7 @@ from lakebed.definition.moments import to_millis
 from lakebed.definition.views import refuse_view
 from lakebed.errors import InvalidArgument, LakebedError, NotFound
 from lakebed.options import SCAN_TIMESTAMP_MILLIS, SCAN_VERSION, WRITE_MERGE_SCHEMA
+from lakebed.records import dataclass
 from lakebed.sql.query.other_tables import other_table
 from lakebed.sql.query.views import view_text
 from lakebed.sql.session import SqlLake

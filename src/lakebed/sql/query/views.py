@@ -10,11 +10,11 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from lakebed.cleanup import on_failure
+from lakebed.records import dataclass
 from lakebed.spark.errors import spark_errors
 from lakebed.sql.statements import Sql
 

@@ -11,12 +11,12 @@ end; all three are read off the clock, as in Flink. A row without a time is in n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from sqlglot.tokens import Token, TokenType
 
 from lakebed.errors import InvalidArgument, Unsupported
+from lakebed.records import dataclass
 from lakebed.sql.words.cursor import Cursor
 
 _WORDS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from lakebed.records import dataclass
 from lakebed.types.logical import TypeRoot
 
 

@@ -8,7 +8,6 @@ here knows a particular system table.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -21,6 +20,7 @@ from lakebed.metadata.entries import live_files
 from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.records import dataclass
 from lakebed.schema.table_schema import TableSchema
 from lakebed.types import predicate as predicates
 from lakebed.types.logical import DataField, parse_type, renumbered

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
 from lakebed.metadata.manifest import ManifestEntry
+from lakebed.records import dataclass
 from lakebed.table.system.base import each
 
 

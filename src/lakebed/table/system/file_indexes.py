@@ -6,10 +6,10 @@ An index lies in the manifest entry or in a file beside the data file; only its 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from lakebed.datafiles.index.container import Place, contents
 from lakebed.metadata.manifest import ManifestEntry
+from lakebed.records import dataclass
 from lakebed.table.system.base import SystemTable, TableState, each
 from lakebed.table.system.file_columns import file_path
 from lakebed.table.system.texts import partition_texts

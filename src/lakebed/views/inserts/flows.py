@@ -7,7 +7,7 @@ a row of the other that goes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakebed.algebra.relations import (
     Filter,
@@ -24,6 +24,7 @@ from lakebed.algebra.relations import (
 )
 from lakebed.expressions import kinds
 from lakebed.expressions.nodes import Call, Column, Expression, NotProven
+from lakebed.records import dataclass
 from lakebed.sql.bind.scope import Bound
 from lakebed.sql.change.store import carried_kind, stored
 from lakebed.types.logical import TIMESTAMPS, AtomicType, DataField, TypeRoot, is_root

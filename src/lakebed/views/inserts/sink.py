@@ -7,7 +7,6 @@ changelog is what comes in; elsewhere the new row of a key is enough.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from lakebed.definition.changelog_rules import INPUT, normalises_input, producer
 from lakebed.definition.context import TableContext
@@ -23,6 +22,7 @@ from lakebed.options import (
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
 )
+from lakebed.records import dataclass
 from lakebed.views.inserts.flows import Flow
 from lakebed.views.plan.judge import STACK
 

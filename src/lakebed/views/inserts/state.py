@@ -5,12 +5,11 @@ So the rows that were sent and how far that is are one commit. A table that is r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lakebed.commit.replay import INSERT_PREFIX, insert_properties, last_identifiers
 from lakebed.definition.context import TableContext
 from lakebed.errors import CorruptFile
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.records import dataclass
 from lakebed.views.store import Cut
 
 

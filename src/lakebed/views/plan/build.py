@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakebed.algebra.relations import (
     Filter,
@@ -20,6 +20,7 @@ from lakebed.algebra.relations import (
     used_ids,
 )
 from lakebed.expressions.nodes import Column
+from lakebed.records import dataclass
 from lakebed.sql.bind.scope import Bound
 from lakebed.views.plan.judge import Judged, judged
 from lakebed.views.plan.keys import Key, key_of

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakebed.algebra.relations import Distinct, Filter, Group, Limit, Project, Relation, Subquery, Window
 from lakebed.expressions.nodes import Column, Expression
+from lakebed.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

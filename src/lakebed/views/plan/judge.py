@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from lakebed.algebra.relations import (
@@ -25,6 +24,7 @@ from lakebed.algebra.relations import (
 )
 from lakebed.expressions import kinds
 from lakebed.expressions.nodes import Aggregation, Column, Expression
+from lakebed.records import dataclass
 from lakebed.views.plan.normalise import ROWS
 from lakebed.views.rules.joins import equalities
 from lakebed.views.rules.windows import common_partition

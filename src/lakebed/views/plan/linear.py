@@ -8,13 +8,14 @@ not 0.1, and what was infinite once stays so.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
 from lakebed.algebra.relations import Group, Project, Relation
 from lakebed.expressions import kinds
 from lakebed.expressions.nodes import Aggregation, Call, Column, Expression
+from lakebed.records import dataclass
 
 _COUNT, _END = "count({distinct}", "){over}"
 _SUM, _COUNTED = "sum({distinct}{0}){over}", "count({distinct}{0}){over}"

@@ -7,7 +7,7 @@ can not be said otherwise stays as it is, for `judge` to name.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 from typing import Any
 
@@ -33,6 +33,7 @@ from lakebed.algebra.relations import (
 from lakebed.expressions import kinds
 from lakebed.expressions.functions import FUNCTIONS
 from lakebed.expressions.nodes import Aggregation, Call, Column, Constant, Expression
+from lakebed.records import dataclass
 from lakebed.views.plan.correlated import Correlated, uncorrelated
 from lakebed.views.rules.windows import common_partition
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakebed.algebra.relations import (
     Filter,
@@ -19,6 +19,7 @@ from lakebed.algebra.relations import (
     Window,
 )
 from lakebed.expressions.nodes import Aggregation, Column
+from lakebed.records import dataclass
 from lakebed.views.rules.groups import affected_groups, group_delta, group_state
 from lakebed.views.rules.joins import join_delta, join_state
 from lakebed.views.rules.program import Delta, Program, Restriction, SourceRules, State, Statement

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakebed.algebra.relations import Join, JoinKind, Relation
 from lakebed.expressions.nodes import Call, Column, Expression
+from lakebed.records import dataclass
 from lakebed.views.rules.program import Program, Restriction, narrowed_to, restricted
 from lakebed.views.rules.weighted import WEIGHT, Consolidated, Keys, Stored, Together, Version, weighted
 

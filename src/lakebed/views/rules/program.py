@@ -7,11 +7,12 @@ rows of which there are none can be skipped by whoever runs the statements.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from lakebed.algebra.relations import Relation, Scan, scans
 from lakebed.expressions.nodes import Column, Expression
+from lakebed.records import dataclass
 from lakebed.views.rules.weighted import DistinctValues, Keys, Matching, Stored, Version, matching
 
 

@@ -6,7 +6,7 @@ with the delta added is the new result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ import pyarrow as pa
 from lakebed.algebra.relations import Relation
 from lakebed.expressions import kinds
 from lakebed.expressions.nodes import Column, Expression
+from lakebed.records import dataclass
 
 WEIGHT = Column(type=kinds.BIGINT, nullable=False, id="w")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from lakebed.fileio.base import FileIO
 from lakebed.metadata.entries import Bucket
 from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.records import dataclass
 from lakebed.write.placement.kept_keys import KeptPlace
 from lakebed.write.placement.table_keys import KnownKeys
 from lakebed.write.sequence import BucketStates

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from lakebed.merge.first_row import FirstRow
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import CROSS_PARTITION_UPSERT_INDEX_TTL, MERGE_ENGINE
+from lakebed.records import dataclass
 from lakebed.types.binary_row import decode_rows
 from lakebed.types.row_kind import RowKind
 from lakebed.write.placement.base import PlacedRows, Placement, PlacementSetup

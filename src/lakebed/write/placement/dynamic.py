@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +23,7 @@ from lakebed.metadata.hash_index import HashEntries, HashIndexStore, hash_entrie
 from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.paths import TablePaths
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.records import dataclass
 from lakebed.types.binary_layout import ARITY_PREFIX_BYTES
 from lakebed.write.placement.base import PlacedRows, Placement, PlacementSetup
 from lakebed.write.route import by_partition

@@ -17,7 +17,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +30,7 @@ from lakebed.errors import LakebedError, NotFound, StorageError
 from lakebed.merge.deduplicate import Deduplicate
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import MERGE_ENGINE
+from lakebed.records import dataclass
 from lakebed.write.placement.table_keys import KnownKeys, TableKeys, WrittenKeys, appended_since, is_worth_following
 
 _ENDING = ".keys"

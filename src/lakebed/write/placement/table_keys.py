@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from lakebed.options import CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM, CROSS_
 from lakebed.read.plan import FileSieve, splits_of
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split
+from lakebed.records import dataclass
 from lakebed.schema import system_columns
 from lakebed.types import key_value
 from lakebed.types.binary_row import encode_rows

@@ -7,13 +7,14 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Self
 
 import pyarrow as pa
 
 from lakebed.errors import InvalidArgument, MissingDependency, NotFound, StorageError
+from lakebed.records import dataclass
 
 Partition = tuple[str, int]
 _BLOCK_MESSAGES: Final = 16_384

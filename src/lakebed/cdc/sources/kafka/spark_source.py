@@ -7,7 +7,6 @@ their beginning.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from lakebed.cdc.envelope import ENVELOPE_DDL, chunks_to_arrow
 from lakebed.cdc.formats import message_format
 from lakebed.cdc.sources.kafka.client import KafkaSettings, Partition, message_blocks, watermarks
 from lakebed.errors import InvalidOption, NotFound
+from lakebed.records import dataclass
 from lakebed.spark.session import prepare_worker
 
 _MOST_CHUNKS: Final = 1 << 32

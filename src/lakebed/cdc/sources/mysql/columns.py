@@ -7,8 +7,10 @@ display width that makes a TINYINT a boolean, comments, defaults) is borrowed by
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
+
+from lakebed.records import dataclass
 
 INTEGERS: Final = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8}
 """Bytes of each kind of whole number."""

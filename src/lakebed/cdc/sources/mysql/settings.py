@@ -12,11 +12,11 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
 from lakebed.errors import InvalidArgument, InvalidOption, MissingDependency, StorageError
+from lakebed.records import dataclass
 
 _CONNECT_SECONDS: Final = 10
 _READ_SECONDS: Final = 600

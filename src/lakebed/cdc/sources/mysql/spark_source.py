@@ -7,7 +7,7 @@ task. While tables are being copied the two take turns, so that a part is copied
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ from lakebed.cdc.sources.mysql.server.server import Server, covers, is_alive, ro
 from lakebed.cdc.sources.mysql.settings import ServerSettings
 from lakebed.cdc.sources.mysql.stream import StreamReader
 from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
+from lakebed.records import dataclass
 
 FORMAT: Final = "lakebed-mysql-changes"
 STATE: Final = "state"

@@ -8,7 +8,7 @@ values that the log does not hold (a computed default, another type) is copied a
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from lakebed.cdc.envelope import Description, SourceName
@@ -22,6 +22,7 @@ from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.state import CopyPart, SourceState
 from lakebed.cdc.sources.postgres.stream_read import SchemaNotice
 from lakebed.errors import Unsupported
+from lakebed.records import dataclass
 from lakebed.types.logical import same_ignoring_nullability
 
 if TYPE_CHECKING:

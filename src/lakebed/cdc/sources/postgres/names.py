@@ -7,10 +7,10 @@ with parameters are preferred; these functions serve where the server takes none
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from lakebed.errors import InvalidArgument, InvalidData
+from lakebed.records import dataclass
 
 
 def quote_name(name: str) -> str:

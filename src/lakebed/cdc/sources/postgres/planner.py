@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
@@ -29,6 +28,7 @@ from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.state import CopiedPart, CopyPart, SourceState
 from lakebed.cdc.sources.postgres.stream_read import SchemaNotice, read_stream
 from lakebed.errors import InvalidData, LakebedError
+from lakebed.records import dataclass
 
 if TYPE_CHECKING:
     import psycopg

@@ -13,13 +13,14 @@ import os
 import re
 import tempfile
 import urllib.parse
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 from lakebed.cdc.envelope import SourceName
 from lakebed.cdc.routing import TablePatterns, spellings
 from lakebed.errors import InvalidArgument, NotFound, did_you_mean
+from lakebed.records import dataclass
 
 _NAME_BYTES = 63
 _SLOT = re.compile(r"[a-z0-9_]{1,63}")

@@ -6,7 +6,6 @@ Its rows are envelopes, whose schema never changes. Options hold the settings, n
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from lakebed.cdc.sources.postgres.planner import CopyPiece, LogPiece, StreamPlan
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.state import SourceState
 from lakebed.errors import InvalidOption
+from lakebed.records import dataclass
 from lakebed.spark.session import prepare_worker
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from lakebed.errors import FileMissing, InvalidData
 from lakebed.fileio import FileIO, open_fileio
 from lakebed.fileio.local import LocalFileIO
 from lakebed.fileio.sync_later import SyncLater
+from lakebed.records import dataclass
 
 _PAYLOADS: Final = ".payloads"
 """Behind the name of the file of a copied part: the file of its payloads."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from lakebed.cdc.sources.postgres.server.catalog import Catalog
 from lakebed.cdc.sources.postgres.server.columns import seen_columns
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.state import SourceState
+from lakebed.records import dataclass
 
 if TYPE_CHECKING:
     import psycopg

@@ -8,7 +8,7 @@ table that is renamed is for the lake one that is dropped, and another that is m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from lakebed.cdc.envelope import (
@@ -34,6 +34,7 @@ from lakebed.cdc.sources.mysql.server.mapping import describe
 from lakebed.cdc.sources.mysql.server.server import Server
 from lakebed.errors import Unsupported
 from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
+from lakebed.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

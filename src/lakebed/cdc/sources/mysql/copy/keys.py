@@ -7,7 +7,6 @@ order of other keys (collations!) is the server's, so the server is asked, for a
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from lakebed.cdc.sources.mysql.columns import INTEGERS, Column, TableColumns
 from lakebed.cdc.sources.mysql.copy.text_rows import quoted
 from lakebed.cdc.sources.mysql.server.server import rows
 from lakebed.cdc.sources.mysql.values.gather import Array
+from lakebed.records import dataclass
 
 Cut = tuple[str, ...]
 """The values of the key's columns: numbers and times as the server spells them, bytes in hexadecimal."""

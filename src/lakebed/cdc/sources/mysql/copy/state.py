@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from lakebed.cdc.sources.mysql.columns import TableColumns
@@ -18,6 +18,7 @@ from lakebed.cdc.sources.mysql.copy.text_rows import quoted
 from lakebed.cdc.sources.mysql.server.catalog import Name, read_tables
 from lakebed.cdc.sources.mysql.server.follow import Follow
 from lakebed.cdc.sources.mysql.server.server import Server, rows
+from lakebed.records import dataclass
 
 _PART_BYTES: Final = 64 << 20
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from lakebed.cdc.sources.mysql.log.events import Statement
+from lakebed.records import dataclass
 
 _TOKEN: Final = re.compile(
     r"""\s+ | --[ \t\n].*?(?:\n|$) | \#.*?(?:\n|$) | /\*M?!\d* | /\*.*?\*/ | \*/

@@ -7,7 +7,6 @@ from it by `row_layout` and `row_values`. Statements, transaction ids and file n
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from lakebed.cdc.sources.mysql.values.gather import PADDING, Array, Bytes
 from lakebed.errors import CorruptFile, Unsupported
+from lakebed.records import dataclass
 
 HEADER: Final = 19
 """Bytes before the body of an event: time, kind, server, length, next place, flags."""

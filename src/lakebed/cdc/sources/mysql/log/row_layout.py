@@ -10,7 +10,7 @@ the JSON value of the old row in the place of values: they are found here like o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -20,6 +20,7 @@ from lakebed.cdc.sources.mysql.log.table_map import Code, TableMap
 from lakebed.cdc.sources.mysql.values.gather import Array, Bytes
 from lakebed.cdc.sources.mysql.values.moments import decimal_size
 from lakebed.errors import CorruptFile, InvalidOption, Unsupported
+from lakebed.records import dataclass
 from lakebed.types.row_kind import RowKind
 
 _SIZES: Final = {

@@ -6,7 +6,6 @@ With `binlog_row_metadata=FULL` it is nearly everything: names, signs, character
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
@@ -18,6 +17,7 @@ from lakebed.cdc.sources.mysql.log.events import HEADER, Kind, Segment, length_e
 from lakebed.cdc.sources.mysql.values.charsets import bytes_per_character, charset_of, to_text
 from lakebed.cdc.sources.mysql.values.gather import Array
 from lakebed.errors import CorruptFile, InvalidOption, Unsupported
+from lakebed.records import dataclass
 
 
 class Code(IntEnum):

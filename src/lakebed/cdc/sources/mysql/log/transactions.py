@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
@@ -28,6 +27,7 @@ from lakebed.cdc.sources.mysql.tagged_ids import tagged_id
 from lakebed.cdc.sources.mysql.values.gather import Array
 from lakebed.errors import InvalidData
 from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
+from lakebed.records import dataclass
 
 _STANDALONE: Final = 0x01
 _SPILL_BYTES: Final = 64 << 20

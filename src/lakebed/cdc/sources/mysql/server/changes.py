@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from lakebed.cdc.sources.mysql.log.table_map import LoggedTables, TableMap, tabl
 from lakebed.cdc.sources.mysql.log.transactions import Rows
 from lakebed.cdc.sources.mysql.server.mapping import describe
 from lakebed.cdc.sources.mysql.values.gather import Array
+from lakebed.records import dataclass
 from lakebed.types.row_kind import RowKind
 
 

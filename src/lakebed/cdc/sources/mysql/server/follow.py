@@ -6,7 +6,7 @@ import json
 import re
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any, Final, Self
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from lakebed.cdc.sources.mysql.server.catalog import SYSTEM_DATABASES
 from lakebed.cdc.sources.mysql.server.mapping import modes_of
 from lakebed.cdc.sources.mysql.settings import ServerSettings
 from lakebed.errors import InvalidArgument, did_you_mean
+from lakebed.records import dataclass
 
 _OPTION: Final = "follow"
 _POLICIES: Final = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
 from typing import Any, Final
 
 from lakebed.errors import NotFound, StorageError
 from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
+from lakebed.records import dataclass
 
 _WAIT_S: Final = 60
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)")

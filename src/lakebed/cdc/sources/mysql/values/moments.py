@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 
 from lakebed.cdc.sources.mysql.values.gather import Array, Bytes, with_nulls
 from lakebed.errors import InvalidData
+from lakebed.records import dataclass
 
 _OFFSET: Final = re.compile(r"([-+])(\d\d):(\d\d)")
 _DAY_US: Final = 86_400_000_000

@@ -7,7 +7,6 @@ more. Taken away earlier, changes that a part holds would come a second time, an
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from lakebed.cdc.sources.postgres.log.pgoutput import DecodedRows, Truncation
 from lakebed.cdc.sources.postgres.log.relations import FollowedTable
 from lakebed.cdc.sources.postgres.names import quote_name, quote_table, quote_value
 from lakebed.cdc.sources.postgres.state import CopiedPart, CopyPart
+from lakebed.records import dataclass
 from lakebed.types.row_kind import RowKind
 
 if TYPE_CHECKING:

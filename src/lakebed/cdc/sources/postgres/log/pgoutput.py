@@ -9,7 +9,6 @@ messages or rows here, only over columns, tables and the rare messages that desc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 
 from lakebed.cdc.sources.postgres.log.messages import MICROSECONDS_1970_TO_2000, Bytes, Messages, Numbers, Relation
 from lakebed.errors import InvalidData
+from lakebed.records import dataclass
 from lakebed.types.row_kind import RowKind
 
 _BEGIN, _INSERT, _UPDATE, _DELETE = b"BIUD"

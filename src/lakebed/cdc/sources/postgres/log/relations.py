@@ -8,7 +8,6 @@ for each shape it has in the stream.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from lakebed.cdc.envelope import Description, SourceColumn, SourceName
 from lakebed.cdc.sources.postgres.log.messages import Relation
@@ -23,6 +22,7 @@ from lakebed.cdc.sources.postgres.server.catalog import (
 from lakebed.cdc.sources.postgres.server.columns import SeenColumns, column_numbers
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.values.forms import Form
+from lakebed.records import dataclass
 from lakebed.types.logical import with_nullable
 
 

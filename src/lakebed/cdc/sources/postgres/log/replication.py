@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from lakebed.cdc.sources.postgres.server.slot import require_slot, slot_in_use
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.state import SourceState
 from lakebed.errors import LakebedError, StorageError
+from lakebed.records import dataclass
 
 if TYPE_CHECKING:
     import psycopg

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lakebed.cdc.envelope import Description, SourceColumn
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.values.forms import Form, PgType, form_of
 from lakebed.errors import Unsupported
+from lakebed.records import dataclass
 from lakebed.types import logical as lt
 from lakebed.types.logical import with_nullable
 

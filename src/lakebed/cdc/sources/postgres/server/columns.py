@@ -9,11 +9,12 @@ which, however often columns were renamed. Otherwise the assignment is taken tha
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from lakebed.cdc.envelope import Description
 from lakebed.cdc.sources.postgres.state import SourceState
+from lakebed.records import dataclass
 from lakebed.types.logical import with_nullable
 
 Form = tuple[str, str]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lakebed.cdc.sources.postgres.connect import first_line
@@ -17,6 +16,7 @@ from lakebed.cdc.sources.postgres.names import format_lsn, parse_lsn, quote_name
 from lakebed.cdc.sources.postgres.server.catalog import GENERATED_SINCE, CatalogTable
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.errors import InvalidArgument, LakebedError, NotFound, StorageError
+from lakebed.records import dataclass
 
 if TYPE_CHECKING:
     import psycopg

@@ -7,9 +7,9 @@ both: `Form`. Domains count as what they are made of, enums as text. Nothing her
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from lakebed.records import dataclass
 from lakebed.types import logical as lt
 from lakebed.types.logical import ArrayType, DataType
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from lakebed.cdc.sources.postgres.values.forms import Form
 from lakebed.errors import InvalidData
+from lakebed.records import dataclass
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import AtomicType, TypeRoot
 
