@@ -14,7 +14,13 @@ from lakebed.errors import AlreadyExists, InvalidArgument, InvalidSchema, Unsupp
 from lakebed.expressions import kinds
 from lakebed.expressions.functions.clocks import proven_zone
 from lakebed.expressions.nodes import NotProven
-from lakebed.options import CHANGELOG_PRODUCER, LAKEBED_VIEW_DEFINITION, LAKEBED_VIEW_HIDDEN_COLUMNS, VIEW_OPTIONS
+from lakebed.options import (
+    BUCKET,
+    CHANGELOG_PRODUCER,
+    LAKEBED_VIEW_DEFINITION,
+    LAKEBED_VIEW_HIDDEN_COLUMNS,
+    VIEW_OPTIONS,
+)
 from lakebed.schema.changes import SetOption
 from lakebed.sql.query.embedded import has_moments
 from lakebed.sql.query.run import schema_of
@@ -33,6 +39,9 @@ from lakebed.views.result import Refreshed
 from lakebed.views.sources import bound_query, columns_of, refuse_other_meaning, tables_of, used_columns
 from lakebed.views.store import POLICIES, Definition, SourceColumns, definition_of
 from lakebed.write.make_room import relaxed
+
+_ROWS_OF_A_BUCKET, _MOST_BUCKETS = 2_000_000, 64
+"""Rows of the largest table for which another bucket is made, and how many at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,8 @@ class Looked:
     columns: pa.Schema
     sources: Mapping[str, SourceColumns]
     zone: str | None
+    rows: int
+    """Of the largest table."""
 
 
 def create_view(lake: SqlLake, request: ViewRequest) -> Refreshed:
@@ -120,8 +131,9 @@ def looked_at(lake: SqlLake, query: str, database: str) -> Looked:
     tables = tables_of(inside, sql)
     zone = session_zone(lake)
     refuse_other_meaning(lake, "of the query")
+    chosen = chosen_cut("the query", tables, None)
+    rows = max(0 if each is None else each.total_record_count for each in chosen.snapshots.values())
     try:
-        chosen = chosen_cut("the query", tables, None)
         bound = bound_query(inside, sql, chosen.snapshots)
         plan = planned(bound)
         if any(each.type == kinds.YEAR_MONTH for each in plan.root.columns):
@@ -132,9 +144,10 @@ def looked_at(lake: SqlLake, query: str, database: str) -> Looked:
     except NotProven as unproven:
         columns = schema_of(inside, sql)
         used = {name: columns_of(table) for name, table in tables.items()}
-        return Looked(None, f"{unproven.what}: {unproven.why}", columns, used, zone)
+        return Looked(None, f"{unproven.what}: {unproven.why}", columns, used, zone, rows)
     fields = [pa.field(n, e.type, e.nullable) for n, e in zip(plan.names, plan.root.columns, strict=True)]
-    return Looked(plan, None, pa.schema(fields), used_columns(bound.relation, tables), zone if is_zoned else None)
+    used = used_columns(bound.relation, tables)
+    return Looked(plan, None, pa.schema(fields), used, zone if is_zoned else None, rows)
 
 
 def _defined(lake: SqlLake, request: ViewRequest, database: str) -> dict[str, Any]:
@@ -166,7 +179,7 @@ def _defined(lake: SqlLake, request: ViewRequest, database: str) -> dict[str, An
         needs_spark=looked.needs_spark,
     )
     hidden = [each.name for each in fields if each.name not in shown]
-    options = _options(request, definition, hidden)
+    options = {BUCKET.key: _buckets(request, looked.rows), **_options(request, definition, hidden)}
     return {
         "schema": fields,
         "primary_key": primary_key,
@@ -174,6 +187,12 @@ def _defined(lake: SqlLake, request: ViewRequest, database: str) -> dict[str, An
         "options": options,
         "comment": request.comment,
     }
+
+
+def _buckets(request: ViewRequest, rows: int) -> str:
+    """How many buckets a table gets whose user names none: they follow from the key, so that a refresh finds the stored
+    rows of a few keys without a look at an index of all of them."""
+    return "1" if request.partition_by else str(min(_MOST_BUCKETS, max(1, -(-rows // _ROWS_OF_A_BUCKET))))
 
 
 def _refuse_full(name: str, looked: Looked) -> None:

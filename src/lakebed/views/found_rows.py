@@ -39,12 +39,12 @@ def looked_up(run: Run, statement: Statement) -> bool:
 
 def _rows(run: Run, lookup: Lookup) -> pa.Table:
     source = source_of(lookup.scan)
-    listed = ", ".join(
-        f"{key.id} AS {kinds.quoted(name)}" for key, name in zip(lookup.keys.columns, source.key, strict=True)
-    )
+    by = source.key[: len(lookup.keys.columns)]
+    listed = ", ".join(f"{key.id} AS {kinds.quoted(name)}" for key, name in zip(lookup.keys.columns, by, strict=True))
     keys = run.table(f"SELECT DISTINCT {listed} FROM {lookup.keys.name}")
     names = list(lookup.scan.names)
     by_name = {each.name: each for each in source.table.schema.fields}
     schema = transfer_schema([by_name[name] for name in names])
-    found = pinned_at(source.table, source.snapshot).lookup(keys, names).combine_chunks()
+    asked = None if len(by) == len(source.key) else by
+    found = pinned_at(source.table, source.snapshot).lookup(keys, names, by=asked).combine_chunks()
     return pa.Table.from_batches([to_transfer(batch, schema) for batch in found.to_batches()], schema=schema)

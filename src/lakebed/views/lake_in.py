@@ -9,6 +9,7 @@ from lakebed.sql.parse import parse
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Query, Sql
 from lakebed.table.table import Table
+from lakebed.views.kept_copies import remembering
 
 
 class LakeIn:
@@ -18,13 +19,17 @@ class LakeIn:
         self._lake = lake
         self.current_database = database
         self.settings: dict[str, str] = {}
+        self._tables: dict[str, Table] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._lake, name)
 
     def table(self, name: str) -> Table:
-        """The table of that name."""
-        return self._lake.table(self._full(name))
+        """The table of that name, opened once."""
+        full = self._full(name)
+        if full not in self._tables:
+            self._tables[full] = remembering(self._lake, self._lake.table(full))
+        return self._tables[full]
 
     def has_table(self, name: str) -> bool:
         """Whether there is such a table."""

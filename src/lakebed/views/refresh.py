@@ -42,6 +42,7 @@ from lakebed.views.changes import CHANGE, ChangesGone, Steps, read_changes, step
 from lakebed.views.cost import Estimate
 from lakebed.views.cut import ChosenCut, chosen_cut
 from lakebed.views.found_rows import looked_up
+from lakebed.views.kept_copies import remembering
 from lakebed.views.lake_in import LakeIn, read_sql
 from lakebed.views.plan.build import ViewPlan, carried_by, key_columns, planned, with_rows
 from lakebed.views.result import Refreshed
@@ -68,7 +69,7 @@ FULL, INCREMENTAL, NONE = "full", "incremental", "none"
 
 def refresh_view(lake: SqlLake, name: str, *, full: bool = False) -> Refreshed:
     """Brings a materialized table up to date; says which way, why, and how many rows changed."""
-    table = lake.table(name)
+    table = remembering(lake, lake.table(name))
     return Refresh(lake, table, definition_of(table)).run(full)
 
 
@@ -155,7 +156,7 @@ class Refresh:
         program = compiled(plan.root, rules, changed, added)
         relations = [*(each.relation for each in program.statements), plan.root]
         with running(relations, self.definition.zone, (BITS,)) as run:
-            for scan in plan.scans:
+            for scan in [each for each in plan.scans if each.view in changed]:
                 _give_changes(run, scan, changes[source_of(scan).table.name])
             for statement in program.statements:
                 if not looked_up(run, statement):
@@ -387,10 +388,9 @@ def _give_changes(run: Run, scan: Scan, rows: pa.Table) -> None:
     """The changes of a scan's table: of the columns that it reads, consolidated."""
     raw = f"raw_{scan.view}"
     run.give(raw, rows)
-    given = Stored(columns=(*scan.columns, WEIGHT), name=f"named_{scan.view}")
     pairs = zip(scan.names, scan.columns, strict=True)
     chosen = ", ".join([*(f"{kinds.quoted(name)} AS {each.id}" for name, each in pairs), f"{CHANGE} AS w"])
-    run.execute(f"CREATE TEMP TABLE {given.name} AS SELECT {chosen} FROM {raw}")
+    given = Stored(columns=(*scan.columns, WEIGHT), name=f"(SELECT {chosen} FROM {raw})")
     run.make(Statement(changes_name(scan), Consolidated(columns=given.columns, input=given)))
 
 
