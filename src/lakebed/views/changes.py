@@ -19,6 +19,7 @@ from lakebed.metadata.entries import delta_entries
 from lakebed.metadata.manifest import EntryKind
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import RECORD_LEVEL_EXPIRE_TIME, SCAN_FALLBACK_BRANCH, SCAN_PRIMARY_BRANCH
+from lakebed.sql.query.pushdown import cheapest_column
 from lakebed.table.opened import opened_of
 from lakebed.table.table import Table
 from lakebed.types.transfer import to_transfer, transfer_schema
@@ -80,7 +81,8 @@ def read_changes(table: Table, steps: Steps, names: tuple[str, ...]) -> pa.Table
     since = 0 if steps.before is None else steps.before.id
     try:
         if steps.way in ("changelog", "appends"):
-            rows = table.changes(since, steps.after.id).select(["rowkind", *names])
+            chosen = list(names) or [cheapest_column(table.arrow_schema)]
+            rows = table.changes(since, steps.after.id, columns=chosen)
         else:
             rows = table.diff(since, steps.after.id, list(names))
     except (Unsupported, NotFound) as error:

@@ -62,6 +62,7 @@ from lakebed.views.sources import (
     tables_of,
 )
 from lakebed.views.store import CUT, REASON, REFRESH, WAY, Cut, Definition, cut_of, definition_of, refresh_number
+from lakebed.views.swap import finish_swap
 from lakebed.write.placement.postponed import for_stream
 
 FULL, INCREMENTAL, NONE = "full", "incremental", "none"
@@ -69,6 +70,8 @@ FULL, INCREMENTAL, NONE = "full", "incremental", "none"
 
 def refresh_view(lake: SqlLake, name: str, *, full: bool = False) -> Refreshed:
     """Brings a materialized table up to date; says which way, why, and how many rows changed."""
+    if not lake.has_table(name):
+        finish_swap(lake, name)
     table = remembering(lake, lake.table(name))
     return Refresh(lake, table, definition_of(table)).run(full)
 
