@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from lakebed.algebra.relations import Group, Scan
+from lakebed.algebra.relations import Group, Scan, scans
 from lakebed.commit.replay import CommitIdentity, last_identifiers
 from lakebed.embedded.program import Run, running
 from lakebed.errors import CommitConflict, InvalidData, InvalidSchema, Unsupported
@@ -39,7 +39,7 @@ from lakebed.views.apply import (
     less_stored,
 )
 from lakebed.views.changes import CHANGE, ChangesGone, Steps, read_changes, steps_between
-from lakebed.views.cost import Estimate
+from lakebed.views.cost import Estimate, Measure, Past, Stopwatch
 from lakebed.views.cut import ChosenCut, chosen_cut
 from lakebed.views.found_rows import looked_up
 from lakebed.views.kept_copies import remembering
@@ -93,6 +93,7 @@ class Refresh:
         self.before = cut_of(self.base)
         self.chosen: ChosenCut = chosen_cut(self.table.name, self.tables, self.before)
         self.layout = _layout_of(self.table, self.definition)
+        self.watch, self.past = Stopwatch(), Past.of(self.base)
 
     def run(self, full: bool) -> Refreshed:
         """Chooses a way and goes it."""
@@ -115,7 +116,10 @@ class Refresh:
                 f"materialized table `{self.table.name}` can not follow changes: {why}",
                 hint=f"refresh all of it once, with REFRESH MATERIALIZED VIEW {self.table.name} FULL",
             )
-        return self._commit(FULL, why, self._everything(plan))
+        self.watch = Stopwatch()
+        rows = self._everything(plan)
+        self.past = self.past.with_full(Measure(self._all_rows(), self.watch.seconds()))
+        return self._commit(FULL, why, rows)
 
     # --- which way -----------------------------------------------------------------------------------------------
 
@@ -146,10 +150,12 @@ class Refresh:
         plan_sources(plan.root)
         if all(each.way == "none" for each in steps.values()):
             return NONE, "nothing changed", self._nothing()
-        changes = {name: read_changes(self.tables[name], steps[name], _names_of(plan, name)) for name in self.tables}
-        estimate = self._estimate(changes)
-        if self.definition.policy == "auto" and not estimate.follows_changes:
+        is_free = self.definition.policy == "auto"
+        estimate = self._estimate(sum(each.rows for each in steps.values()))
+        if is_free and not estimate.follows_changes:  # before anything is read: that would cost, too
             return estimate.reason
+        changes = {name: read_changes(self.tables[name], steps[name], _names_of(plan, name)) for name in self.tables}
+        estimate = replace(estimate, changed=sum(each.num_rows for each in changes.values()))
         rules = {scan.view: self._rules(scan, steps) for scan in plan.scans}
         changed = {scan.view for scan in plan.scans if changes[source_of(scan).table.name].num_rows}
         if not changed:
@@ -158,16 +164,24 @@ class Refresh:
         added = None if adding is None else (adding.states, adding.changes)
         program = compiled(plan.root, rules, changed, added)
         relations = [*(each.relation for each in program.statements), plan.root]
+        estimate = replace(estimate, scanned=_scanned(program))
+        if is_free and not estimate.follows_changes:
+            return estimate.reason
         with running(relations, self.definition.zone, (BITS,)) as run:
             for scan in [each for each in plan.scans if each.view in changed]:
                 _give_changes(run, scan, changes[source_of(scan).table.name])
             for statement in program.statements:
-                if not looked_up(run, statement):
-                    run.make(statement)
+                found = looked_up(run, statement)
+                touched = max(estimate.touched or 0, run.make(statement) if found is None else found)
+                estimate = replace(estimate, touched=touched)
+                if is_free and touched > estimate.changed and not estimate.follows_changes:
+                    return estimate.reason
             rows = self._difference(run, program, plan)
         if rows is None:
             return "what is stored does not fit the changes"
-        reason = estimate.reason if self.definition.policy == "auto" else f"{estimate.changed:,} changed rows"
+        reason = estimate.reason if is_free else f"{estimate.changed:,} changed rows"
+        measured = Measure(max(estimate.changed, estimate.touched or 0), self.watch.seconds())
+        self.past = self.past.with_changes(estimate.changed, measured)
         return INCREMENTAL, reason, rows
 
     def _rules(self, scan: Scan, steps: Mapping[str, Steps]) -> SourceRules:
@@ -181,12 +195,13 @@ class Refresh:
         old = Source(source.table, source.path, before, source.names)
         return SourceRules(old=Scan(columns=scan.columns, source=old, view=f"old_{scan.view}", names=scan.names))
 
-    def _estimate(self, changes: Mapping[str, pa.Table]) -> Estimate:
+    def _estimate(self, changed: int) -> Estimate:
+        return Estimate(changed, self._all_rows(), past=self.past)
+
+    def _all_rows(self) -> int:
+        """Of the tables and of what is stored."""
         rows = [self.base, *self.chosen.snapshots.values()]
-        return Estimate(
-            sum(each.num_rows for each in changes.values()),
-            sum(each.total_record_count for each in rows if each is not None),
-        )
+        return sum(each.total_record_count for each in rows if each is not None)
 
     def _difference(self, run: Run, program: Compiled, plan: ViewPlan) -> pa.Table | None:
         result = program.result
@@ -357,6 +372,7 @@ class Refresh:
     def _commit(self, way: str, reason: str, rows: pa.Table) -> Refreshed:
         number = self._number()
         properties = {CUT: self.chosen.cut.to_text(), REFRESH: str(number), WAY: way, REASON: reason}
+        properties |= self.past.to_properties()
         if way == NONE and self.before is not None and self.before.all == self.chosen.cut.all:
             return Refreshed.nothing(self.table.name, reason)
         opened = opened_of(self.table).with_options({COMMIT_FORCE_CREATE_SNAPSHOT.key: "true"})
@@ -373,6 +389,13 @@ class Refresh:
                 writer.write(rows)
             snapshot = writer.commit()
         return Refreshed.of(self.table.name, way, reason, rows, KIND, snapshot)
+
+
+def _scanned(program: Compiled) -> int:
+    """Rows of tables that are read to find some of them by other columns than the first of their keys."""
+    found = [scan for each in program.statements if each.lookup is None for scan in scans(each.relation)]
+    snapshots = [source_of(scan).snapshot for scan in found]
+    return sum(each.total_record_count for each in snapshots if each is not None)
 
 
 def _layout_of(table: Table, definition: Definition) -> Layout:
