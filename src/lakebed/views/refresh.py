@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from sqlglot import exp
 
 from lakebed.algebra.relations import Group, Scan, scans
 from lakebed.commit.replay import CommitIdentity, last_identifiers
+from lakebed.definition.context import TableContext
 from lakebed.embedded.program import Run, running
 from lakebed.errors import CommitConflict, InvalidData, InvalidSchema, Unsupported
 from lakebed.expressions import kinds
@@ -38,6 +40,7 @@ from lakebed.views.apply import (
     keyed_difference,
     less_stored,
 )
+from lakebed.views.by_spark import SparkRefresh, most_rows, why_here
 from lakebed.views.changes import CHANGE, ChangesGone, Steps, read_changes, steps_between
 from lakebed.views.cost import Estimate, Measure, Past, Stopwatch
 from lakebed.views.cut import ChosenCut, chosen_cut
@@ -116,10 +119,23 @@ class Refresh:
                 f"materialized table `{self.table.name}` can not follow changes: {why}",
                 hint=f"refresh all of it once, with REFRESH MATERIALIZED VIEW {self.table.name} FULL",
             )
+        return self._of_everything(plan, why)
+
+    def _of_everything(self, plan: ViewPlan | None, why: str) -> Refreshed:
+        """Here, or as Spark jobs if only Spark answers the query, or the rows are too many for this process."""
+        rows, most = self._all_rows(), most_rows()
+        if plan is None:
+            return self._by_spark(why, is_checked=bool(self.definition.named_key))
+        if rows > most:
+            here = why_here(self.lake, plan, self.table) or self._why_not_as_written()
+            if here is None:
+                why = f"{why}; by Spark: {rows:,} rows are more than {most:,}"
+                return self._by_spark(why, is_checked=plan.is_full and bool(self.definition.named_key))
+            why = f"{why}; not by Spark: {here}"
         self.watch = Stopwatch()
-        rows = self._everything(plan)
+        found = self._everything(plan)
         self.past = self.past.with_full(Measure(self._all_rows(), self.watch.seconds()))
-        return self._commit(FULL, why, rows)
+        return self._commit(FULL, why, found)
 
     # --- which way -----------------------------------------------------------------------------------------------
 
@@ -324,12 +340,7 @@ class Refresh:
 
     # --- from all rows -------------------------------------------------------------------------------------------
 
-    def _everything(self, plan: ViewPlan | None) -> pa.Table:
-        if plan is None:
-            rows = self._of_spark()
-            with running([], self.definition.zone, (BITS,)) as run:
-                run.give("spark_rows", rows)
-                return self._all_differences(run, "spark_rows", [kinds.quoted(n) for n in rows.schema.names])
+    def _everything(self, plan: ViewPlan) -> pa.Table:
         plan_sources(plan.root)
         with running([plan.root], self.definition.zone, (BITS,)) as run:
             run.make(Statement("result", plan.root))
@@ -345,22 +356,38 @@ class Refresh:
         assert found is not None
         return found
 
-    def _of_spark(self) -> pa.Table:
+    def _why_not_as_written(self) -> str | None:
+        """Why the text of the query gives something else to Spark than it meant when it was written; None if not."""
         for name, table in self.tables.items():
             is_wider = set(table.schema.field_names) - set(self.definition.sources[name].visible)
             if is_wider and any(has_star(select) for select in self.sql.tree.find_all(exp.Select)):
-                raise InvalidSchema(
-                    f"materialized table `{self.table.name}`: `{name}` has new columns, and the query says `*`",
-                    hint=f"list the columns: ALTER MATERIALIZED TABLE {self.table.name} AS SELECT ...",
-                )
+                return f"`{name}` has new columns, and the query says `*`"
+        return None
+
+    def _by_spark(self, why: str, *, is_checked: bool) -> Refreshed:
+        """Everything as Spark jobs."""
+        wrong = self._why_not_as_written()
+        if wrong is not None:
+            raise InvalidSchema(
+                f"materialized table `{self.table.name}`: {wrong}",
+                hint=f"list the columns: ALTER MATERIALIZED TABLE {self.table.name} AS SELECT ...",
+            )
         refuse_other_meaning(self.lake, self.table.name)
         pins = Pins({name: pinned_at(table, self.chosen.snapshots[name]) for name, table in self.tables.items()})
+        began = perf_counter()
+
+        def computed() -> Mapping[str, str]:
+            for name, table in self.tables.items():
+                if self.chosen.snapshots[name] is None and table.latest_snapshot() is not None:
+                    raise CommitConflict(f"`{name}` got its first rows while it was read", hint="refresh again")
+            self.past = self.past.with_full(Measure(self._all_rows(), perf_counter() - began))
+            return self._properties(FULL, why)
+
         with _in_zone(self.lake, self.definition.zone):
-            rows = Planner.start(self.inside, pins).frame(self.sql).toArrow()
-        for name, table in self.tables.items():
-            if self.chosen.snapshots[name] is None and table.latest_snapshot() is not None:
-                raise CommitConflict(f"`{name}` got its first rows while it was read", hint="refresh again")
-        return rows
+            query = Planner.start(self.inside, pins).frame(self.sql)
+            job = SparkRefresh(self.lake.spark, self.table, self.base, self.layout, is_checked)
+            done = job.write(query, self._written_to(), self._identity(), computed)
+        return Refreshed.counted(self.table.name, FULL, why, done.kinds, done.snapshot)
 
     # --- the end -------------------------------------------------------------------------------------------------
 
@@ -369,21 +396,24 @@ class Refresh:
         known = last_identifiers(opened_of(self.table).current().stores.snapshots, self.base)
         return max(refresh_number(self.base), known.get(self.definition.id, 0)) + 1
 
-    def _commit(self, way: str, reason: str, rows: pa.Table) -> Refreshed:
-        number = self._number()
-        properties = {CUT: self.chosen.cut.to_text(), REFRESH: str(number), WAY: way, REASON: reason}
-        properties |= self.past.to_properties()
-        if way == NONE and self.before is not None and self.before.all == self.chosen.cut.all:
-            return Refreshed.nothing(self.table.name, reason)
-        opened = opened_of(self.table).with_options({COMMIT_FORCE_CREATE_SNAPSHOT.key: "true"})
+    def _properties(self, way: str, reason: str) -> dict[str, str]:
+        said = {CUT: self.chosen.cut.to_text(), REFRESH: str(self._number()), WAY: way, REASON: reason}
+        return said | dict(self.past.to_properties())
+
+    def _identity(self) -> CommitIdentity:
         # INVARIANT: the number says which state the rows were computed from. Of two refreshes that began with the same
         # state one is dropped as a replay, or its changes would be in twice.
-        writer = TableWriter(
-            for_stream(opened.folded()),
-            row_kind=KIND,
-            identity=CommitIdentity(self.definition.id, number),
-            properties=properties,
-        )
+        return CommitIdentity(self.definition.id, self._number())
+
+    def _written_to(self) -> TableContext:
+        opened = opened_of(self.table).with_options({COMMIT_FORCE_CREATE_SNAPSHOT.key: "true"})
+        return for_stream(opened.folded())
+
+    def _commit(self, way: str, reason: str, rows: pa.Table) -> Refreshed:
+        if way == NONE and self.before is not None and self.before.all == self.chosen.cut.all:
+            return Refreshed.nothing(self.table.name, reason)
+        properties = self._properties(way, reason)
+        writer = TableWriter(self._written_to(), row_kind=KIND, identity=self._identity(), properties=properties)
         with writer:
             if rows.num_rows:
                 writer.write(rows)
