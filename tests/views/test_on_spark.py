@@ -127,6 +127,7 @@ def test_large_ones_are_jobs_of_spark(tmp_path: Path, spark: Any, monkeypatch: p
     monkeypatch.setattr(refresh.Refresh, "_commit", None)
     lake.materialize("w", query, **named)
     assert "by Spark" in (lake.materialized("w").reason or "")
+    assert "everything: by Spark (30 rows are more than 10)" in lake.explain("w")
     lake["t"].write([_odd(number + 1) | {"id": number} for number in range(0, 9, 2)])
     lake["t"].write([{**_odd(number), "kind": "-D"} for number in (20, 21)], row_kind="kind")
     lake["t"].write([_odd(number) for number in (50, 51)])
@@ -162,6 +163,7 @@ def test_what_keeps_columns_beside_is_computed_here(lake: Lake, monkeypatch: pyt
     monkeypatch.setenv("LAKEBED_VIEW_ROWS", "1")
     done = lake.materialize("v", "SELECT g, sum(id) AS s FROM t GROUP BY g")
     assert done is not None
+    assert "everything: in this process: it keeps columns of its own (3 rows are more than 1)" in lake.explain("v")
     assert done.reason == "it is the first refresh; not by Spark: it keeps columns of its own"
     monkeypatch.setenv("LAKEBED_VIEW_ROWS", "many")
     with pytest.raises(lakebed.errors.InvalidOption, match="is no number of rows"):

@@ -20,7 +20,7 @@ def refuse_view_options(options: Mapping[str, object], name: str) -> None:
     if own is not None and not isinstance(options, ViewOptions):
         raise InvalidArgument(
             f"table `{name}`: option `{own}` is not set by hand",
-            hint="use CREATE MATERIALIZED TABLE, or lake.materialize(...)",
+            hint="use CREATE MATERIALIZED TABLE ... AS SELECT ...",
         )
 
 

@@ -45,8 +45,7 @@ from lakebed.views.changes import CHANGE, ChangesGone, Steps, read_changes, step
 from lakebed.views.cost import Estimate, Measure, Past, Stopwatch
 from lakebed.views.cut import ChosenCut, chosen_cut
 from lakebed.views.found_rows import looked_up
-from lakebed.views.kept_copies import remembering
-from lakebed.views.lake_in import LakeIn, read_sql
+from lakebed.views.lake_in import LakeIn, read_sql, remembering
 from lakebed.views.plan.build import ViewPlan, carried_by, key_columns, planned, with_rows
 from lakebed.views.result import Refreshed
 from lakebed.views.row_hashes import BITS

@@ -18,7 +18,7 @@ _NEW, _OLD = "__new", "__old"
 
 def swapped_in(lake: SqlLake, name: str, make: Callable[[str], None]) -> None:
     """Has a table made under another name, and gives it this one. If that fails, the table is what it was."""
-    clear_leftovers(lake, name)
+    _clear_leftovers(lake, name)
     with on_failure(lambda: lake.drop_table(f"{name}{_NEW}", if_exists=True)):
         make(f"{name}{_NEW}")
         lake.rename_table(name, f"{name}{_OLD}")
@@ -48,7 +48,7 @@ def finish_swaps(lake: SqlLake, database: str) -> None:
             finish_swap(lake, f"{database}.{plain}")
 
 
-def clear_leftovers(lake: SqlLake, name: str) -> None:
+def _clear_leftovers(lake: SqlLake, name: str) -> None:
     """Removes what a swap that did not begin, or did not end, has left beside a table."""
     if _replaces(lake, f"{name}{_NEW}", name):
         lake.drop_table(f"{name}{_NEW}")
@@ -64,4 +64,4 @@ def _replaces(lake: SqlLake, new: str, old: str) -> bool:
     return made is not None and there is not None and made.replaces == there.id
 
 
-__all__ = ["clear_leftovers", "finish_swap", "finish_swaps", "swapped_in"]
+__all__ = ["finish_swap", "finish_swaps", "swapped_in"]

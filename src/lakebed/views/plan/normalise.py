@@ -37,7 +37,9 @@ from lakebed.views.plan.correlated import Correlated, uncorrelated
 from lakebed.views.plan.joined import is_inner, joined, may_move
 from lakebed.views.rules.windows import common_partition
 
-_EXISTS, _AMONG, _NOT, _VALUE = "EXISTS ({0})", "({1} IN ({0}))", "(NOT {0})", "({0})"
+_EXISTS, _AMONG, _NOT = "EXISTS ({0})", "({1} IN ({0}))", "(NOT {0})"
+VALUE = "({0})"
+"""A query for one value."""
 _AVERAGE = "avg({distinct}CAST({0} AS DOUBLE)){over}"
 _EXACT_AVERAGE = "(CAST(sum({distinct}{0}){over} AS DOUBLE) / count({distinct}{0}){over})"
 
@@ -206,7 +208,7 @@ class Normaliser:
     def _valued(self, rows: Relation, value: Expression) -> tuple[Relation, Expression] | None:
         """An expression whose queries for one value are columns of a left join; None if it has none, or others."""
         queries = [each for each in value.walk() if isinstance(each, Subquery)]
-        if not queries or any(each.template != _VALUE for each in queries):
+        if not queries or any(each.template != VALUE for each in queries):
             return None
         for query in queries:
             found = self._beside(rows, query)
