@@ -180,3 +180,20 @@ def test_what_is_known_of_the_past_is_kept_in_snapshots(lake: Lake) -> None:
     known = Past.of(lake["v"].latest_snapshot())
     assert known.full is not None
     assert [each.rows for each in known.incremental] == [2]
+
+
+def test_a_row_to_which_all_others_belong_is_not_followed(lake: Lake) -> None:
+    """Few changes that touch many rows are told on the way, the rest is computed, and the next one knows."""
+    numbers = pa.array(range(1, 2001), pa.int32())
+    lake["a"].write(pa.table({"i": numbers, "k": pa.array([1] * 2000, pa.int32()), "x": numbers}))
+    lake.create_table("d", {"k": "INT NOT NULL", "name": "STRING"}, primary_key=["k"], options={"bucket": "1"})
+    lake["d"].write([{"k": 1, "name": "one"}, {"k": 2, "name": "two"}])
+    query = "SELECT i, name FROM a JOIN d ON a.k = d.k"
+    lake.materialize("v", query)
+    lake["d"].write([{"k": 2, "name": "zwei"}])
+    assert lake.refresh("v").way == "incremental", "no row belongs to it"
+    lake["d"].write([{"k": 1, "name": "eins"}])
+    done = lake.refresh("v")
+    assert (done.way, done.updated) == ("full", 2000)
+    assert done.reason.startswith("2 changed, which touch 4,000, of "), done.reason
+    assert sorted(lake.query("SELECT DISTINCT name FROM v").fetchall()) == [("eins",)]
