@@ -23,6 +23,7 @@ from lakebed.definition.python_rows import (
     is_record_type,
     python_columns,
 )
+from lakebed.definition.views import refuse_view_options
 from lakebed.errors import AlreadyExists, InvalidArgument
 from lakebed.notebook import html_table, no_member
 from lakebed.options import LAKEBED_VIEW_QUERY
@@ -195,9 +196,10 @@ class Lake:
         `if_not_exists` if the table is there.
         """
         from lakebed.views.define import ViewRequest, create_view
+        from lakebed.views.swap import finish_swap
 
         key, partition = names_argument(primary_key, "primary_key"), names_argument(partition_by, "partition_by")
-        if if_not_exists and self.has_table(name):
+        if if_not_exists and (self.has_table(name) or finish_swap(self, name)):
             return None
         return create_view(self, ViewRequest(name, sql, freshness, policy, key, partition, options, comment))
 
@@ -250,7 +252,10 @@ class Lake:
 
     def materialized_tables(self, database: str | None = None) -> list[MaterializedTable]:
         """All materialized tables of a database (the current one)."""
+        from lakebed.views.swap import finish_swaps
+
         place = database or self._database
+        finish_swaps(self, place)
         names = [f"{place}.{name}" for name in self.tables(place)]
         return [self.materialized(name) for name in names if LAKEBED_VIEW_QUERY.key in self.table(name).options]
 
@@ -339,6 +344,7 @@ class Lake:
         """
         rows, columns = _rows_given(schema)
         definition = _definition(columns, primary_key, partition_by, options, comment)
+        refuse_view_options(definition["options"], name)
         place = self._parse(name)
         if rows is None:
             return self._catalog.create_table(place, **definition, if_not_exists=if_not_exists)
@@ -367,6 +373,7 @@ class Lake:
         Old snapshots can still be read. False, and nothing is changed, if the table would be partitioned otherwise.
         """
         definition = _definition(schema, primary_key, partition_by, options, comment)
+        refuse_view_options(definition["options"], name)
         return self._catalog.replace_table(self._parse(name), **definition)
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:

@@ -160,7 +160,6 @@ REGISTERED = ("merge/aggregates/", "sql/connectors/", "sql/procedures/", "table/
 
 SHORT = {
     "options/views.py": "a group of options",
-    "views/cost.py": "the one rule of cost, apart from who asks",
     "bucket/fixed.py": "stands above the registry of bucket functions, which the others stand below",
     "cdc/formats/texts.py": "what the entries of the registry of formats share",
     "cleanup.py": "the one place that catches every exception",

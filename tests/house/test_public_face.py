@@ -11,6 +11,7 @@ import pytest
 from docs.pictures.__main__ import pictures
 from docs.reference.python_page import page as python_page
 from docs.reference.python_page import undescribed
+from docs.reference.tpch_page import page as tpch_page
 from tests.readme import code_blocks, printed, steps
 
 import lakebed
@@ -137,6 +138,11 @@ def test_the_python_page_is_current() -> None:
     text = (ROOT / "docs" / "reference" / "python.md").read_text()
     assert text == python_page()
     assert undescribed(text) == []
+
+
+def test_the_page_of_tpch_is_current() -> None:
+    """docs/reference/tpch.md is how the queries of TPC-H follow changes today; `make docs` writes it."""
+    assert (ROOT / "docs" / "reference" / "tpch.md").read_text() == tpch_page()
 
 
 @pytest.mark.parametrize(("holder", "members"), [("Table", TABLE_MEMBERS), ("TableWriter", WRITER_MEMBERS)])

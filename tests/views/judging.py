@@ -45,7 +45,7 @@ def folded(lake: Lake, name: str) -> str | None:
     """What is wrong with the changelog; None if it tells, event by event, how the rows that are there came to be."""
     table = lake.table(name)
     state: Counter[tuple[Any, ...]] = Counter()
-    for event in table.changes().to_pylist():
+    for event in table.changes(columns=table.schema.field_names).to_pylist():
         kind = event.pop("rowkind")
         row = tuple(map(_plain, event.values()))
         state[row] += 1 if kind in ("+I", "+U") else -1

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.views.histories import History
-from tests.views.judging import difference, folded
+from tests.views.judging import bag, difference, folded
 from tests.views.queries import COMPUTED, FOLLOWED
 
 import lakebed
 from lakebed.lake import Lake
+from lakebed.views import refresh
+from lakebed.views.store import definition_of
 
 pytestmark = pytest.mark.spark
 
@@ -87,3 +91,80 @@ def test_a_refresh_beside_a_session_shows_in_it(lake: Lake) -> None:
     frame = lake.sql("SELECT * FROM v ORDER BY g")
     assert frame.columns == ["g", "n"]
     assert [tuple(row) for row in frame.collect()] == [(1, 2), (2, 2)]
+
+
+def _odd(number: int) -> dict[str, Any]:
+    """A row with a bit of everything."""
+    return {
+        "id": number,
+        "x": [-0.0, 0.0, float("nan"), 1.5, None][number % 5],
+        "name": ["a", "Ä", "", None][number % 4],
+        "d": Decimal(number) / 100,
+        "m": [("k", number % 2)] if number % 3 else None,
+        "l": [0.0 if number % 2 else -0.0],
+        "at": dt.datetime(2024, 3, 31, 1, number % 60, tzinfo=dt.UTC),
+    }
+
+
+@pytest.mark.parametrize("shape", ["keyed", "hashed", "numbered", "partitioned", "grouped"])
+def test_large_ones_are_jobs_of_spark(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, shape: str) -> None:
+    """What has too many rows for this process is computed, compared and written by tasks, and the same comes out."""
+    lake = lakebed.connect(str(tmp_path), spark=spark)
+    columns = {"id": "INT NOT NULL", "x": "DOUBLE", "name": "STRING", "d": "DECIMAL(9, 2)"}
+    columns |= {"m": "MAP<STRING, INT>", "l": "ARRAY<DOUBLE>", "at": "TIMESTAMP_LTZ(6)"}
+    lake.create_table("t", columns, primary_key=["id"], options={"bucket": "1", "changelog-producer": "lookup"})
+    lake["t"].write([_odd(number) for number in range(30)])
+    query, named = {
+        "keyed": ("SELECT id, x, name, d, m, l, at FROM t", {"options": {"bucket": "2"}}),
+        "hashed": ("SELECT name, count(DISTINCT id) AS n FROM t GROUP BY name", {}),
+        "numbered": ("SELECT x, name FROM t UNION ALL SELECT x, name FROM t", {}),
+        "partitioned": ("SELECT id, id % 3 AS p, x FROM t", {"partition_by": ["p"]}),
+        "grouped": ("SELECT id % 7 AS g, max(d) AS d FROM t GROUP BY id % 7", {}),
+    }[shape]
+    lake.materialize("v", query, **named)
+    monkeypatch.setenv("LAKEBED_VIEW_ROWS", "10")
+    monkeypatch.setattr(refresh.Refresh, "_everything", None)
+    monkeypatch.setattr(refresh.Refresh, "_commit", None)
+    lake.materialize("w", query, **named)
+    assert "by Spark" in (lake.materialized("w").reason or "")
+    assert "everything: by Spark (30 rows are more than 10)" in lake.explain("w")
+    lake["t"].write([_odd(number + 1) | {"id": number} for number in range(0, 9, 2)])
+    lake["t"].write([{**_odd(number), "kind": "-D"} for number in (20, 21)], row_kind="kind")
+    lake["t"].write([_odd(number) for number in (50, 51)])
+    done = lake.refresh("w", full=True)
+    assert (done.way, done.reason.startswith("it was asked for; by Spark: ")) == ("full", True)
+    monkeypatch.undo()
+    expected = lake.refresh("v", full=True)
+    assert (done.inserted, done.updated, done.deleted) == (expected.inserted, expected.updated, expected.deleted)
+    names = lake["v"].schema.field_names
+    assert bag(lake["w"].to_arrow(names)) == bag(lake["v"].to_arrow(names)), "down to hashes, numbers and signs of zero"
+    assert difference(lake, "w", query, engine="spark") is None
+    assert folded(lake, "w") is None
+    lake["t"].write([_odd(number + 3) | {"id": number} for number in (1, 51)])
+    assert lake.alter_materialized("w", policy="incremental") is None
+    assert lake.refresh("w").way == "incremental", "what Spark has written is followed here"
+    assert difference(lake, "w", query) is None
+
+
+def test_of_two_refreshes_by_spark_one_counts(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refresh that began with the same state as another is dropped, whoever computes it."""
+    query = "SELECT id, power(g, 3) AS p FROM t"
+    lake.materialize("v", query, primary_key=["id"])
+    lake["t"].write([{"id": 2, "g": 5}, {"id": 4, "g": 2}])
+    late = refresh.Refresh(lake, lake["v"], definition_of(lake["v"]))
+    assert lake.refresh("v").inserted == 1
+    assert late.run(full=False).reason == "another refresh was first"
+    assert folded(lake, "v") is None
+    assert difference(lake, "v", query, engine="spark") is None
+
+
+def test_what_keeps_columns_beside_is_computed_here(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums to which changes are added are no columns of the query, so Spark is not asked, and the reason says so."""
+    monkeypatch.setenv("LAKEBED_VIEW_ROWS", "1")
+    done = lake.materialize("v", "SELECT g, sum(id) AS s FROM t GROUP BY g")
+    assert done is not None
+    assert "everything: in this process: it keeps columns of its own (3 rows are more than 1)" in lake.explain("v")
+    assert done.reason == "it is the first refresh; not by Spark: it keeps columns of its own"
+    monkeypatch.setenv("LAKEBED_VIEW_ROWS", "many")
+    with pytest.raises(lakebed.errors.InvalidOption, match="is no number of rows"):
+        lake.refresh("v", full=True)

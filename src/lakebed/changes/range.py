@@ -8,7 +8,7 @@ each name a range whose start is left out and whose end is taken in. Changes are
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -234,20 +234,25 @@ def _is_id(text: str) -> bool:
 # --- What changed between two snapshots, commit by commit: the rows each one added, with their kinds --------------
 
 
-def read_changes(context: TableContext, since: int, until: int | None) -> pa.Table:
+def read_changes(
+    context: TableContext, since: int, until: int | None, columns: Sequence[str] | None = None
+) -> pa.Table:
     """What the snapshots after `since` up to `until` (the latest) changed, in commit order, kind first.
 
     Compactions change no row. Overwrites replace rather than change: they are passed over unless the table's options
     ask for them.
     """
-    reader, splits = planned_changes(context, since, until)
+    reader, splits = planned_changes(context, since, until, columns)
     return reader.read_all(splits)
 
 
-def planned_changes(context: TableContext, since: int, until: int | None) -> tuple[ChangeReader, Iterator[ChangeSplit]]:
+def planned_changes(
+    context: TableContext, since: int, until: int | None, columns: Sequence[str] | None = None
+) -> tuple[ChangeReader, Iterator[ChangeSplit]]:
     """The same in pieces, in order, which can be read anywhere."""
     refuse_unmergeable(context)
-    reader = ChangeReader(context, context.schema.fields)
+    shown = [field.name for field in context.schema.fields if field not in context.kept_fields]
+    reader = ChangeReader(context, tuple(context.schema.fields_of(shown if columns is None else columns)))
     snapshots, sieve = _snapshots_between(context, since, until), sieve_of(context)
     return reader, (split for found in snapshots for split in change_splits(context, found, sieve=sieve))
 

@@ -37,10 +37,10 @@ def _run(given: argparse.Namespace, out: Output) -> int:
     pipeline.sql(text, place=f"{given.file}, line {{line}}")
     if given.dry_run:
         return _told_plan(pipeline.check(), out)
-    return run_pipeline(pipeline, out, interval=given.interval, once=given.once)
+    return _run_pipeline(pipeline, out, interval=given.interval, once=given.once)
 
 
-def run_pipeline(pipeline: Pipeline, out: Output, *, interval: str, once: bool) -> int:
+def _run_pipeline(pipeline: Pipeline, out: Output, *, interval: str, once: bool) -> int:
     """Runs it until it is interrupted, or once; shows how it goes."""
     teller = Teller(out)
     runner = pipeline.prepared(interval=interval, once=once, told=teller.told)
@@ -115,4 +115,4 @@ def _text(place: str) -> str:
 
 RUN = Command(_arguments, _run)
 
-__all__ = ["RUN", "run_pipeline", "watched"]
+__all__ = ["RUN", "watched"]

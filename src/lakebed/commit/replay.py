@@ -27,7 +27,7 @@ SYNC_POSITION = "lakebed.cdc.position"
 """Snapshot property: the offset up to which the source was read."""
 _CARRIED = (VIEW_PREFIX, SYNC_PREFIX)
 """How properties begin that are as true of the next snapshot, unless that says otherwise."""
-INSERT_CUT = ".cut"
+_INSERT_CUT = ".cut"
 """How the one of them ends that says what was sent; nothing, if it is empty."""
 
 
@@ -108,7 +108,7 @@ def insert_properties(snapshots: SnapshotStore, latest: Snapshot | None) -> dict
 def ended_inserts(snapshots: SnapshotStore, latest: Snapshot | None) -> dict[str, str]:
     """What a snapshot says with which a table begins anew: streaming INSERTs have sent nothing to it yet."""
     known = insert_properties(snapshots, latest)
-    return {key: "" for key in known if key.endswith(INSERT_CUT)}
+    return {key: "" for key in known if key.endswith(_INSERT_CUT)}
 
 
 def _back_from(snapshots: SnapshotStore, latest: Snapshot | None) -> Iterator[Snapshot]:

@@ -23,10 +23,12 @@ _T = TypeVar("_T")
 class Slot(Generic[_T]):
     """A place in a table's memory for one thing of one type."""
 
-    def __init__(self, name: str, *, of_history: bool = False) -> None:
+    def __init__(self, name: str, *, of_history: bool = False, is_shared: bool = False) -> None:
         self.name = name
         self.of_history = of_history
         """Whether it follows from what was committed last, and is wrong after a rollback."""
+        self.is_shared = is_shared
+        """Whether other handles of the table may have it at the same time."""
 
     def __repr__(self) -> str:
         return f"Slot({self.name!r})"
@@ -56,6 +58,14 @@ class TableMemory(dict[Slot[Any], Any]):
         """What is in the slot, which is empty from then on: for what one user changes while it uses it."""
         found: _T | None = self.pop(slot, None)
         return found
+
+    def handed_on(self) -> TableMemory:
+        """A memory for another handle of the table, with what several may have."""
+        made = TableMemory()
+        made.manifests = self.manifests
+        for slot in [slot for slot in self if slot.is_shared]:
+            made[slot] = self[slot]
+        return made
 
     def forget_history(self) -> None:
         """The table goes on from another snapshot than the last one of this handle."""

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lakebed.definition.context import TableContext
 from lakebed.errors import InvalidArgument
 from lakebed.options import LAKEBED_VIEW_QUERY, VIEW_OPTIONS
 from lakebed.schema.changes import RemoveOption, SchemaChange, SetOption, UpdateComment
+
+
+class ViewOptions(dict[str, object]):
+    """Options of a table that is made to be a materialized one: nobody else gives it a query."""
+
+
+def refuse_view_options(options: Mapping[str, object], name: str) -> None:
+    """Raises if options would make an ordinary table look like a materialized one."""
+    own = next((key for key in options if key in VIEW_OPTIONS), None)
+    if own is not None and not isinstance(options, ViewOptions):
+        raise InvalidArgument(
+            f"table `{name}`: option `{own}` is not set by hand",
+            hint="use CREATE MATERIALIZED TABLE ... AS SELECT ...",
+        )
 
 
 def is_view(context: TableContext) -> bool:

@@ -77,8 +77,12 @@ class Run:
                 self._defined.add(scan.view)
         nothing = " LIMIT 0" if any(self._counts.get(name) == 0 for name in step.needs) else ""
         text = f"SELECT * FROM ({step.relation.spelled()}){nothing}"
-        self.execute(f"CREATE TEMP TABLE {step.name} AS {text}")
-        return self.count(step.name)
+        self._counts[step.name] = self._made(f"CREATE TEMP TABLE {step.name} AS {text}")
+        return self._counts[step.name]
+
+    def _made(self, text: str) -> int:
+        """Makes a table; how many rows it has."""
+        return int(self._work.do(lambda: self._connection.execute(text).fetchone())[0])
 
     def count(self, name: str) -> int:
         """Rows under a name, counted once."""

@@ -269,7 +269,7 @@ def check_told(context: TableContext, history: Sequence[Snapshot]) -> list[str]:
             for snapshot in (before, after):
                 if snapshot.id not in states:
                     states[snapshot.id] = _told_state(context, snapshot, fields)
-            changes = read_changes(context, before.id, after.id)
+            changes = read_changes(context, before.id, after.id, context.schema.field_names)
         except LakebedError as error:
             findings.append(f"snapshot {after.id}: its changes can not be compared: {error.message}")
             continue

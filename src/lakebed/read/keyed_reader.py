@@ -250,7 +250,7 @@ def ranked(columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
 # --- The local copies of a table's files in which its handle looks for rows ---------------------------------------
 
 
-_LOOKUP_STORE: Slot[LookupStore] = Slot("lookup store")
+_LOOKUP_STORE: Slot[LookupStore] = Slot("lookup store", is_shared=True)
 
 
 def lookup_store(context: TableContext) -> LookupStore:

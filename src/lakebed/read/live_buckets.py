@@ -82,7 +82,7 @@ _MOST_STEPS = 64
 """After more commits than this, reading the whole state is quicker than reading what each changed."""
 
 
-LIVE_BUCKETS: Slot[LiveBuckets] = Slot("live buckets")
+LIVE_BUCKETS: Slot[LiveBuckets] = Slot("live buckets", is_shared=True)
 
 
 __all__ = ["LIVE_BUCKETS", "BucketKey", "LiveBuckets"]

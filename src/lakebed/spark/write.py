@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -33,6 +34,7 @@ from lakebed.rewrite.rows_by_key import RowRewrite
 from lakebed.schema.system_columns import VALUE_KIND
 from lakebed.spark.clustered import in_stretches
 from lakebed.spark.distribute import distributed
+from lakebed.spark.filters import quoted
 from lakebed.spark.known_keys import learn
 from lakebed.spark.late_workers import until_workers_come
 from lakebed.spark.tasks import answer_batch, answer_of, made_by, message_paths, remove_leftovers, run_pieces
@@ -96,6 +98,10 @@ class WriteJob:
     identity: CommitIdentity
     read: ReadState | None = None
     """What the rows were computed from, if others must not have changed that meanwhile."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """What the snapshot says beside."""
+    tells_pairs: bool = False
+    """Whether rows are events with old rows among them, each of which has to come before the one in its place."""
 
     def run(self, spark: SparkSession, frame: DataFrame) -> Snapshot | None:
         """Makes the files on Spark and commits them here."""
@@ -112,6 +118,7 @@ class WriteJob:
             read=self.read,
             run_pieces=run_pieces(lambda: spark),
         )
+        commit.properties |= self.properties
         if commit.is_committed():
             catch_up(context, self.identity)
             return None
@@ -143,7 +150,15 @@ class WriteJob:
             is_taught=placed.is_taught,
             clusters=clustering is not None,
         )
-        return run_tasks(task, placed.frame)
+        return run_tasks(task, self._in_turn(placed.frame) if self.tells_pairs else placed.frame)
+
+    def _in_turn(self, frame: DataFrame) -> DataFrame:
+        """INVARIANT: `-U` before `+U`, which a shuffle does not promise: the other way round the row would be gone."""
+        from pyspark.sql import functions as sf
+
+        assert self.row_kind is not None, "events have kinds"
+        key = [quoted(name) for name in self.context.schema.primary_keys]
+        return frame.sortWithinPartitions(*key, sf.desc(self.row_kind))
 
 
 @dataclass(frozen=True)

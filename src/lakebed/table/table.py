@@ -220,13 +220,18 @@ class Table(TableReading, TableUpkeep):
         planned = plan_read(self, None, filter)
         return planned.plan() if isinstance(planned, ChangeRead) else planned[1]
 
-    def changes(self, since: int = 0, until: int | None = None) -> pa.Table:
+    def changes(self, since: int = 0, until: int | None = None, *, columns: Sequence[str] | None = None) -> pa.Table:
         """Rows added after snapshot `since` up to `until`, in commit order, with a `rowkind` column in front."""
         from lakebed.changes.range import read_changes
 
         context = self._opened.readable()
         pinned = self._opened.pinned
-        changes = read_changes(context, since, pinned.id if until is None and pinned else until)
+        names = None if columns is None else names_argument(columns, "columns")
+        if context.view == BINLOG:
+            if names is not None:
+                raise Unsupported(f"`{self.name}` shows all columns, as arrays", hint="select from what is given")
+            names = context.schema.field_names
+        changes = read_changes(context, since, pinned.id if until is None and pinned else until, names)
         return packed_changes(context, changes) if context.view == BINLOG else changes
 
     def diff(
@@ -253,7 +258,8 @@ class Table(TableReading, TableUpkeep):
         from lakebed.changes.range import state_named
 
         context = self._opened.readable()
-        names = None if columns is None else ["rowkind", *names_argument(columns, "columns")]
+        shown = [each.name for each in context.schema.fields if each not in context.kept_fields]
+        names = ["rowkind", *(shown if columns is None else names_argument(columns, "columns"))]
         reading = ChangeReading.asked(DiffRows(context), names, filter)
         return reading.of_difference(state_named(context, before), state_named(context, after))
 

@@ -6,7 +6,8 @@ values. So the changelog is complete, whichever way the new rows were found.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -105,13 +106,16 @@ def _check_unique(run: Run, layout: Layout, target: str) -> None:
     key = ", ".join(kinds.quoted(name) for name in layout.primary_key)
     twice = run.table(f"SELECT {key} FROM {target} GROUP BY {key} HAVING count(*) > 1 LIMIT 1")
     if twice.num_rows:
-        shown = ", ".join(
-            f"{name} = {value[0].as_py()!r}" for name, value in zip(twice.column_names, twice.columns, strict=True)
-        )
-        raise InvalidData(
-            f"materialized table `{layout.table}`: two rows of the query have the key {shown}",
-            hint="choose a primary key that tells the rows of the query apart, or leave it out",
-        )
+        raise refused_twice(layout, twice.slice(0, 1).to_pylist()[0])
+
+
+def refused_twice(layout: Layout, key: Mapping[str, Any]) -> InvalidData:
+    """The error for a key that two rows of a query have."""
+    shown = ", ".join(f"{name} = {value!r}" for name, value in key.items())
+    return InvalidData(
+        f"materialized table `{layout.table}`: two rows of the query have the key {shown}",
+        hint="choose a primary key that tells the rows of the query apart, or leave it out",
+    )
 
 
 def counted_difference(run: Run, layout: Layout, counts: pa.Table) -> pa.Table | None:
@@ -167,4 +171,5 @@ __all__ = [
     "given_rows",
     "keyed_difference",
     "less_stored",
+    "refused_twice",
 ]

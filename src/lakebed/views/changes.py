@@ -19,6 +19,7 @@ from lakebed.metadata.manifest import EntryKind
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import RECORD_LEVEL_EXPIRE_TIME, SCAN_FALLBACK_BRANCH, SCAN_PRIMARY_BRANCH
 from lakebed.records import dataclass
+from lakebed.sql.query.pushdown import cheapest_column
 from lakebed.table.opened import opened_of
 from lakebed.table.table import Table
 from lakebed.types.transfer import to_transfer, transfer_schema
@@ -45,6 +46,8 @@ class Steps:
     before: Snapshot | None
     after: Snapshot | None
     reason: str = ""
+    rows: int = 0
+    """How many rows the snapshots in between have written down, before any is read."""
 
 
 def steps_between(table: Table, before: Place, after: Snapshot | None) -> Steps:
@@ -60,14 +63,15 @@ def steps_between(table: Table, before: Place, after: Snapshot | None) -> Steps:
     overwritten = between is None or any(each.commit_kind is CommitKind.OVERWRITE for each in between)
     if not context.has_key:
         if between is not None and not overwritten and not _deletes(context, between):
-            return Steps("appends", old, after)
-        return Steps("comparison", _needed(table, old, before), after, "rows were deleted or replaced")
+            return Steps("appends", old, after, rows=_written(between))
+        why = "rows were deleted or replaced"
+        return Steps("comparison", _needed(table, old, before), after, why, _written(between))
     reason = _why_incomplete(context, before, old, after)
     if reason is None and between is not None and not overwritten:
-        return Steps("changelog", old, after)
+        return Steps("changelog", old, after, rows=sum(each.changelog_record_count or 0 for each in between))
     if reason is None:
         reason = "it was overwritten" if between is not None else "changes have expired"
-    return Steps("comparison", _needed(table, old, before), after, reason)
+    return Steps("comparison", _needed(table, old, before), after, reason, _written(between))
 
 
 def read_changes(table: Table, steps: Steps, names: tuple[str, ...]) -> pa.Table:
@@ -80,7 +84,8 @@ def read_changes(table: Table, steps: Steps, names: tuple[str, ...]) -> pa.Table
     since = 0 if steps.before is None else steps.before.id
     try:
         if steps.way in ("changelog", "appends"):
-            rows = table.changes(since, steps.after.id).select(["rowkind", *names])
+            chosen = list(names) or [cheapest_column(table.arrow_schema)]
+            rows = table.changes(since, steps.after.id, columns=chosen)
         else:
             rows = table.diff(since, steps.after.id, list(names))
     except (Unsupported, NotFound) as error:
@@ -142,6 +147,12 @@ def _between(context: TableContext, since: int, until: int) -> list[Snapshot] | 
     found = [history.changes(number) for number in range(since + 1, until + 1)]
     kept = [each for each in found if each is not None]
     return kept if len(kept) == len(found) else None
+
+
+def _written(between: list[Snapshot] | None) -> int:
+    """Rows that commits brought; those of a compaction were there before."""
+    rows = [each for each in between or () if each.commit_kind is not CommitKind.COMPACT]
+    return sum(abs(each.delta_record_count) for each in rows)
 
 
 def _deletes(context: TableContext, between: list[Snapshot]) -> bool:

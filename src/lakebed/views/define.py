@@ -8,14 +8,22 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakebed.algebra.relations import Group
 from lakebed.cleanup import on_failure
 from lakebed.clock import RandomIds
+from lakebed.definition.views import ViewOptions
 from lakebed.errors import AlreadyExists, InvalidArgument, InvalidSchema, Unsupported, did_you_mean
 from lakebed.expressions import kinds
 from lakebed.expressions.functions.clocks import proven_zone
 from lakebed.expressions.nodes import NotProven
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.options import CHANGELOG_PRODUCER, LAKEBED_VIEW_DEFINITION, LAKEBED_VIEW_HIDDEN_COLUMNS, VIEW_OPTIONS
+from lakebed.options import (
+    BUCKET,
+    CHANGELOG_PRODUCER,
+    LAKEBED_VIEW_DEFINITION,
+    LAKEBED_VIEW_HIDDEN_COLUMNS,
+    VIEW_OPTIONS,
+)
 from lakebed.records import dataclass
 from lakebed.schema.changes import SetOption
 from lakebed.sql.query.embedded import has_moments
@@ -34,9 +42,14 @@ from lakebed.views.lake_in import LakeIn, read_sql
 from lakebed.views.plan.build import HIDDEN_PREFIX, ViewPlan, planned
 from lakebed.views.refresh import refresh_view
 from lakebed.views.result import Refreshed
+from lakebed.views.rules.compile import top_of
 from lakebed.views.sources import bound_query, columns_of, refuse_other_meaning, tables_of, used_columns
 from lakebed.views.store import POLICIES, Definition, SourceColumns, definition_of
+from lakebed.views.swap import finish_swap, swapped_in
 from lakebed.write.make_room import relaxed
+
+_ROWS_OF_A_BUCKET, _MOST_BUCKETS = 2_000_000, 64
+"""Rows of the largest table for which another bucket is made, and how many at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +75,13 @@ class Looked:
     columns: pa.Schema
     sources: Mapping[str, SourceColumns]
     zone: str | None
+    rows: int
+    """Of the largest table."""
 
 
 def create_view(lake: SqlLake, request: ViewRequest) -> Refreshed:
     """Makes the table and fills it; if that fails, there is none."""
-    if lake.has_table(request.name):
+    if lake.has_table(request.name) or finish_swap(lake, request.name):
         raise AlreadyExists(f"table `{request.name}` exists already", hint="choose another name, or drop it first")
     lake.create_table(request.name, **_defined(lake, request, lake.current_database))
     with on_failure(lambda: lake.drop_table(request.name, if_exists=True)):
@@ -76,22 +91,22 @@ def create_view(lake: SqlLake, request: ViewRequest) -> Refreshed:
 def _replaced_view(lake: SqlLake, request: ViewRequest, database: str) -> Refreshed:
     """Gives a materialized table another definition. What is wrong with that is said before anything is changed."""
     table = lake.table(request.name)
-    definition_of(table)
-    arguments = _defined(lake, request, database)
-    new, old = (f"{request.name}__{word}" for word in ("new", "old"))
-    lake.create_table(new, **arguments)
-    with on_failure(lambda: lake.drop_table(new, if_exists=True)):
-        done = refresh_view(lake, new)
-        lake.rename_table(request.name, old)
-    lake.rename_table(new, request.name)
-    lake.drop_table(old)
-    return replace(done, table=table.name)
+    arguments = _defined(lake, request, database, definition_of(table).id)
+    done: list[Refreshed] = []
+
+    def make(name: str) -> None:
+        lake.create_table(name, **arguments)
+        done.append(refresh_view(lake, name))
+
+    swapped_in(lake, request.name, make)
+    return replace(done[0], table=table.name)
 
 
 def alter_view(
     lake: SqlLake, name: str, query: str | None, policy: str | None, freshness: str | None, suspended: bool | None
 ) -> Refreshed | None:
     """Gives a materialized table another query, and computes it; or another policy, freshness, or whether it rests."""
+    finish_swap(lake, name)
     table = lake.table(name)
     definition = definition_of(table)
     given = {"policy": policy and _policy(policy), "freshness": freshness, "is_suspended": suspended}
@@ -114,7 +129,17 @@ def alter_view(
         options={key: value for key, value in table.schema.options.items() if key not in own},
         comment=table.comment,
     )
-    return _replaced_view(lake, request, lake.current_database)
+    return _replaced_view(lake, _with_key(lake, request, definition.named_key), lake.current_database)
+
+
+def _with_key(lake: SqlLake, request: ViewRequest, key: tuple[str, ...]) -> ViewRequest:
+    """The request with the key that the table had, if it is one of the new query, too."""
+    asked = replace(request, primary_key=key)
+    try:
+        _keys(looked_at(lake, request.query, lake.current_database), asked)
+    except InvalidArgument:
+        return request
+    return asked
 
 
 def looked_at(lake: SqlLake, query: str, database: str) -> Looked:
@@ -124,8 +149,10 @@ def looked_at(lake: SqlLake, query: str, database: str) -> Looked:
     tables = tables_of(inside, sql)
     zone = session_zone(lake)
     refuse_other_meaning(lake, "the query of a materialized table")
+    snapshots = _snapshots_now(lake, tables)
+    rows = max((each.total_record_count for each in snapshots.values() if each is not None), default=0)
     try:
-        bound = bound_query(inside, sql, _snapshots_now(lake, tables))
+        bound = bound_query(inside, sql, snapshots)
         plan = planned(bound)
         if any(each.type == kinds.YEAR_MONTH for each in plan.root.columns):
             raise NotProven("a result of months", "Arrow has no type for it that Spark hands out")
@@ -135,9 +162,10 @@ def looked_at(lake: SqlLake, query: str, database: str) -> Looked:
     except NotProven as unproven:
         columns = schema_of(inside, sql)
         used = {name: columns_of(table) for name, table in tables.items()}
-        return Looked(None, f"{unproven.what}: {unproven.why}", columns, used, zone)
+        return Looked(None, f"{unproven.what}: {unproven.why}", columns, used, zone, rows)
     fields = [pa.field(n, e.type, e.nullable) for n, e in zip(plan.names, plan.root.columns, strict=True)]
-    return Looked(plan, None, pa.schema(fields), used_columns(bound.relation, tables), zone if is_zoned else None)
+    used = used_columns(bound.relation, tables)
+    return Looked(plan, None, pa.schema(fields), used, zone if is_zoned else None, rows)
 
 
 def _snapshots_now(lake: SqlLake, tables: Mapping[str, Table]) -> Mapping[str, Snapshot | None]:
@@ -148,7 +176,7 @@ def _snapshots_now(lake: SqlLake, tables: Mapping[str, Table]) -> Mapping[str, S
         return {}
 
 
-def _defined(lake: SqlLake, request: ViewRequest, database: str) -> dict[str, Any]:
+def _defined(lake: SqlLake, request: ViewRequest, database: str, replaces: str | None = None) -> dict[str, Any]:
     """The table that a request takes, with its definition; plain names belong to a database."""
     policy = _policy(request.policy)
     if request.freshness is not None:
@@ -175,9 +203,11 @@ def _defined(lake: SqlLake, request: ViewRequest, database: str) -> dict[str, An
         freshness=request.freshness,
         zone=looked.zone,
         needs_spark=looked.needs_spark,
+        named_key=tuple(request.primary_key),
+        replaces=replaces,
     )
     hidden = [each.name for each in fields if each.name not in shown]
-    options = _options(request, definition, hidden)
+    options = ViewOptions({BUCKET.key: _buckets(request, looked), **_options(request, definition, hidden)})
     return {
         "schema": fields,
         "primary_key": primary_key,
@@ -185,6 +215,15 @@ def _defined(lake: SqlLake, request: ViewRequest, database: str) -> dict[str, An
         "options": options,
         "comment": request.comment,
     }
+
+
+def _buckets(request: ViewRequest, looked: Looked) -> str:
+    """How many buckets a table gets whose user names none: they follow from the key, so that a refresh finds the stored
+    rows of a few keys without a look at an index of all of them."""
+    has_groups = looked.plan is not None and isinstance(top_of(looked.plan.root)[0], Group)
+    if request.partition_by or has_groups or (looked.plan is not None and looked.plan.linear is not None):
+        return "1"
+    return str(min(_MOST_BUCKETS, max(1, -(-looked.rows // _ROWS_OF_A_BUCKET))))
 
 
 def _refuse_full(name: str, looked: Looked) -> None:

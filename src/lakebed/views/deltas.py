@@ -41,8 +41,7 @@ def give_changes(run: Run, scan: Scan, rows: pa.Table) -> None:
     """The changes of a scan's table: of the columns that it reads, consolidated."""
     raw = f"raw_{scan.view}"
     run.give(raw, rows)
-    given = Stored(columns=(*scan.columns, WEIGHT), name=f"named_{scan.view}")
     pairs = zip(scan.names, scan.columns, strict=True)
     chosen = ", ".join([*(f"{kinds.quoted(name)} AS {each.id}" for name, each in pairs), f"{CHANGE} AS w"])
-    run.execute(f"CREATE TEMP TABLE {given.name} AS SELECT {chosen} FROM {raw}")
+    given = Stored(columns=(*scan.columns, WEIGHT), name=f"(SELECT {chosen} FROM {raw})")
     run.make(Statement(changes_name(scan), Consolidated(columns=given.columns, input=given)))

@@ -9,6 +9,7 @@ from lakebed.definition.views import is_view
 from lakebed.sql.session import SqlLake
 from lakebed.table.opened import opened_of
 from lakebed.table.table import Table
+from lakebed.views.by_spark import most_rows, why_here
 from lakebed.views.define import Looked, looked_at
 from lakebed.views.lake_in import LakeIn, read_sql
 from lakebed.views.plan.build import ViewPlan
@@ -35,21 +36,33 @@ def explained(lake: SqlLake, name_or_sql: str) -> Explanation:
             looked = looked_at(lake, definition.query, definition.database)
             inside = LakeIn(lake, definition.database)
             title = f"materialized table {table.name}, policy {definition.policy}"
-            return _text(title, looked, tables_of(inside, read_sql(definition.query)))
+            return _text(lake, title, looked, tables_of(inside, read_sql(definition.query)))
     inside = LakeIn(lake, lake.current_database)
     looked = looked_at(lake, name_or_sql, lake.current_database)
-    return _text("query", looked, tables_of(inside, read_sql(name_or_sql)))
+    return _text(lake, "query", looked, tables_of(inside, read_sql(name_or_sql)))
 
 
-def _text(title: str, looked: Looked, tables: dict[str, Table]) -> Explanation:
+def _text(lake: SqlLake, title: str, looked: Looked, tables: dict[str, Table]) -> Explanation:
     if looked.plan is None:
         lines = [f"{title}: full, by Spark", f"  {looked.needs_spark}"]
         return Explanation("\n".join(lines))
     plan = looked.plan
     way = "incremental" if not plan.is_full else "full"
     key = "none: equal rows are numbered" if plan.key is None else ", ".join(plan.key) or "none: one row"
-    lines = [f"{title}: {way}, in this process", f"key: {key}", *plan_lines(plan, plan.judged, tables)]
+    lines = [f"{title}: {way}, in this process", *_of_everything(lake, plan, tables), f"key: {key}"]
+    lines += plan_lines(plan, plan.judged, tables)
     return Explanation("\n".join(lines))
+
+
+def _of_everything(lake: SqlLake, plan: ViewPlan, tables: Mapping[str, Table]) -> list[str]:
+    """Which engine computes everything, if there is so much that it matters."""
+    found = [table.latest_snapshot() for table in tables.values()]
+    rows, most = sum(each.total_record_count for each in found if each is not None), most_rows()
+    if rows <= most:
+        return []
+    here = why_here(lake, plan, next(iter(tables.values())))
+    engine = "by Spark" if here is None else f"in this process: {here}"
+    return [f"everything: {engine} ({rows:,} rows are more than {most:,})"]
 
 
 def plan_lines(plan: ViewPlan, judged: Judged, tables: Mapping[str, Table]) -> list[str]:

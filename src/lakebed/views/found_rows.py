@@ -17,34 +17,34 @@ _SHARE = 20
 """One key of so many rows is worth a search."""
 
 
-def looked_up(run: Run, statement: Statement) -> bool:
-    """Puts the rows of a statement under its name by searching for their keys; False if it is to be read."""
+def looked_up(run: Run, statement: Statement) -> int | None:
+    """Puts the rows of a statement under its name by searching for their keys; how many, or None to read it."""
     lookup = statement.lookup
     if lookup is None:
-        return False
+        return None
     source = source_of(lookup.scan)
     rows = 0 if source.snapshot is None else source.snapshot.total_record_count
     if rows < _FEWEST_ROWS or run.count(lookup.keys.name) * _SHARE > rows:
-        return False
+        return None
     try:
         found = _rows(run, lookup)
     except LakebedError:  # a table that can not be searched, or a key that it can not have: then it is read
-        return False
+        return None
     named = zip(lookup.scan.names, lookup.scan.columns, strict=True)
     listed = ", ".join(f"{kinds.quoted(name)} AS {each.id}" for name, each in named) or "1 AS nothing"
     run.give(f"raw_{statement.name}", found)
     run.execute(f"CREATE TEMP TABLE {statement.name} AS SELECT {listed} FROM raw_{statement.name}")
-    return True
+    return int(found.num_rows)
 
 
 def _rows(run: Run, lookup: Lookup) -> pa.Table:
     source = source_of(lookup.scan)
-    listed = ", ".join(
-        f"{key.id} AS {kinds.quoted(name)}" for key, name in zip(lookup.keys.columns, source.key, strict=True)
-    )
+    by = source.key[: len(lookup.keys.columns)]
+    listed = ", ".join(f"{key.id} AS {kinds.quoted(name)}" for key, name in zip(lookup.keys.columns, by, strict=True))
     keys = run.table(f"SELECT DISTINCT {listed} FROM {lookup.keys.name}")
     names = list(lookup.scan.names)
     by_name = {each.name: each for each in source.table.schema.fields}
     schema = transfer_schema([by_name[name] for name in names])
-    found = pinned_at(source.table, source.snapshot).lookup(keys, names).combine_chunks()
+    asked = None if len(by) == len(source.key) else by
+    found = pinned_at(source.table, source.snapshot).lookup(keys, names, by=asked).combine_chunks()
     return pa.Table.from_batches([to_transfer(batch, schema) for batch in found.to_batches()], schema=schema)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from lakebed.errors import InvalidArgument
+from lakebed.definition.memory import TableMemory
+from lakebed.errors import InvalidArgument, LakebedError
 from lakebed.sql.parse import parse
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Query, Sql
+from lakebed.table.opened import OpenedTable, opened_of
 from lakebed.table.table import Table
 
 
@@ -18,13 +22,17 @@ class LakeIn:
         self._lake = lake
         self.current_database = database
         self.settings: dict[str, str] = {}
+        self._tables: dict[str, Table] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._lake, name)
 
     def table(self, name: str) -> Table:
-        """The table of that name."""
-        return self._lake.table(self._full(name))
+        """The table of that name, opened once."""
+        full = self._full(name)
+        if full not in self._tables:
+            self._tables[full] = remembering(self._lake, self._lake.table(full))
+        return self._tables[full]
 
     def has_table(self, name: str) -> bool:
         """Whether there is such a table."""
@@ -44,3 +52,28 @@ def read_sql(text: str) -> Sql:
     if len(statements) != 1 or not isinstance(statements[0], Query):
         raise InvalidArgument("the text is not one query", hint="pass one SELECT, without others beside it")
     return statements[0].sql
+
+
+# --- What a process remembers of tables from one refresh to the next: local copies of files in which rows are found by
+# key, and manifests. A refresh opens its tables anew, and would begin anew with them.
+
+
+_KEPT: WeakKeyDictionary[Any, dict[tuple[str, int], TableMemory]] = WeakKeyDictionary()
+"""By lake, then by where a table is and when it was made."""
+
+
+def remembering(lake: Any, table: Table) -> Table:
+    """The table, with what a refresh before knew of its files."""
+    if type(table) is not Table:
+        return table
+    opened = opened_of(table)
+    context = opened.context
+    try:
+        place = (str(context.paths), context.schemas.get(0).time_millis)
+    except LakebedError:  # without its first schema nobody can say whether it is the same table
+        return table
+    kept = _KEPT.setdefault(lake, {})
+    known = kept.get(place)
+    memory = TableMemory() if known is None else known.handed_on()
+    kept[place] = memory
+    return Table(OpenedTable(replace(context, memory=memory), opened.overrides, opened.pinned))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import field, replace
+from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from lakebed.algebra.relations import Group
+from lakebed.algebra.relations import Group, scans
 from lakebed.commit.replay import CommitIdentity, last_identifiers
+from lakebed.definition.context import TableContext
 from lakebed.embedded.program import Run, running
-from lakebed.errors import InvalidData, InvalidSchema, Unsupported
+from lakebed.errors import CommitConflict, InvalidData, InvalidSchema, Unsupported
 from lakebed.expressions import kinds
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import COMMIT_FORCE_CREATE_SNAPSHOT
@@ -40,12 +42,13 @@ from lakebed.views.apply import (
     less_stored,
 )
 from lakebed.views.batches import NothingYet
+from lakebed.views.by_spark import SparkRefresh, most_rows, why_here
 from lakebed.views.changes import ChangesGone, read_changes, steps_between
-from lakebed.views.cost import Estimate
+from lakebed.views.cost import Estimate, Measure, Past, Stopwatch
 from lakebed.views.cut import ChosenCut, chosen_cut
 from lakebed.views.deltas import give_changes, names_of, source_rules
 from lakebed.views.found_rows import looked_up
-from lakebed.views.lake_in import LakeIn, read_sql
+from lakebed.views.lake_in import LakeIn, read_sql, remembering
 from lakebed.views.plan.build import ViewPlan, carried_by, planned, with_rows
 from lakebed.views.result import Refreshed
 from lakebed.views.row_hashes import BITS
@@ -63,6 +66,7 @@ from lakebed.views.sources import (
     tables_of,
 )
 from lakebed.views.store import CUT, REASON, REFRESH, WAY, Cut, Definition, cut_of, definition_of, refresh_number
+from lakebed.views.swap import finish_swap
 from lakebed.write.placement.postponed import for_stream
 
 FULL, INCREMENTAL, NONE = "full", "incremental", "none"
@@ -73,10 +77,11 @@ def refresh_view(lake: SqlLake, name: str, *, full: bool = False, most: Mapping[
 
     Of syncs in `most` no batch above those is read.
     """
-    table = lake.table(name)
-    definition = definition_of(table)
+    if not lake.has_table(name):
+        finish_swap(lake, name)
+    table = remembering(lake, lake.table(name))
     try:
-        return Refresh(lake, table, definition, most or {}).run(full)
+        return Refresh(lake, table, definition_of(table), most or {}).run(full)
     except NothingYet as waits:
         return Refreshed.nothing(table.name, f"nothing yet: {waits.reason}")
 
@@ -105,6 +110,7 @@ class Refresh:
         self.before = cut_of(self.base)
         self.chosen: ChosenCut = chosen_cut(self.lake, self.table.name, self.tables, self.before, self.most)
         self.layout = _layout_of(self.table, self.definition)
+        self.watch, self.past = Stopwatch(), Past.of(self.base)
 
     def run(self, full: bool) -> Refreshed:
         """Chooses a way and goes it."""
@@ -127,7 +133,23 @@ class Refresh:
                 f"materialized table `{self.table.name}` can not follow changes: {why}",
                 hint=f"refresh all of it once, with REFRESH MATERIALIZED VIEW {self.table.name} FULL",
             )
-        return self._commit(FULL, why, self._everything(plan))
+        return self._of_everything(plan, why)
+
+    def _of_everything(self, plan: ViewPlan | None, why: str) -> Refreshed:
+        """Here, or as Spark jobs if only Spark answers the query, or the rows are too many for this process."""
+        rows, most = self._all_rows(), most_rows()
+        if plan is None:
+            return self._by_spark(why, is_checked=bool(self.definition.named_key))
+        if rows > most:
+            here = why_here(self.lake, plan, self.table) or self._why_not_as_written()
+            if here is None:
+                why = f"{why}; by Spark: {rows:,} rows are more than {most:,}"
+                return self._by_spark(why, is_checked=plan.is_full and bool(self.definition.named_key))
+            why = f"{why}; not by Spark: {here}"
+        self.watch = Stopwatch()
+        found = self._everything(plan)
+        self.past = self.past.with_full(Measure(self._all_rows(), self.watch.seconds()))
+        return self._commit(FULL, why, found)
 
     # --- which way -----------------------------------------------------------------------------------------------
 
@@ -158,12 +180,14 @@ class Refresh:
         plan_sources(plan.root)
         if all(each.way == "none" for each in steps.values()):
             return NONE, "nothing changed", self._nothing()
+        is_free = self.definition.policy == "auto"
+        estimate = self._estimate(sum(each.rows for each in steps.values()))
+        if is_free and not estimate.follows_changes:  # before anything is read: that would cost, too
+            return estimate.reason
         changes = {
             name: read_changes(self.tables[name], steps[name], names_of(plan.scans, name)) for name in self.tables
         }
-        estimate = self._estimate(changes)
-        if self.definition.policy == "auto" and not estimate.follows_changes:
-            return estimate.reason
+        estimate = replace(estimate, changed=sum(each.num_rows for each in changes.values()))
         rules = {scan.view: source_rules(scan, steps) for scan in plan.scans}
         changed = {scan.view for scan in plan.scans if changes[source_of(scan).table.name].num_rows}
         if not changed:
@@ -172,24 +196,33 @@ class Refresh:
         added = None if adding is None else (adding.states, adding.changes)
         program = compiled(plan.root, rules, changed, added)
         relations = [*(each.relation for each in program.statements), plan.root]
+        estimate = replace(estimate, scanned=_scanned(program))
+        if is_free and not estimate.follows_changes:
+            return estimate.reason
         with running(relations, self.definition.zone, (BITS,)) as run:
-            for scan in plan.scans:
+            for scan in [each for each in plan.scans if each.view in changed]:
                 give_changes(run, scan, changes[source_of(scan).table.name])
             for statement in program.statements:
-                if not looked_up(run, statement):
-                    run.make(statement)
+                found = looked_up(run, statement)
+                touched = max(estimate.touched or 0, run.make(statement) if found is None else found)
+                estimate = replace(estimate, touched=touched)
+                if is_free and touched > estimate.changed and not estimate.follows_changes:
+                    return estimate.reason
             rows = self._difference(run, program, plan)
         if rows is None:
             return "what is stored does not fit the changes"
-        reason = estimate.reason if self.definition.policy == "auto" else f"{estimate.changed:,} changed rows"
+        reason = estimate.reason if is_free else f"{estimate.changed:,} changed rows"
+        measured = Measure(max(estimate.changed, estimate.touched or 0), self.watch.seconds())
+        self.past = self.past.with_changes(estimate.changed, measured)
         return INCREMENTAL, reason, rows
 
-    def _estimate(self, changes: Mapping[str, pa.Table]) -> Estimate:
+    def _estimate(self, changed: int) -> Estimate:
+        return Estimate(changed, self._all_rows(), past=self.past)
+
+    def _all_rows(self) -> int:
+        """Of the tables and of what is stored."""
         rows = [self.base, *self.chosen.snapshots.values()]
-        return Estimate(
-            sum(each.num_rows for each in changes.values()),
-            sum(each.total_record_count for each in rows if each is not None),
-        )
+        return sum(each.total_record_count for each in rows if each is not None)
 
     def _difference(self, run: Run, program: Compiled, plan: ViewPlan) -> pa.Table | None:
         result = program.result
@@ -312,12 +345,7 @@ class Refresh:
 
     # --- from all rows -------------------------------------------------------------------------------------------
 
-    def _everything(self, plan: ViewPlan | None) -> pa.Table:
-        if plan is None:
-            rows = self._of_spark()
-            with running([], self.definition.zone, (BITS,)) as run:
-                run.give("spark_rows", rows)
-                return self._all_differences(run, "spark_rows", [kinds.quoted(n) for n in rows.schema.names])
+    def _everything(self, plan: ViewPlan) -> pa.Table:
         plan_sources(plan.root)
         with running([plan.root], self.definition.zone, (BITS,)) as run:
             run.make(Statement("result", plan.root))
@@ -333,18 +361,38 @@ class Refresh:
         assert found is not None
         return found
 
-    def _of_spark(self) -> pa.Table:
+    def _why_not_as_written(self) -> str | None:
+        """Why the text of the query gives something else to Spark than it meant when it was written; None if not."""
         for name, table in self.tables.items():
             is_wider = set(table.schema.field_names) - set(self.definition.sources[name].visible)
             if is_wider and any(has_star(select) for select in self.sql.tree.find_all(exp.Select)):
-                raise InvalidSchema(
-                    f"materialized table `{self.table.name}`: `{name}` has new columns, and the query says `*`",
-                    hint=f"list the columns: ALTER MATERIALIZED TABLE {self.table.name} AS SELECT ...",
-                )
+                return f"`{name}` has new columns, and the query says `*`"
+        return None
+
+    def _by_spark(self, why: str, *, is_checked: bool) -> Refreshed:
+        """Everything as Spark jobs."""
+        wrong = self._why_not_as_written()
+        if wrong is not None:
+            raise InvalidSchema(
+                f"materialized table `{self.table.name}`: {wrong}",
+                hint=f"list the columns: ALTER MATERIALIZED TABLE {self.table.name} AS SELECT ...",
+            )
         refuse_other_meaning(self.lake, f"materialized table `{self.table.name}`")
         pins = Pins({name: pinned_at(table, self.chosen.snapshots[name]) for name, table in self.tables.items()})
+        began = perf_counter()
+
+        def computed() -> Mapping[str, str]:
+            for name, table in self.tables.items():
+                if self.chosen.snapshots[name] is None and table.latest_snapshot() is not None:
+                    raise CommitConflict(f"`{name}` got its first rows while it was read", hint="refresh again")
+            self.past = self.past.with_full(Measure(self._all_rows(), perf_counter() - began))
+            return self._properties(FULL, why)
+
         with _in_zone(self.lake, self.definition.zone):
-            return Planner.start(self.inside, pins).frame(self.sql).toArrow()
+            query = Planner.start(self.inside, pins).frame(self.sql)
+            job = SparkRefresh(self.lake.spark, self.table, self.base, self.layout, is_checked)
+            done = job.write(query, self._written_to(), self._identity(), computed)
+        return Refreshed.counted(self.table.name, FULL, why, done.kinds, done.snapshot)
 
     # --- the end -------------------------------------------------------------------------------------------------
 
@@ -353,25 +401,36 @@ class Refresh:
         known = last_identifiers(opened_of(self.table).current().stores.snapshots, self.base)
         return max(refresh_number(self.base), known.get(self.definition.id, 0)) + 1
 
-    def _commit(self, way: str, reason: str, rows: pa.Table) -> Refreshed:
-        number = self._number()
-        properties = {CUT: self.chosen.cut.to_text(), REFRESH: str(number), WAY: way, REASON: reason}
-        if way == NONE and self.before is not None and self.before.all == self.chosen.cut.all:
-            return Refreshed.nothing(self.table.name, reason)
-        opened = opened_of(self.table).with_options({COMMIT_FORCE_CREATE_SNAPSHOT.key: "true"})
+    def _properties(self, way: str, reason: str) -> dict[str, str]:
+        said = {CUT: self.chosen.cut.to_text(), REFRESH: str(self._number()), WAY: way, REASON: reason}
+        return said | dict(self.past.to_properties())
+
+    def _identity(self) -> CommitIdentity:
         # INVARIANT: the number says which state the rows were computed from. Of two refreshes that began with the same
         # state one is dropped as a replay, or its changes would be in twice.
-        writer = TableWriter(
-            for_stream(opened.folded()),
-            row_kind=KIND,
-            identity=CommitIdentity(self.definition.id, number),
-            properties=properties,
-        )
+        return CommitIdentity(self.definition.id, self._number())
+
+    def _written_to(self) -> TableContext:
+        opened = opened_of(self.table).with_options({COMMIT_FORCE_CREATE_SNAPSHOT.key: "true"})
+        return for_stream(opened.folded())
+
+    def _commit(self, way: str, reason: str, rows: pa.Table) -> Refreshed:
+        if way == NONE and self.before is not None and self.before.all == self.chosen.cut.all:
+            return Refreshed.nothing(self.table.name, reason)
+        properties = self._properties(way, reason)
+        writer = TableWriter(self._written_to(), row_kind=KIND, identity=self._identity(), properties=properties)
         with writer:
             if rows.num_rows:
                 writer.write(rows)
             snapshot = writer.commit()
         return Refreshed.of(self.table.name, way, reason, rows, KIND, snapshot)
+
+
+def _scanned(program: Compiled) -> int:
+    """Rows of tables that are read to find some of them by other columns than the first of their keys."""
+    found = [scan for each in program.statements if each.lookup is None for scan in scans(each.relation)]
+    snapshots = [source_of(scan).snapshot for scan in found]
+    return sum(each.total_record_count for each in snapshots if each is not None)
 
 
 def _layout_of(table: Table, definition: Definition) -> Layout:

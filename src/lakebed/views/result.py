@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -43,5 +45,13 @@ class Refreshed:
         if snapshot is None:
             return Refreshed(table, "none", "another refresh was first")
         kinds = rows.column(kind)
-        counts = [pc.sum(pc.equal(kinds, each)).as_py() or 0 for each in ("+I", "+U", "-D")]
+        counts = {each: pc.sum(pc.equal(kinds, each)).as_py() or 0 for each in ("+I", "+U", "-D")}
+        return Refreshed.counted(table, way, reason, counts, snapshot)
+
+    @staticmethod
+    def counted(table: str, way: str, reason: str, kinds: Mapping[str, int], snapshot: Snapshot | None) -> Refreshed:
+        """The same, given how many rows there were of each kind."""
+        if snapshot is None:
+            return Refreshed(table, "none", "another refresh was first")
+        counts = [kinds.get(each, 0) for each in ("+I", "+U", "-D")]
         return Refreshed(table, way, reason, counts[0], counts[1], counts[2], snapshot.id)

@@ -49,6 +49,10 @@ class Definition:
     is_suspended: bool = False
     needs_spark: str | None = None
     """Why the query can only be answered by Spark; None if this process answers it."""
+    named_key: tuple[str, ...] = ()
+    """The primary key that the user has named; none if it is what the query tells."""
+    replaces: str | None = None
+    """The id of the one in whose place it is to come."""
 
     def to_options(self) -> dict[str, str]:
         """As options of the table."""
@@ -70,6 +74,7 @@ class Definition:
             }
             key = members.pop("key")
             shown = tuple(members.pop("shown"))
+            members["named_key"] = tuple(members.get("named_key", ()))
             return Definition(
                 query=query, sources=sources, key=None if key is None else tuple(key), shown=shown, **members
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -11,7 +12,7 @@ import lakebed
 from lakebed.embedded.program import running
 from lakebed.expressions import kinds
 from lakebed.lake import Lake
-from lakebed.views.cost import Estimate
+from lakebed.views.cost import Estimate, Measure, Past
 from lakebed.views.lake_in import read_sql
 from lakebed.views.plan.build import key_columns, planned
 from lakebed.views.row_hashes import BITS, hashed
@@ -142,3 +143,57 @@ def test_changes_of_few_rows_are_followed_and_of_many_are_not(lake: Lake) -> Non
     done = lake.refresh("v")
     assert (done.way, done.updated) == ("full", 50)
     assert "are many" in done.reason
+
+
+def test_times_of_past_refreshes_correct_the_rule() -> None:
+    """Once everything takes long enough to be measured, times decide, and what is not known is in proportion."""
+    past = Past(full=Measure(1_000_000, 2.0), incremental=(Measure(1_000, 0.3), Measure(10_000, 1.2)))
+    assert Estimate(500, 1_000_000, past=past).follows_changes
+    assert Estimate(9_000, 1_000_000, past=past).follows_changes
+    assert not Estimate(30_000, 1_000_000, past=past).follows_changes
+    assert "take about 3.4 s, everything 2.0 s" in Estimate(30_000, 1_000_000, past=past).reason
+    quick = Past(full=Measure(1_000, 0.1), incremental=(Measure(10, 0.2),))
+    assert Estimate(10, 1_000, past=quick).follows_changes, "what takes no time is noise"
+
+
+def test_what_changes_touch_counts() -> None:
+    """One changed row that belongs to half of all rows is not followed, nor is one that a look at too many finds."""
+    assert not Estimate(1, 1_000, touched=500).follows_changes
+    assert Estimate(1, 1_000, touched=500).reason == "1 changed, which touch 500, of 1,000 rows are many"
+    assert not Estimate(1, 1_000, past=Past(fan_out=200.0)).follows_changes
+    assert not Estimate(1, 1_000, scanned=3_000).follows_changes
+    assert Estimate(1, 1_000, scanned=3_000).reason == "1 changed rows need 3,000 others to be read, of 1,000"
+
+
+def test_what_is_known_of_the_past_is_kept_in_snapshots(lake: Lake) -> None:
+    """Each refresh writes what it took beside what others took, and what can not be read counts for nothing."""
+    past = Past().with_full(Measure(100, 1.5)).with_changes(2, Measure(6, 0.25))
+    told = dict(past.to_properties())
+    assert Past.of(SimpleNamespace(properties=told)) == past  # type: ignore[arg-type]
+    assert past.fan_out == 3.0
+    assert past.with_full(Measure(100, 1.0)).incremental == (Measure(6, 0.2),)
+    assert Past.of(SimpleNamespace(properties=dict.fromkeys(told, "{"))) == Past()  # type: ignore[arg-type]
+    lake["a"].write([{"i": n, "k": n, "x": None} for n in range(40)])
+    lake.materialize("v", "SELECT i, k FROM a")
+    lake["a"].write([{"i": 3, "k": 2, "x": None}])
+    lake.refresh("v")
+    known = Past.of(lake["v"].latest_snapshot())
+    assert known.full is not None
+    assert [each.rows for each in known.incremental] == [2]
+
+
+def test_a_row_to_which_all_others_belong_is_not_followed(lake: Lake) -> None:
+    """Few changes that touch many rows are told on the way, the rest is computed, and the next one knows."""
+    numbers = pa.array(range(1, 2001), pa.int32())
+    lake["a"].write(pa.table({"i": numbers, "k": pa.array([1] * 2000, pa.int32()), "x": numbers}))
+    lake.create_table("d", {"k": "INT NOT NULL", "name": "STRING"}, primary_key=["k"], options={"bucket": "1"})
+    lake["d"].write([{"k": 1, "name": "one"}, {"k": 2, "name": "two"}])
+    query = "SELECT i, name FROM a JOIN d ON a.k = d.k"
+    lake.materialize("v", query)
+    lake["d"].write([{"k": 2, "name": "zwei"}])
+    assert lake.refresh("v").way == "incremental", "no row belongs to it"
+    lake["d"].write([{"k": 1, "name": "eins"}])
+    done = lake.refresh("v")
+    assert (done.way, done.updated) == ("full", 2000)
+    assert done.reason.startswith("2 changed, which touch 4,000, of "), done.reason
+    assert sorted(lake.query("SELECT DISTINCT name FROM v").fetchall()) == [("eins",)]

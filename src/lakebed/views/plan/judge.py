@@ -25,7 +25,7 @@ from lakebed.algebra.relations import (
 from lakebed.expressions import kinds
 from lakebed.expressions.nodes import Aggregation, Column, Expression
 from lakebed.records import dataclass
-from lakebed.views.plan.normalise import ROWS
+from lakebed.views.plan.normalise import ROWS, VALUE
 from lakebed.views.rules.joins import equalities
 from lakebed.views.rules.windows import common_partition
 
@@ -138,6 +138,9 @@ def _full(node: Relation, below: tuple[Judged, ...], why: tuple[str, str]) -> Ju
 
 
 def _why_subquery(node: Relation) -> tuple[str, str]:
+    asked = [each for value in node.expressions for each in value.walk() if isinstance(each, Subquery)]
+    if all(each.template == VALUE for each in asked):
+        return ("rows are compared with a value of all rows", "make that value a materialized table, and join it")
     return (
         "a query inside of an expression is not followed",
         "write it as a join, or with EXISTS; NOT IN as NOT EXISTS",

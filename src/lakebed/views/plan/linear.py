@@ -19,8 +19,6 @@ from lakebed.records import dataclass
 
 _COUNT, _END = "count({distinct}", "){over}"
 _SUM, _COUNTED = "sum({distinct}{0}){over}", "count({distinct}{0}){over}"
-_MOST_DIGITS = 28
-"""Decimals of so many digits can be summed ten billion times, and be taken a billion times, within 38."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,8 @@ def _parts_of(value: Expression) -> list[Part] | None:
 
 
 def _adds_up(kind: pa.DataType) -> bool:
-    return kinds.is_integral(kind) or (kinds.is_decimal(kind) and kind.precision <= _MOST_DIGITS)
+    """A sum of more than 38 digits is an error in both engines: then everything is computed, and says so."""
+    return kinds.is_integral(kind) or kinds.is_decimal(kind)
 
 
 def _counted(value: Aggregation, text: str) -> Part:

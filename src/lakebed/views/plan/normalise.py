@@ -35,9 +35,12 @@ from lakebed.expressions.functions import FUNCTIONS
 from lakebed.expressions.nodes import Aggregation, Call, Column, Constant, Expression
 from lakebed.records import dataclass
 from lakebed.views.plan.correlated import Correlated, uncorrelated
+from lakebed.views.plan.joined import is_inner, joined, may_move
 from lakebed.views.rules.windows import common_partition
 
-_EXISTS, _AMONG, _NOT, _VALUE = "EXISTS ({0})", "({1} IN ({0}))", "(NOT {0})", "({0})"
+_EXISTS, _AMONG, _NOT = "EXISTS ({0})", "({1} IN ({0}))", "(NOT {0})"
+VALUE = "({0})"
+"""A query for one value."""
 _AVERAGE = "avg({distinct}CAST({0} AS DOUBLE)){over}"
 _EXACT_AVERAGE = "(CAST(sum({distinct}{0}){over} AS DOUBLE) / count({distinct}{0}){over})"
 
@@ -100,6 +103,8 @@ class Normaliser:
     def _join(self, node: Join) -> Relation:
         if node.is_lateral or any(isinstance(each, Subquery) for each in _all(node.expressions)):
             return node
+        if is_inner(node):
+            return joined(node, (), self.plain)
         node = replace(node, left=self.plain(node.left), right=self.plain(node.right))
         if node.kind is JoinKind.RIGHT:
             return replace(node, left=node.right, right=node.left, kind=JoinKind.LEFT)
@@ -128,9 +133,10 @@ class Normaliser:
 
     def _filter(self, node: Filter) -> Relation:
         """EXISTS and IN are semi joins, NOT EXISTS is an anti join, a value a left join."""
-        rows = self.plain(node.input)
+        first, others = _apart(node.conditions)
+        rows = self._filtered(node.input, first)
         rest: list[Expression] = []
-        for condition in node.conditions:
+        for condition in others:
             joined = self._half_join(rows, condition)
             if joined is not None and not rest:
                 rows = joined
@@ -153,6 +159,13 @@ class Normaliser:
         columns = tuple(each for each in kept.columns if each.id in names)
         return Project(columns=columns, input=kept, values=columns)
 
+    def _filtered(self, rows: Relation, conditions: Sequence[Expression]) -> Relation:
+        """Rows that meet conditions which can be asked at any time: as early as all that they look at is there."""
+        if is_inner(rows):
+            return joined(rows, conditions, self.plain)
+        found = self.plain(rows)
+        return Filter(columns=found.columns, input=found, conditions=tuple(conditions)) if conditions else found
+
     def _half_join(self, rows: Relation, condition: Expression) -> Relation | None:
         kind = JoinKind.SEMI
         if isinstance(condition, Call) and condition.template == _NOT:
@@ -163,9 +176,11 @@ class Normaliser:
         if condition.template == _EXISTS:
             found = uncorrelated(condition.relation, needs_columns=False)
             return None if found is None else self._matched(rows, found, kind, found.conditions)
-        if condition.template == _AMONG and kind is JoinKind.SEMI and condition.value is not None:
+        if condition.template == _AMONG and condition.value is not None:
             if any(isinstance(each, Subquery) for each in condition.value.walk()):
                 return None
+            if kind is JoinKind.ANTI and (condition.value.nullable or condition.relation.columns[0].nullable):
+                return None  # NOT IN gives nothing beside a null, which is no question of what matches
             found = uncorrelated(condition.relation, needs_columns=True)
             if found is None:
                 return None
@@ -194,7 +209,7 @@ class Normaliser:
     def _valued(self, rows: Relation, value: Expression) -> tuple[Relation, Expression] | None:
         """An expression whose queries for one value are columns of a left join; None if it has none, or others."""
         queries = [each for each in value.walk() if isinstance(each, Subquery)]
-        if not queries or any(each.template != _VALUE for each in queries):
+        if not queries or any(each.template != VALUE for each in queries):
             return None
         for query in queries:
             found = self._beside(rows, query)
@@ -285,6 +300,17 @@ class Normaliser:
             node = replace(node, columns=(*rows.columns, *own), input=rows, values=values)
         values = tuple(_in_one_order(value, node.input.columns) for value in node.values)
         return replace(node, values=values)
+
+
+def _apart(conditions: Sequence[Expression]) -> tuple[list[Expression], list[Expression]]:
+    """Conditions that can be asked first, and the others. Nothing goes before what may fail: that is to fail."""
+    first: list[Expression] = []
+    others: list[Expression] = []
+    for place, condition in enumerate(conditions):
+        if not may_move(condition) and not any(isinstance(each, Subquery) for each in condition.walk()):
+            return first, [*others, *conditions[place:]]
+        (first if may_move(condition) else others).append(condition)
+    return first, others
 
 
 def _all(expressions: Sequence[Expression]) -> list[Expression]:

@@ -30,7 +30,7 @@ def conjuncts(condition: Expression | None) -> list[Expression]:
     return [condition]
 
 
-def _columns_in(expression: Expression) -> set[str]:
+def columns_in(expression: Expression) -> set[str]:
     """The columns that an expression looks at."""
     return {each.id for each in expression.walk() if isinstance(each, Column)}
 
@@ -42,10 +42,10 @@ def equalities(node: Join) -> Equalities:
     for condition in conjuncts(node.condition):
         if isinstance(condition, Call) and condition.template == _EQUAL:
             one, other = condition.arguments
-            if _columns_in(one) and _columns_in(other):
-                if _columns_in(one) <= left and _columns_in(other) <= right:
+            if columns_in(one) and columns_in(other):
+                if columns_in(one) <= left and columns_in(other) <= right:
                     found.append((one, other))
-                elif _columns_in(one) <= right and _columns_in(other) <= left:
+                elif columns_in(one) <= right and columns_in(other) <= left:
                     found.append((other, one))
     return Equalities(tuple(one for one, _ in found), tuple(other for _, other in found))
 
@@ -119,13 +119,26 @@ def join_state(program: Program, node: Join, version: Version, restriction: Rest
     right, is_right = narrowed_to(restriction, {each.id for each in node.right.columns})
     if node.kind in (JoinKind.INNER, JoinKind.CROSS) and right is not None and (is_right or left is None):
         rows = program.keep(program.state(node.right, version, right), "side")
-        others = _partners(program, node.left, version, same.left, rows, same.right)
+        others = _other_side(program, node.left, version, left, same.left, rows, same.right)
         found: Relation = replace(node, left=others, right=rows)
         return found if is_right else restricted(found, restriction)
     if left is not None:
         rows = program.keep(program.state(node.left, version, left), "side")
-        others = _partners(program, node.right, version, same.right, rows, same.left)
+        others = _other_side(program, node.right, version, right, same.right, rows, same.left)
         found = replace(node, left=rows, right=others)
         return found if is_left else restricted(found, restriction)
     found = replace(node, left=program.state(node.left, version), right=program.state(node.right, version))
     return restricted(found, restriction)
+
+
+def _other_side(
+    program: Program,
+    node: Relation,
+    version: Version,
+    own: Restriction | None,
+    values: tuple[Expression, ...],
+    rows: Stored,
+    given: tuple[Expression, ...],
+) -> Relation:
+    """The rows of the second side that are asked for: by what the first says to be equal, else by its own keys."""
+    return _partners(program, node, version, values, rows, given) if values else program.state(node, version, own)

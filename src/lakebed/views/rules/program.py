@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import field, replace
+from itertools import takewhile
 from typing import Any
 
 from lakebed.algebra.relations import Relation, Scan, scans
@@ -18,7 +19,7 @@ from lakebed.views.rules.weighted import DistinctValues, Keys, Matching, Stored,
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Rows of a table that have these primary keys."""
+    """Rows of a table that have these values in the first columns of its primary key, or in all of it."""
 
     scan: Scan
     keys: Keys
@@ -89,10 +90,12 @@ class Program:
         return Keys(kept.name, columns)
 
     def found(self, scan: Scan, restriction: Restriction | None) -> Relation:
-        """The rows of a table that a restriction asks for; by their keys if it names those."""
-        key = self.sources[scan.view].key
-        places = {column.id: n for n, column in enumerate(restriction.columns)} if restriction is not None else {}
-        if restriction is None or not key or any(column.id not in places for column in key):
+        """The rows of a table that a restriction asks for; by their keys if it names the first columns of those."""
+        if restriction is None:
+            return scan
+        places = {column.id: n for n, column in enumerate(restriction.columns)}
+        key = tuple(takewhile(lambda column: column.id in places, self.sources[scan.view].key))
+        if not key:
             return restricted(scan, restriction)
         keys = restriction.keys.picked(tuple(places[column.id] for column in key))
         known = self._found.get((scan.view, keys))
