@@ -52,8 +52,8 @@ def views() -> dict[str, str]:
     return {name: made[name].rsplit("LIMIT", 1)[0] for name in ("1", "3", "5", "10")} | {"wide": WIDE}
 
 
-def cpu_seconds() -> float:
-    """Of this process and all below it, those that have ended included."""
+def cpu_seconds(root: int | None = None) -> float:
+    """Of a process, this one by default, and all below it, those that have ended included."""
     parents: dict[int, tuple[int, float]] = {}
     for place in Path("/proc").iterdir():
         if place.name.isdigit():
@@ -62,7 +62,7 @@ def cpu_seconds() -> float:
             except OSError:  # it has ended
                 continue
             parents[int(place.name)] = (int(rest[1]), sum(map(int, rest[11:15])) / _TICKS)
-    ours = {os.getpid()}
+    ours = {root or os.getpid()}
     while more := {each for each, (parent, _) in parents.items() if parent in ours} - ours:
         ours |= more
     return sum(seconds for each, (_, seconds) in parents.items() if each in ours)

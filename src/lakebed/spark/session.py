@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import shutil
@@ -136,7 +137,7 @@ def _settings(plans_only: bool) -> dict[str, str]:
         "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
         "spark.sql.shuffle.partitions": str(max(2, cores)),
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.warehouse.dir": tempfile.mkdtemp(prefix="lakebed-spark-"),
+        "spark.sql.warehouse.dir": _own_directory(),
         # Lists of files that we know to be there need no job to be listed.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
         "spark.python.worker.reuse": "true",
@@ -145,6 +146,13 @@ def _settings(plans_only: bool) -> dict[str, str]:
         # Errors are raised; a second telling on the terminal, as JSON, helps nobody.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
+
+
+def _own_directory() -> str:
+    """For what Spark wants a directory for even if nothing is stored there; goes with the process, as its catalog does."""
+    path = tempfile.mkdtemp(prefix="lakebed-spark-")
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
 
 
 def _driver_memory_mb() -> int:
