@@ -149,7 +149,7 @@ def _settings(plans_only: bool) -> dict[str, str]:
 
 
 def _own_directory() -> str:
-    """For what Spark wants a directory for even if nothing is stored there; goes with the process, as its catalog does."""
+    """A place for tables of Spark's own, which go with the process as its catalog does."""
     path = tempfile.mkdtemp(prefix="lakebed-spark-")
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     return path
