@@ -340,7 +340,7 @@ def main() -> None:
         given.orders, given.customers, given.rate, given.seconds, given.moved = 5_000, 500, 200, 8, 1_000
 
     def say(who: str, what: str, **figures: Any) -> None:
-        line = json.dumps({"engine": who, "measure": what, **figures})
+        line = json.dumps({"benchmark": "continuous", "engine": who, "measure": what, **figures})
         told = ", ".join(f"{key} {value}" for key, value in figures.items())
         print(line if given.json else f"{who:<8} {what:<12} {told}", flush=True)
 
