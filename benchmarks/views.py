@@ -213,7 +213,7 @@ def main() -> int:
             bench = Bench(Path(place) / "lake", scale, given.views)
             lines = measured(bench, given.shares, repeats, not given.no_spark)
     if given.json or given.growth:
-        print("\n".join(json.dumps(line) for line in lines))
+        print("\n".join(json.dumps({"benchmark": "views", **line}) for line in lines))
     else:
         report(lines)
     return 0
