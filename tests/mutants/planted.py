@@ -260,8 +260,8 @@ CLASSICS = [
     Mutant(
         "identifiers of streams are forgotten with their snapshots",
         "commit/replay.py",
-        "        for user, identifier in _remembered(snapshot):\n            found.setdefault(user, identifier)\n",
-        "",
+        "        here = dict(_remembered(snapshot))\n",
+        "        here: dict[str, int] = {}\n",
         "a stream repeats its commit after its snapshots have expired",
     ),
     Mutant(
