@@ -48,7 +48,8 @@ _COLUMNS = {
 
 def statements(connector: str, options: dict[str, str]) -> str:
     """The file of a pipeline: sources of one server, and what is made of them."""
-    shared = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+    spelled = {key: value.replace("'", "''") for key, value in options.items()}
+    shared = ", ".join(f"'{key}' = '{value}'" for key, value in spelled.items())
     sources = [
         f"CREATE TEMPORARY TABLE cdc_{name} ({columns}) WITH ('connector' = '{connector}', {shared}, "
         f"'table-name' = '{name}');"
