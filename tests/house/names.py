@@ -97,7 +97,8 @@ def _used(module: Module) -> Iterator[str]:
         elif isinstance(node, ast.alias):
             yield node.name.rpartition(".")[2]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not _is_in_all(node, module):
-            yield from [node.value] if node.value.isidentifier() else ()
+            parts = node.value.split(".")
+            yield from parts[-1:] if all(part.isidentifier() for part in parts) else ()
 
 
 def _is_in_all(node: ast.Constant, module: Module) -> bool:

@@ -22,6 +22,7 @@ LAYERS = {
     "left_out": 0,
     "notebook": 0,
     "records": 0,
+    "registry": 0,
     "options": 0,
     "types": 1,
     "fileio": 1,

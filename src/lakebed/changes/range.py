@@ -28,7 +28,6 @@ from lakebed.options import (
     INCREMENTAL_BETWEEN_TIMESTAMP,
     INCREMENTAL_TO_AUTO_TAG,
     SCAN_MODE,
-    Options,
 )
 from lakebed.read.plan import FileSieve
 from lakebed.records import dataclass
@@ -46,11 +45,6 @@ class ChangeRange:
     mode: str
     before: Snapshot | None = None
     after: Snapshot | None = None
-
-
-def is_incremental(options: Options) -> bool:
-    """Whether reads show changes instead of a state."""
-    return options[SCAN_MODE] == INCREMENTAL or any(options.has(option) for option in _RANGES)
 
 
 def asked_range(context: TableContext, pinned: Snapshot | None = None) -> ChangeRange | None:
@@ -285,4 +279,4 @@ def _snapshots_between(context: TableContext, since: int, until: int | None) -> 
         yield history.changes(snapshot_id) or context.stores.snapshots.get(snapshot_id)
 
 
-__all__ = ["ChangeRange", "asked_range", "entries_of", "is_incremental", "planned_changes", "state_named"]
+__all__ = ["ChangeRange", "asked_range", "entries_of", "planned_changes", "state_named"]

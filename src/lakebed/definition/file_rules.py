@@ -9,11 +9,7 @@ from dataclasses import replace
 from lakebed.commit.committer import CommitRules, Committer
 from lakebed.commit.manifest_merge import ManifestMergeRules
 from lakebed.commit.row_ids import RowIdRules
-from lakebed.datafiles.index.bitmap import KIND as BITMAP
-from lakebed.datafiles.index.bloom import KIND as BLOOM
-from lakebed.datafiles.index.bsi import KIND as BSI
-from lakebed.datafiles.index.build import IndexSpec
-from lakebed.datafiles.index.range_bitmap import KIND as RANGE_BITMAP
+from lakebed.datafiles.index.build import BITMAP, BLOOM, BSI, RANGE_BITMAP, IndexSpec
 from lakebed.datafiles.rolling_writer import WriteRules
 from lakebed.datafiles.statistics import parse_stats_mode
 from lakebed.definition.context import TableContext, once_per_context

@@ -79,6 +79,11 @@ def scan_mode(options: Options, table: str) -> str:
     return OTHER_WORDS.get(mode, mode)
 
 
+def is_incremental(options: Options) -> bool:
+    """Whether reads show changes instead of a state."""
+    return options[SCAN_MODE] == INCREMENTAL or any(options.has(option) for option in POINTS[INCREMENTAL])
+
+
 def timestamp_ms(options: Options) -> int:
     """The time that `from-timestamp` starts at."""
     millis = options[SCAN_TIMESTAMP_MILLIS]

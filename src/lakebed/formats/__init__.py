@@ -7,13 +7,10 @@ A format is one class that fulfils `base.FileFormat` and one line in `FORMATS`.
 from __future__ import annotations
 
 from lakebed.errors import Unsupported, did_you_mean
-from lakebed.formats.avro.format import AvroFormat
 from lakebed.formats.base import ColumnStats, FileFormat, FileStats, FormatReader, FormatWriter, WriteSettings
-from lakebed.formats.orc import OrcFormat
-from lakebed.formats.parquet.format import ParquetFormat
-from lakebed.formats.text.files import CSV, JSON, TEXT
 from lakebed.formats.text.settings import Written
 from lakebed.formats.text.stream import EXTENSIONS
+from lakebed.registry import Registry
 
 __all__ = [
     "FORMATS",
@@ -28,9 +25,17 @@ __all__ = [
     "format_of_file",
 ]
 
-FORMATS: dict[str, FileFormat] = {
-    file_format.name: file_format for file_format in (ParquetFormat(), OrcFormat(), AvroFormat(), CSV, JSON, TEXT)
-}
+FORMATS: Registry[FileFormat] = Registry(
+    "lakebed.formats",
+    {
+        "parquet": "parquet.format.PARQUET",
+        "orc": "orc.ORC",
+        "avro": "avro.format.AVRO",
+        "csv": "text.files.CSV",
+        "json": "text.files.JSON",
+        "text": "text.files.TEXT",
+    },
+)
 
 _OTHERS = frozenset({"txt", "blob", "lance"})
 """Extensions of data files that Paimon writes and this package does not read."""

@@ -364,3 +364,6 @@ def _contains_char(data_type: DataType) -> bool:
         case RowType(members):
             return any(_contains_char(member.type) for member in members)
     return is_root(data_type, TypeRoot.CHAR)
+
+
+ORC = OrcFormat()

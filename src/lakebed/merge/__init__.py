@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from lakebed.merge.aggregation import Aggregation
 from lakebed.merge.base import Groups, MergeEngine
-from lakebed.merge.deduplicate import Deduplicate
-from lakebed.merge.first_row import FirstRow
-from lakebed.merge.partial_update import PartialUpdate
+from lakebed.registry import Registry
 
-MERGE_ENGINES: dict[str, type[MergeEngine]] = {
-    engine.name: engine for engine in (Deduplicate, PartialUpdate, Aggregation, FirstRow)
-}
+MERGE_ENGINES: Registry[type[MergeEngine]] = Registry(
+    "lakebed.merge",
+    {
+        "deduplicate": "deduplicate.Deduplicate",
+        "partial-update": "partial_update.PartialUpdate",
+        "aggregation": "aggregation.Aggregation",
+        "first-row": "first_row.FirstRow",
+    },
+)
 
 __all__ = ["MERGE_ENGINES", "Groups", "MergeEngine"]

@@ -13,7 +13,6 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 
-from lakebed.changes.read import ChangeRead
 from lakebed.definition.context import TableContext
 from lakebed.read.plan import ScanPlan
 from lakebed.read.reader import SplitReader, pieces_of
@@ -35,7 +34,7 @@ def count_rows(planned: PlannedRead | pa.Table) -> int:
     """How many rows a read finds. REQUIRES: planned without columns, where that is possible."""
     if isinstance(planned, pa.Table):
         return int(planned.num_rows)
-    if isinstance(planned, ChangeRead):
+    if not isinstance(planned, tuple):
         return sum(batch.num_rows for batch in planned.batches())
     reader, plan = planned
     total = 0
@@ -88,7 +87,7 @@ def sampled_rows(planned: PlannedRead | pa.Table, size: int, seed: int | None) -
     chance = np.random.default_rng(seed)
     if isinstance(planned, pa.Table):
         return planned.take(_drawn(chance, planned.num_rows, size))
-    if isinstance(planned, ChangeRead):
+    if not isinstance(planned, tuple):
         return _drawn_from_stream(planned.batches(), planned.schema, size, chance)
     reader, plan = planned
     pieces = [piece for split in plan.splits for piece in pieces_of(split)]

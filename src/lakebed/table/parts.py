@@ -32,7 +32,7 @@ class ReadPlan:
         """A planned read. Changes come in the order of their commits, so they are one part, as is a system table."""
         if isinstance(planned, pa.Table):
             return ReadPlan(planned.schema, (planned,))
-        if isinstance(planned, ChangeRead):
+        if not isinstance(planned, tuple):
             return ReadPlan(planned.schema, (planned,), planned.snapshot)
         reader, plan = planned
         return ReadPlan(reader.schema, plan.splits, plan.snapshot, reader)

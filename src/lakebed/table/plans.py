@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
-from lakebed.changes.range import asked_range, is_incremental
-from lakebed.changes.read import ChangeRead, change_reading
 from lakebed.changes.scan_modes import batch_snapshot, plan_batch, shows_a_part
 from lakebed.changes.views import ROWKIND_FIELD, shows_changes
 from lakebed.commit.replay import CommitIdentity
@@ -16,6 +14,7 @@ from lakebed.definition.arguments import filter_argument, identity_arguments, na
 from lakebed.definition.context import TableContext
 from lakebed.definition.moments import is_travelling
 from lakebed.definition.row_rules import shows_waiting_rows
+from lakebed.definition.scan_mode import is_incremental
 from lakebed.definition.validate import check_fixed_options
 from lakebed.definition.views import refuse_view
 from lakebed.errors import InvalidArgument
@@ -28,9 +27,10 @@ from lakebed.table.opened import Holder, OpenedTable, opened_of
 from lakebed.types.predicate import Predicate
 
 if TYPE_CHECKING:
+    from lakebed.changes.read import ChangeRead
     from lakebed.changes.stream import StreamScan
 
-PlannedRead = tuple[SplitReader, ScanPlan] | ChangeRead
+PlannedRead: TypeAlias = "tuple[SplitReader, ScanPlan] | ChangeRead"
 """What a read opens, and how; of a view or options that show changes, their read."""
 
 
@@ -40,6 +40,9 @@ def plan_read(table: Holder, columns: Sequence[str] | None = None, filter: Any =
     context = opened.readable()
     if not shows_only_changes(context):
         return _plan_state(context, opened.pinned, columns, filter)
+    from lakebed.changes.range import asked_range  # what tells changes is loaded only where it is needed
+    from lakebed.changes.read import change_reading
+
     reading = change_reading(context, _names(columns), filter)
     if is_incremental(context.options):
         return reading.of_range(asked_range(context, opened.pinned))

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import pyarrow as pa
 
 from lakebed.calls import explains_calls
-from lakebed.changes.read import ChangeRead
 from lakebed.definition.arguments import count_argument, filter_argument
 from lakebed.errors import MissingDependency
 from lakebed.notebook import no_member
@@ -151,7 +150,7 @@ class TableReading(ABC):
         planned = self._planned(columns, filter)
         if isinstance(planned, pa.Table):
             return planned
-        if isinstance(planned, ChangeRead):
+        if not isinstance(planned, tuple):
             return planned.to_table()
         reader, plan = planned
         # A long list is turned into a set for each batch: few large ones then cost less than many.
@@ -323,7 +322,7 @@ class TableView(TableReading):
 def _batches(planned: PlannedRead | pa.Table) -> Iterator[pa.RecordBatch]:
     if isinstance(planned, pa.Table):
         return iter(planned.to_batches())
-    if isinstance(planned, ChangeRead):
+    if not isinstance(planned, tuple):
         return planned.batches()
     reader, plan = planned
     return (batch for split in plan.splits for batch in reader.read(split))

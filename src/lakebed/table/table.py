@@ -14,11 +14,8 @@ from typing import TYPE_CHECKING, Any, overload
 import pyarrow as pa
 
 from lakebed.calls import explains_calls
-from lakebed.changes.position import StreamPosition
-from lakebed.changes.read import ChangeRead, ChangeReading
 from lakebed.changes.scan_modes import batch_snapshot
-from lakebed.changes.told import told_snapshot
-from lakebed.changes.views import DiffRows, packed_changes, shows_changes, view_of
+from lakebed.changes.views import shows_changes, view_of
 from lakebed.definition.arguments import (
     filter_argument,
     names_argument,
@@ -34,7 +31,6 @@ from lakebed.errors import InvalidArgument, NotFound, Unsupported
 from lakebed.metadata.snapshot import Snapshot, Snapshots
 from lakebed.notebook import html_table, short_list
 from lakebed.options import CONTINUOUS_DISCOVERY_INTERVAL
-from lakebed.read.lookup import KeyLookup
 from lakebed.read.plan import ScanPlan
 from lakebed.schema.changes import SchemaChange
 from lakebed.schema.table_schema import TableSchema
@@ -49,6 +45,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
     from lakebed.changes.follow import ChangeStream
+    from lakebed.changes.read import ChangeRead
+    from lakebed.read.lookup import KeyLookup
     from lakebed.read.value_lookup import ValueLookup
     from lakebed.table.writer import TableWriter
 
@@ -199,6 +197,7 @@ class Table(TableReading, TableUpkeep):
         With `by` it finds them by these columns, with `rows` only. It can be pickled, so the tasks of a Spark job can
         use it.
         """
+        from lakebed.read.lookup import KeyLookup
         from lakebed.read.value_lookup import ValueLookup
 
         context = self._opened.readable()
@@ -218,11 +217,12 @@ class Table(TableReading, TableUpkeep):
     def scan(self, filter: Any = None) -> ScanPlan:  # noqa: A002
         """Which files a read with this filter would open."""
         planned = plan_read(self, None, filter)
-        return planned.plan() if isinstance(planned, ChangeRead) else planned[1]
+        return planned[1] if isinstance(planned, tuple) else planned.plan()
 
     def changes(self, since: int = 0, until: int | None = None, *, columns: Sequence[str] | None = None) -> pa.Table:
         """Rows added after snapshot `since` up to `until`, in commit order, with a `rowkind` column in front."""
         from lakebed.changes.range import read_changes
+        from lakebed.changes.views import packed_changes
 
         context = self._opened.readable()
         pinned = self._opened.pinned
@@ -256,6 +256,8 @@ class Table(TableReading, TableUpkeep):
         filter: Any,  # noqa: A002
     ) -> ChangeRead:
         from lakebed.changes.range import state_named
+        from lakebed.changes.read import ChangeReading
+        from lakebed.changes.views import DiffRows
 
         context = self._opened.readable()
         shown = [each.name for each in context.schema.fields if each not in context.kept_fields]
@@ -304,6 +306,7 @@ class Table(TableReading, TableUpkeep):
         and their `rowkind`: an update that takes a row out of it brings the old row only.
         """
         from lakebed.changes.follow import ChangeStream
+        from lakebed.changes.position import StreamPosition
 
         scan = plan_stream(self, columns, filter, options)
         start = None if position is None else StreamPosition.from_members(position)
@@ -401,6 +404,8 @@ class Table(TableReading, TableUpkeep):
         by the compaction after it: the latest snapshot is told once nothing waits for that. With other producers, and
         without a key, the latest is. None if no snapshot is there of which all changes are told.
         """
+        from lakebed.changes.told import told_snapshot
+
         context = self._opened.current()
         return told_snapshot(context, self._opened.pinned or context.stores.snapshots.latest())
 

@@ -27,7 +27,6 @@ from lakebed.errors import InvalidOption
 from lakebed.types.logical import BINARIES, DataType, is_root
 from lakebed.units import parse_size
 
-KIND = "bitmap"
 SETTINGS = ("version", "index-block-size")
 
 _DEFAULT_BLOCK = "16kb"

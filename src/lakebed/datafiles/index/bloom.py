@@ -21,7 +21,6 @@ from lakebed.datafiles.index.xxhash64 import xxhash64
 from lakebed.errors import InvalidOption
 from lakebed.types.logical import AtomicType, DataType, TypeRoot
 
-KIND = "bloom-filter"
 SETTINGS = ("items", "fpp")
 
 _DEFAULT_ITEMS = 1_000_000

@@ -24,7 +24,6 @@ from lakebed.records import dataclass
 from lakebed.types.logical import FLOATS, DataType, TypeRoot, is_root
 from lakebed.types.predicate import Op
 
-KIND = "bsi"
 SETTINGS = ()
 
 _FRONT = struct.Struct(">bi")

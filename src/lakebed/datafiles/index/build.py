@@ -10,13 +10,17 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.datafiles.index import bitmap, bloom, bsi, range_bitmap
 from lakebed.datafiles.index.container import pack
 from lakebed.errors import InvalidOption, did_you_mean
 from lakebed.records import dataclass
+from lakebed.registry import Registry
 from lakebed.types.logical import STRINGS, DataField, DataType, MapType, is_root
 
-KINDS: Mapping[str, ModuleType] = {module.KIND: module for module in (bloom, bitmap, range_bitmap, bsi)}
+BLOOM, BITMAP, RANGE_BITMAP, BSI = "bloom-filter", "bitmap", "range-bitmap", "bsi"
+
+KINDS: Registry[ModuleType] = Registry(
+    "lakebed.datafiles.index", {BLOOM: "bloom", BITMAP: "bitmap", RANGE_BITMAP: "range_bitmap", BSI: "bsi"}
+)
 """Indexes that are written and read; each is a module with the same names in it."""
 
 
@@ -79,12 +83,15 @@ class Builder(Protocol):
     def finish(self) -> bytes: ...
 
 
-_BUILDERS: Mapping[str, type[Builder]] = {
-    bloom.KIND: bloom.BloomBuilder,
-    bitmap.KIND: bitmap.BitmapBuilder,
-    range_bitmap.KIND: range_bitmap.RangeBitmapBuilder,
-    bsi.KIND: bsi.BsiBuilder,
-}
+_BUILDERS: Registry[type[Builder]] = Registry(
+    "lakebed.datafiles.index",
+    {
+        BLOOM: "bloom.BloomBuilder",
+        BITMAP: "bitmap.BitmapBuilder",
+        RANGE_BITMAP: "range_bitmap.RangeBitmapBuilder",
+        BSI: "bsi.BsiBuilder",
+    },
+)
 
 
 class FileIndexBuilder:

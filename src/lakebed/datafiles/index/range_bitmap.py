@@ -29,7 +29,6 @@ from lakebed.types.logical import BINARIES, FLOATS, AtomicType, DataType, TypeRo
 from lakebed.types.predicate import Op
 from lakebed.units import parse_size
 
-KIND = "range-bitmap"
 SETTINGS = ("chunk-size",)
 
 _DEFAULT_CHUNK = "16kb"
@@ -209,7 +208,6 @@ def _chunk_bytes(settings: Mapping[str, str], data_type: DataType) -> int:
 
 
 __all__ = [
-    "KIND",
     "SETTINGS",
     "RangeBitmapBuilder",
     "check_settings",

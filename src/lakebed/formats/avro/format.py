@@ -302,3 +302,6 @@ def _exactly(source: pa.NativeFile, size: int) -> bytes:
     if len(content) != size:
         raise EOFError("the file ends too early")
     return content
+
+
+AVRO = AvroFormat()

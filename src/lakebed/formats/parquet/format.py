@@ -325,3 +325,6 @@ def _runs(footer: pq.FileMetaData, groups: Sequence[int], batch_rows: int) -> It
         run.append(group)
     if run:
         yield first_rows[run[0]], first_rows[run[-1] + 1], run
+
+
+PARQUET = ParquetFormat()

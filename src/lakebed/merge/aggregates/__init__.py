@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from lakebed.merge.aggregates.base import Aggregate, AggregateSettings
-from lakebed.merge.aggregates.booleans import BoolAnd, BoolOr
-from lakebed.merge.aggregates.collect import Collect
-from lakebed.merge.aggregates.extremes import Max, Min
-from lakebed.merge.aggregates.listagg import ListAgg
-from lakebed.merge.aggregates.merge_map import MergeMap
-from lakebed.merge.aggregates.merge_map_with_keytime import MergeMapWithKeytime
-from lakebed.merge.aggregates.nested_partial_update import NestedPartialUpdate
-from lakebed.merge.aggregates.nested_update import NestedUpdate
-from lakebed.merge.aggregates.product import Product
-from lakebed.merge.aggregates.roaring import RoaringBitmap32, RoaringBitmap64
-from lakebed.merge.aggregates.sketches import HllSketch, ThetaSketch
-from lakebed.merge.aggregates.sum import Sum
-from lakebed.merge.aggregates.values import FirstNonNullValue, FirstValue, LastNonNullValue, LastValue
+from lakebed.registry import Registry
 
-AGGREGATES: dict[str, type[Aggregate]] = {
-    function.name: function
-    for function in (
-        *(LastValue, LastNonNullValue, FirstValue, FirstNonNullValue),
-        *(Sum, Product, Max, Min, BoolAnd, BoolOr, ListAgg),
-        *(Collect, MergeMap, MergeMapWithKeytime, NestedUpdate, NestedPartialUpdate),
-        *(RoaringBitmap32, RoaringBitmap64, HllSketch, ThetaSketch),
-    )
-}
+AGGREGATES: Registry[type[Aggregate]] = Registry(
+    "lakebed.merge.aggregates",
+    {
+        "last_value": "values.LastValue",
+        "last_non_null_value": "values.LastNonNullValue",
+        "first_value": "values.FirstValue",
+        "first_non_null_value": "values.FirstNonNullValue",
+        "sum": "sum.Sum",
+        "product": "product.Product",
+        "max": "extremes.Max",
+        "min": "extremes.Min",
+        "bool_and": "booleans.BoolAnd",
+        "bool_or": "booleans.BoolOr",
+        "listagg": "listagg.ListAgg",
+        "collect": "collect.Collect",
+        "merge_map": "merge_map.MergeMap",
+        "merge_map_with_keytime": "merge_map_with_keytime.MergeMapWithKeytime",
+        "nested_update": "nested_update.NestedUpdate",
+        "nested_partial_update": "nested_partial_update.NestedPartialUpdate",
+        "rbm32": "roaring.RoaringBitmap32",
+        "rbm64": "roaring.RoaringBitmap64",
+        "hll_sketch": "sketches.HllSketch",
+        "theta_sketch": "sketches.ThetaSketch",
+    },
+)
 
 __all__ = ["AGGREGATES", "Aggregate", "AggregateSettings"]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from sqlglot import exp
 
 from lakebed.algebra.relations import Relation, Scan, scans, used_ids
-from lakebed.changes.read import ChangeRead
 from lakebed.embedded.engine import Embedded
 from lakebed.embedded.tables import parts_of, scanned, threads_here
 from lakebed.expressions import kinds
@@ -46,6 +45,9 @@ from lakebed.types.arrow import from_arrow_schema
 from lakebed.types.logical import TypeRoot, is_root
 from lakebed.types.predicate_evaluate import evaluate
 from lakebed.types.transfer import to_transfer, transfer_schema
+
+if TYPE_CHECKING:
+    from lakebed.changes.read import ChangeRead
 
 _NAME = re.compile(r"[A-Za-z_]+(/[A-Za-z0-9_+-]+)*")
 """Names of zones; what else a session may be set to is of no concern to queries without moments."""
@@ -95,7 +97,7 @@ def _known_count(scan: Scan) -> int | None:
     if not isinstance(source, _Source) or isinstance(source.table, DefinedTable):
         return None
     found = plan_read(source.table, [])
-    return None if isinstance(found, ChangeRead) else known_count(*found)
+    return known_count(*found) if isinstance(found, tuple) else None
 
 
 def has_moments(relation: Relation) -> bool:
@@ -179,7 +181,7 @@ class _Source:
                 raise NotProven(f"column `{each.name}` of {table.name}", "CHAR is compared regardless of its padding")
         chosen = list(names) or [cheapest_column(table.arrow_schema)]
         planned = plan_read(table, chosen, rows_needed(self.node, comparable_types(table)))
-        if isinstance(planned, ChangeRead):
+        if not isinstance(planned, tuple):
             self.parts = _Changes(planned)
             return
         reader, plan = planned

@@ -13,8 +13,6 @@ from sqlglot import exp
 
 from lakebed.errors import Unsupported
 from lakebed.records import dataclass
-from lakebed.sql.connectors.reading import reading_text
-from lakebed.sql.connectors.registry import is_bounded, local_reader
 from lakebed.sql.connectors.table import ConnectorTable
 from lakebed.sql.session import SqlLake, connector_table, connector_tables
 from lakebed.sql.words.names import CATALOGS, quoted
@@ -54,11 +52,15 @@ def raw_name(table: ConnectorTable) -> str:
 
 def seen_as(table: ConnectorTable) -> str:
     """The query that stands for the table."""
+    from lakebed.sql.connectors.reading import reading_text  # connectors are loaded only where there are tables of one
+
     return reading_text(table, quoted(raw_name(table)))
 
 
 def check_bounded(table: ConnectorTable) -> None:
     """Raises for a table whose rows never end."""
+    from lakebed.sql.connectors.registry import is_bounded
+
     if not is_bounded(table):
         raise Unsupported(
             f"table `{table.full_name}` of connector `{table.connector}` has no end that a SELECT could wait for",
@@ -87,6 +89,8 @@ class SourceRows:
 
     def rows(self) -> pa.Table:
         """The rows."""
+        from lakebed.sql.connectors.registry import local_reader
+
         reader = local_reader(self.table, paced=False)
         schema, found, place, is_end = self.schema, [], None, False
         while not is_end:

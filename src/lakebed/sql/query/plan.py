@@ -13,7 +13,6 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from lakebed.changes.read import ChangeRead
 from lakebed.errors import Unsupported
 from lakebed.read.plan import ScanPlan
 from lakebed.read.reader import SplitReader
@@ -35,6 +34,8 @@ from lakebed.table.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from lakebed.changes.read import ChangeRead
 
 
 _SMALL_RANGE = 10_000
@@ -171,8 +172,8 @@ class Planner:
         from lakebed.spark.store_assignment import padded_frame, with_shown_defaults
 
         planned = plan_read(table, _columns(needs, table.arrow_schema, table.hidden_schema), needs.predicate)
-        shown = {} if isinstance(planned, ChangeRead) else planned[0].context.shown_defaults
-        if isinstance(planned, ChangeRead) or not shown:
+        shown = planned[0].context.shown_defaults if isinstance(planned, tuple) else {}
+        if not isinstance(planned, tuple) or not shown:
             return self._planned_frame(table, planned)
         reader, plan = planned
         frame = self._planned_frame(table, (reader.showing_nulls, plan))
@@ -197,7 +198,7 @@ def stored_name(column: str) -> str:
 
 
 def _rows_of(planned: tuple[SplitReader, ScanPlan] | ChangeRead) -> int:
-    plan = planned.plan() if isinstance(planned, ChangeRead) else planned[1]
+    plan = planned[1] if isinstance(planned, tuple) else planned.plan()
     return sum(file.row_count for file in plan.files)
 
 
