@@ -17,7 +17,7 @@ CREATE TEMPORARY VIEW bigger AS SELECT id FROM big b WHERE b.w > 20
 """
 QUESTIONS = [
     "SELECT * FROM big ORDER BY id",
-    "SELECT x.id, big.w FROM bigger AS x JOIN big ON x.id = big.id",
+    "SELECT x.id, big.w FROM bigger AS x JOIN big ON x.id = big.id ORDER BY x.id",
     "WITH big AS (SELECT 7 AS id) SELECT * FROM big",
     "SELECT count(*) FROM t WHERE id IN (SELECT id FROM bigger)",
     "DESCRIBE big",
