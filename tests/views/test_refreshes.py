@@ -278,6 +278,28 @@ def test_a_view_that_was_rolled_back_goes_on_from_there(lake: Lake) -> None:
     _right(lake, "v", _SUMS)
 
 
+@pytest.mark.parametrize("query", [_QUERY, _SUMS, "SELECT amount FROM orders"])
+def test_a_view_whose_old_state_came_back_goes_on_from_there(lake: Lake, query: str) -> None:
+    """A new snapshot with old rows belongs to the old state of the tables, and tells what went back."""
+    lake.materialize("v", query, policy="incremental")
+    lake.materialize("above", "SELECT count(*) AS n FROM v", policy="incremental")
+    for row in ((1, 2, 11), (4, 1, 40)):
+        _orders(lake, row)
+        lake.refresh("v")
+    lake.refresh("above")
+    before = cut_of(lake["v"].snapshots()[1])
+    lake.sql("RESTORE TABLE v TO VERSION AS OF 2")
+    assert cut_of(lake["v"].latest_snapshot()) == before
+    assert folded(lake, "v") is None
+    lake.refresh("above")
+    _right(lake, "above", "SELECT count(*) AS n FROM v")
+    _orders(lake, (5, 2, 50))
+    assert lake.refresh("v").way == "incremental"
+    lake.refresh("above")
+    _right(lake, "v", query)
+    _right(lake, "above", "SELECT count(*) AS n FROM v")
+
+
 # --- columns that change ---------------------------------------------------------------------------------------------
 
 
