@@ -384,3 +384,22 @@ def test_a_table_like_a_materialized_one_is_an_ordinary_one(lake: Lake) -> None:
     assert [each.name for each in lake.materialized_tables()] == ["default.v"]
     with pytest.raises(lakebed.errors.InvalidArgument, match="not set by hand"):
         lake.sql("CREATE TABLE x (a INT) WITH ('lakebed.view.query' = 'SELECT 1')")
+
+
+def test_a_table_that_was_made_anew_with_another_key(lake: Lake) -> None:
+    """Rows that are told apart otherwise are not stored by the old key: the error says how to go on."""
+    queries = {"v": "SELECT amount FROM orders", "w": "SELECT id, amount FROM orders", "sums": _SUMS}
+    for name, query in queries.items():
+        lake.materialize(name, query)
+    columns = {"id": "BIGINT NOT NULL", "cust": "INT", "amount": "INT", "note": "STRING"}
+    lake.drop_table("orders")
+    lake.create_table("orders", columns)
+    _orders(lake, (1, 1, 10), (1, 2, 20))
+    for name in ("v", "w"):
+        with pytest.raises(InvalidSchema, match=r"keys of `default\.orders`") as caught:
+            lake.refresh(name)
+        assert queries[name] in str(caught.value)
+        lake.sql(f"ALTER MATERIALIZED TABLE {name} AS {queries[name]}")
+    assert lake.refresh("sums").way == "full"
+    for name, query in queries.items():
+        _right(lake, name, query)
