@@ -14,7 +14,7 @@ from lakebed.commit.committer import Committer
 from lakebed.errors import CommitConflict, InvalidSchema, StorageError, Unsupported
 from lakebed.lake import Lake
 from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER
-from lakebed.schema.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
+from lakebed.schema.changes import AddColumn, DropColumn, RemoveOption, RenameColumn, SetOption, UpdateColumnType
 from lakebed.table.opened import opened_of
 from lakebed.types.logical import BIGINT
 from lakebed.views.refresh import Refresh
@@ -298,6 +298,22 @@ def test_a_view_whose_old_state_came_back_goes_on_from_there(lake: Lake, query: 
     lake.refresh("above")
     _right(lake, "v", query)
     _right(lake, "above", "SELECT count(*) AS n FROM v")
+
+
+@pytest.mark.parametrize("option", ["fields.amount.default-value", "scan.fallback-branch"])
+def test_options_that_decide_what_a_table_shows(lake: Lake, option: str) -> None:
+    """When such an option is set or dropped, the same snapshot shows other rows, and so does the materialized table."""
+    lake["orders"].create_branch("b")
+    lake["orders$branch_b"].write([{"id": 9, "cust": 1, "amount": 9, "note": ""}])
+    lake["orders"].write([{"id": 4, "cust": 2, "amount": None, "note": ""}])
+    lake.materialize("v", _SUMS, policy="incremental")
+    for change in (SetOption(option, "b" if "branch" in option else "7"), RemoveOption(option)):
+        lake["orders"].alter(change)
+        assert lake.refresh("v").way == "full"
+        _right(lake, "v", _SUMS)
+    _orders(lake, (1, 2, 11))
+    assert lake.refresh("v").way == "incremental"
+    _right(lake, "v", _SUMS)
 
 
 # --- columns that change ---------------------------------------------------------------------------------------------
