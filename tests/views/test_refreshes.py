@@ -14,7 +14,7 @@ from lakebed.commit.committer import Committer
 from lakebed.errors import CommitConflict, InvalidSchema, StorageError, Unsupported
 from lakebed.lake import Lake
 from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER
-from lakebed.schema.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
+from lakebed.schema.changes import AddColumn, DropColumn, RemoveOption, RenameColumn, SetOption, UpdateColumnType
 from lakebed.table.opened import opened_of
 from lakebed.types.logical import BIGINT
 from lakebed.views.refresh import Refresh
@@ -278,6 +278,44 @@ def test_a_view_that_was_rolled_back_goes_on_from_there(lake: Lake) -> None:
     _right(lake, "v", _SUMS)
 
 
+@pytest.mark.parametrize("query", [_QUERY, _SUMS, "SELECT amount FROM orders"])
+def test_a_view_whose_old_state_came_back_goes_on_from_there(lake: Lake, query: str) -> None:
+    """A new snapshot with old rows belongs to the old state of the tables, and tells what went back."""
+    lake.materialize("v", query, policy="incremental")
+    lake.materialize("above", "SELECT count(*) AS n FROM v", policy="incremental")
+    for row in ((1, 2, 11), (4, 1, 40)):
+        _orders(lake, row)
+        lake.refresh("v")
+    lake.refresh("above")
+    before = cut_of(lake["v"].snapshots()[1])
+    lake.sql("RESTORE TABLE v TO VERSION AS OF 2")
+    assert cut_of(lake["v"].latest_snapshot()) == before
+    assert folded(lake, "v") is None
+    lake.refresh("above")
+    _right(lake, "above", "SELECT count(*) AS n FROM v")
+    _orders(lake, (5, 2, 50))
+    assert lake.refresh("v").way == "incremental"
+    lake.refresh("above")
+    _right(lake, "v", query)
+    _right(lake, "above", "SELECT count(*) AS n FROM v")
+
+
+@pytest.mark.parametrize("option", ["fields.amount.default-value", "scan.fallback-branch"])
+def test_options_that_decide_what_a_table_shows(lake: Lake, option: str) -> None:
+    """When such an option is set or dropped, the same snapshot shows other rows, and so does the materialized table."""
+    lake["orders"].create_branch("b")
+    lake["orders$branch_b"].write([{"id": 9, "cust": 1, "amount": 9, "note": ""}])
+    lake["orders"].write([{"id": 4, "cust": 2, "amount": None, "note": ""}])
+    lake.materialize("v", _SUMS, policy="incremental")
+    for change in (SetOption(option, "b" if "branch" in option else "7"), RemoveOption(option)):
+        lake["orders"].alter(change)
+        assert lake.refresh("v").way == "full"
+        _right(lake, "v", _SUMS)
+    _orders(lake, (1, 2, 11))
+    assert lake.refresh("v").way == "incremental"
+    _right(lake, "v", _SUMS)
+
+
 # --- columns that change ---------------------------------------------------------------------------------------------
 
 
@@ -362,3 +400,22 @@ def test_a_table_like_a_materialized_one_is_an_ordinary_one(lake: Lake) -> None:
     assert [each.name for each in lake.materialized_tables()] == ["default.v"]
     with pytest.raises(lakebed.errors.InvalidArgument, match="not set by hand"):
         lake.sql("CREATE TABLE x (a INT) WITH ('lakebed.view.query' = 'SELECT 1')")
+
+
+def test_a_table_that_was_made_anew_with_another_key(lake: Lake) -> None:
+    """Rows that are told apart otherwise are not stored by the old key: the error says how to go on."""
+    queries = {"v": "SELECT amount FROM orders", "w": "SELECT id, amount FROM orders", "sums": _SUMS}
+    for name, query in queries.items():
+        lake.materialize(name, query)
+    columns = {"id": "BIGINT NOT NULL", "cust": "INT", "amount": "INT", "note": "STRING"}
+    lake.drop_table("orders")
+    lake.create_table("orders", columns)
+    _orders(lake, (1, 1, 10), (1, 2, 20))
+    for name in ("v", "w"):
+        with pytest.raises(InvalidSchema, match=r"keys of `default\.orders`") as caught:
+            lake.refresh(name)
+        assert queries[name] in str(caught.value)
+        lake.sql(f"ALTER MATERIALIZED TABLE {name} AS {queries[name]}")
+    assert lake.refresh("sums").way == "full"
+    for name, query in queries.items():
+        _right(lake, name, query)

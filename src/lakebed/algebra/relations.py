@@ -206,7 +206,7 @@ class Group(Relation):
         # Keys become columns first, so that grouping sets and GROUPING can name them.
         keys = self.columns[: len(self.keys)]
         given = zip(self.keys, keys, strict=True)
-        named = "".join(f", {_told_apart(value.spelled(), value.type)} AS {each.id}" for value, each in given)
+        named = "".join(f", {told_apart(value.spelled(), value.type)} AS {each.id}" for value, each in given)
         inner = f"SELECT *{named} FROM ({self.input.spelled()})"
         values = zip(self.aggregates, self.columns[len(keys) :], strict=True)
         chosen = [each.id for each in keys] + [f"{value.spelled()} AS {each.id}" for value, each in values]
@@ -296,7 +296,7 @@ class Distinct(Relation):
         return (self.input,)
 
     def spelled(self) -> str:
-        chosen = ", ".join(f"{_told_apart(each.id, each.type)} AS {each.id}" for each in self.columns)
+        chosen = ", ".join(f"{told_apart(each.id, each.type)} AS {each.id}" for each in self.columns)
         return f"SELECT DISTINCT {chosen or '1 AS nothing'} FROM ({self.input.spelled()})"
 
 
@@ -332,7 +332,7 @@ class SetOperation(Relation):
         pairs = zip(side.columns, self.columns, strict=True)
         if self.kind is SetKind.UNION_ALL:
             return ", ".join(f"{a.id} AS {b.id}" for a, b in pairs)
-        return ", ".join(f"{_told_apart(a.id, a.type)} AS {b.id}" for a, b in pairs)
+        return ", ".join(f"{told_apart(a.id, a.type)} AS {b.id}" for a, b in pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -400,7 +400,7 @@ class Subquery(Expression):
         return self.template.format(self.relation.spelled(), *given)
 
 
-def _told_apart(text: str, kind: pa.DataType) -> str:
+def told_apart(text: str, kind: pa.DataType) -> str:
     """A value by which rows are told apart: -0.0 is 0.0 then, and comes out as that."""
     return f"({text} + CAST(0 AS {kinds.duckdb_name(kind)}))" if kinds.is_fraction(kind) else text
 

@@ -51,7 +51,7 @@ class Changes:
     `index_entries` are all index files from then on (see `index_changes`); None keeps those that are there, and so
     does `statistics`. `rewrites_manifests`: the state before is written anew, so that no manifest deletes anything.
     `restated` are all live files of the state before with something else said of them; `next_row_id` is the first id
-    that is free then, if some were taken by that.
+    that is free then, if some were taken by that. `rows_of`: the snapshot whose rows are there again.
     """
 
     entries: Sequence[ManifestEntry]
@@ -61,6 +61,7 @@ class Changes:
     rewrites_manifests: bool = False
     restated: Sequence[ManifestEntry] | None = None
     next_row_id: int | None = None
+    rows_of: Snapshot | None = None
 
 
 Prepare = Callable[[Snapshot | None], Changes | None]
@@ -267,14 +268,15 @@ class Committer:
             changelog_record_count=sum(e.file.row_count for e in changes.changelog) if changes.changelog else None,
             watermark=_later(latest.watermark if latest else None, stamp.watermark),
             statistics=changes.statistics or _statistics(latest, stamp),
-            properties=self._carried_properties(latest, stamp) | self._kept_number(latest, entries) or None,
+            properties=self._carried_properties(latest, stamp, changes.rows_of) | self._kept_number(latest, entries)
+            or None,
             next_row_id=next_row_id,
             operation=stamp.operation,
             writer_version=self.writer_version,
             uuid=stamp.identity.token,
         )
 
-    def _carried_properties(self, latest: Snapshot | None, stamp: _Stamp) -> dict[str, str]:
+    def _carried_properties(self, latest: Snapshot | None, stamp: _Stamp, rows_of: Snapshot | None) -> dict[str, str]:
         """Last identifiers of all streams travel from snapshot to snapshot.
 
         INVARIANT: no expiry makes a table forget them. A stream that repeats a batch after that would write it twice.
@@ -283,7 +285,7 @@ class Committer:
         if stamp.identity.is_replayable:
             with_number(last, stamp.identity)
         carried = {LAST_IDENTIFIER_PREFIX + user: str(identifier) for user, identifier in last.items()}
-        return {**carried_properties(self.stores.snapshots, latest), **stamp.properties, **carried}
+        return {**carried_properties(self.stores.snapshots, latest, rows_of), **stamp.properties, **carried}
 
     def _kept_number(self, latest: Snapshot | None, entries: Sequence[ManifestEntry]) -> dict[str, str]:
         if not self.rules.keeps_sequence_number:

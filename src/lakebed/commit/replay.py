@@ -25,8 +25,6 @@ SYNC_PREFIX = "lakebed.cdc."
 """How properties of snapshots that a sync makes begin."""
 SYNC_POSITION = "lakebed.cdc.position"
 """Snapshot property: the offset up to which the source was read."""
-_CARRIED = (VIEW_PREFIX, SYNC_PREFIX)
-"""How properties begin that are as true of the next snapshot, unless that says otherwise."""
 _INSERT_CUT = ".cut"
 """How the one of them ends that says what was sent; nothing, if it is empty."""
 
@@ -80,15 +78,19 @@ def with_number(last: dict[str, int], identity: CommitIdentity) -> None:
     last[identity.user] = max(last.get(identity.user, identity.identifier), identity.identifier)
 
 
-def carried_properties(snapshots: SnapshotStore, latest: Snapshot | None) -> dict[str, str]:
+def carried_properties(
+    snapshots: SnapshotStore, latest: Snapshot | None, rows_of: Snapshot | None = None
+) -> dict[str, str]:
     """Properties that are handed on to the next snapshot: what is true of the rows stays so while they are rewritten.
+
+    With `rows_of` the rows are those of that earlier snapshot again, and so is the state of the tables that they were
+    computed from.
 
     INVARIANT: a compaction hands them on, and expiry may then take the snapshot that said them first. A materialized
     table that forgot which changes it has seen would see them twice, or never. Rows of a sync are as of the position
     of its last batch, whatever else was committed on top.
     """
-    given = (latest.properties or {}) if latest is not None else {}
-    handed_on = {key: value for key, value in given.items() if key.startswith(_CARRIED)}
+    handed_on = _beginning_with(SYNC_PREFIX, latest) | _beginning_with(VIEW_PREFIX, rows_of or latest)
     return handed_on | insert_properties(snapshots, latest)
 
 
@@ -99,7 +101,7 @@ def insert_properties(snapshots: SnapshotStore, latest: Snapshot | None) -> dict
     that forgot how far it is would send all its rows once more.
     """
     for snapshot in _back_from(snapshots, latest):
-        found = {key: value for key, value in (snapshot.properties or {}).items() if key.startswith(INSERT_PREFIX)}
+        found = _beginning_with(INSERT_PREFIX, snapshot)
         if found or is_ours(snapshot.writer_version):
             return found
     return {}
@@ -109,6 +111,11 @@ def ended_inserts(snapshots: SnapshotStore, latest: Snapshot | None) -> dict[str
     """What a snapshot says with which a table begins anew: streaming INSERTs have sent nothing to it yet."""
     known = insert_properties(snapshots, latest)
     return {key: "" for key in known if key.endswith(_INSERT_CUT)}
+
+
+def _beginning_with(prefix: str, snapshot: Snapshot | None) -> dict[str, str]:
+    given = (snapshot.properties or {}) if snapshot is not None else {}
+    return {key: value for key, value in given.items() if key.startswith(prefix)}
 
 
 def _back_from(snapshots: SnapshotStore, latest: Snapshot | None) -> Iterator[Snapshot]:

@@ -14,6 +14,7 @@ from lakebed.definition.context import merge_setup
 from lakebed.definition.file_rules import check_index_options, check_level_rules, check_text_files
 from lakebed.definition.row_rules import check_record_expiry, check_row_options
 from lakebed.definition.shown_defaults import check_shown_defaults
+from lakebed.definition.views import check_view_rules
 from lakebed.errors import InvalidOption, InvalidSchema, did_you_mean
 from lakebed.formats import FORMATS
 from lakebed.merge import MERGE_ENGINES
@@ -99,6 +100,7 @@ def validate_table(schema: TableSchema, options: Options, table: str) -> None:
     check_shown_defaults(schema, options, table)
     check_record_expiry(schema, options, table)
     check_producer(schema, options, table)
+    check_view_rules(options, table)
     check_row_options(schema, options, table)
     _check_precommit(schema, options, table)
     check_index_options(schema, options, table)

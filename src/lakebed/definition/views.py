@@ -4,10 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from lakebed.definition.changelog_rules import INPUT, producer
 from lakebed.definition.context import TableContext
-from lakebed.errors import InvalidArgument
-from lakebed.options import LAKEBED_VIEW_QUERY, VIEW_OPTIONS
+from lakebed.errors import InvalidArgument, InvalidOption
+from lakebed.merge.deduplicate import Deduplicate
+from lakebed.metadata.paths import POSTPONE_BUCKET
+from lakebed.options import (
+    BUCKET,
+    CHANGELOG_PRODUCER,
+    CHANGELOG_PRODUCER_IGNORE_DELETE,
+    CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS,
+    FIELD_DEFAULT_VALUE,
+    IGNORE_DELETE,
+    IGNORE_UPDATE_BEFORE,
+    LAKEBED_VIEW_QUERY,
+    MERGE_ENGINE,
+    PARTITION_EXPIRATION_TIME,
+    PRIMARY_KEY_NULLABLE,
+    RECORD_LEVEL_EXPIRE_TIME,
+    ROWKIND_FIELD,
+    SCAN_FALLBACK_BRANCH,
+    SCAN_PRIMARY_BRANCH,
+    SEQUENCE_FIELD,
+    SEQUENCE_SNAPSHOT_ORDERING,
+    VIEW_OPTIONS,
+    Option,
+    Options,
+)
 from lakebed.schema.changes import RemoveOption, SchemaChange, SetOption, UpdateComment
+
+_OTHER_MEANING: tuple[Option[object], ...] = (
+    *(IGNORE_DELETE, IGNORE_UPDATE_BEFORE, SEQUENCE_FIELD, SEQUENCE_SNAPSHOT_ORDERING, ROWKIND_FIELD),
+    *(CHANGELOG_PRODUCER_IGNORE_DELETE, CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS, PRIMARY_KEY_NULLABLE),
+    *(RECORD_LEVEL_EXPIRE_TIME, PARTITION_EXPIRATION_TIME, SCAN_FALLBACK_BRANCH, SCAN_PRIMARY_BRANCH),
+)
+"""Options under which a table does not keep, show or tell all rows as they are written."""
 
 
 class ViewOptions(dict[str, object]):
@@ -21,6 +52,30 @@ def refuse_view_options(options: Mapping[str, object], name: str) -> None:
         raise InvalidArgument(
             f"table `{name}`: option `{own}` is not set by hand",
             hint="use CREATE MATERIALIZED TABLE ... AS SELECT ...",
+        )
+
+
+def check_view_rules(options: Options, table: str) -> None:
+    """Raises if options of a materialized table give the rows that its refresh writes another meaning.
+
+    INVARIANT: what is read is what was written, and the changelog tells all of it. The next refresh adds its changes to
+    that, and other materialized tables follow it.
+    """
+    if options[LAKEBED_VIEW_QUERY] is None:
+        return
+    wanted = ((MERGE_ENGINE, options[MERGE_ENGINE], Deduplicate.name), (CHANGELOG_PRODUCER, producer(options), INPUT))
+    found = next((option.key for option, is_now, must in wanted if is_now != must), None)
+    found = found or next((each.key for each in _OTHER_MEANING if options[each] != each.default), None)
+    found = found or next(
+        (FIELD_DEFAULT_VALUE.key_for(*names) for names in options.fields_with(FIELD_DEFAULT_VALUE)), None
+    )
+    if found is None and options[BUCKET] == POSTPONE_BUCKET:
+        found = BUCKET.key
+    if found is not None:
+        raise InvalidOption(
+            f"materialized table `{table}`: `{found}` = `{options.raw.get(found)}` would keep or tell other rows than "
+            "its query gives",
+            hint="leave the option out; what it does can be said in the query, or by a table that is filled from it",
         )
 
 

@@ -230,7 +230,7 @@ def revive(context: TableContext, target: Snapshot, identity: CommitIdentity) ->
         same = [then.get(key, entry) for key, entry in now.items()]
         restated = same if same != list(now.values()) else None
         # No manifest may say of a file that it was deleted earlier: readers would not see it come back.
-        return Changes([*gone, *back], index_entries=index, rewrites_manifests=True, restated=restated)
+        return Changes([*gone, *back], index_entries=index, rewrites_manifests=True, restated=restated, rows_of=target)
 
     committed = None
     while committed is None:

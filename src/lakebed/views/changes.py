@@ -17,7 +17,15 @@ from lakebed.errors import NotFound, Unsupported
 from lakebed.metadata.entries import delta_entries
 from lakebed.metadata.manifest import EntryKind
 from lakebed.metadata.snapshot import CommitKind, Snapshot
-from lakebed.options import RECORD_LEVEL_EXPIRE_TIME, SCAN_FALLBACK_BRANCH, SCAN_PRIMARY_BRANCH
+from lakebed.options import (
+    DELETION_VECTORS_MERGE_ON_READ,
+    FIELD_DEFAULT_VALUE,
+    POSTPONE_MERGE_ON_READ,
+    RECORD_LEVEL_EXPIRE_TIME,
+    RECORD_LEVEL_TIME_FIELD,
+    SCAN_FALLBACK_BRANCH,
+    SCAN_PRIMARY_BRANCH,
+)
 from lakebed.records import dataclass
 from lakebed.sql.query.pushdown import cheapest_column
 from lakebed.table.opened import opened_of
@@ -25,6 +33,11 @@ from lakebed.table.table import Table
 from lakebed.types.transfer import to_transfer, transfer_schema
 from lakebed.views.store import Place
 
+_DECIDE_WHAT_IS_SHOWN = (
+    *(RECORD_LEVEL_EXPIRE_TIME, RECORD_LEVEL_TIME_FIELD, SCAN_FALLBACK_BRANCH, SCAN_PRIMARY_BRANCH),
+    *(POSTPONE_MERGE_ON_READ, DELETION_VECTORS_MERGE_ON_READ),
+)
+"""Beside defaults of columns: the same snapshot shows something else when one of them is set or dropped."""
 CHANGE = "__w"
 """The column of changes that says whether a row came (1) or went (-1)."""
 
@@ -54,6 +67,8 @@ def steps_between(table: Table, before: Place, after: Snapshot | None) -> Steps:
     """How to tell the changes of a table since a place; raises ChangesGone if that can not be."""
     context = opened_of(table).current()
     _refuse_untold(context)
+    if before.shown_by not in (None, shown_by(context)):
+        raise ChangesGone(f"other options decide what `{table.name}` shows than when it was seen last")
     if Place.of(after) == before:
         return Steps("none", after, after)
     old = _state_at(context, before)
@@ -101,6 +116,14 @@ def read_changes(table: Table, steps: Steps, names: tuple[str, ...]) -> pa.Table
     batches = [to_transfer(batch, schema) for batch in given.to_batches()]
     found = pa.Table.from_batches(batches, schema=schema)
     return found.append_column(CHANGE, weights)
+
+
+def shown_by(context: TableContext) -> str:
+    """The options of a table that decide which rows and values a snapshot shows; empty for most."""
+    own = {option.key for option in _DECIDE_WHAT_IS_SHOWN}
+    raw = context.options.raw
+    found = [key for key in raw if key in own or FIELD_DEFAULT_VALUE.names_in(key) is not None]
+    return ", ".join(f"{key}={raw[key]}" for key in sorted(found))
 
 
 def _refuse_untold(context: TableContext) -> None:

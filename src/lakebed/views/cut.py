@@ -22,6 +22,7 @@ from lakebed.sql.session import SqlLake
 from lakebed.table.opened import opened_of
 from lakebed.table.table import Table
 from lakebed.views.batches import Notes, NothingYet, Sync, TableBatches
+from lakebed.views.changes import shown_by
 from lakebed.views.store import Cut, Definition, Place, SyncBatch, cut_of
 
 _MOST_STEPS = 50
@@ -289,8 +290,8 @@ class _Choice:
 
 
 def _place(table: Table, snapshot: Snapshot | None) -> Place:
-    is_complete = is_told(opened_of(table).current(), snapshot)
-    return replace(Place.of(snapshot), is_told=is_complete)
+    context = opened_of(table).current()
+    return replace(Place.of(snapshot), is_told=is_told(context, snapshot), shown_by=shown_by(context))
 
 
 def _newest(table: Table, before: Cut | None, name: str) -> Snapshot | None:

@@ -155,7 +155,25 @@ class Refresh:
 
     def _plan(self) -> ViewPlan:
         bound = bound_query(self.inside, self.sql, self.chosen.snapshots, self.definition.sources)
-        return planned(bound)
+        plan = planned(bound)
+        self._check_kept(plan)
+        return plan
+
+    def _check_kept(self, plan: ViewPlan) -> None:
+        """Raises if rows of the query are told apart by other columns than they are stored by: tables that it reads
+        were made anew, or replaced, and have another key."""
+        names = tuple(self.layout.columns.names)
+        own, named = self.definition, set(self.definition.named_key)
+        is_key = plan.key == own.key and (own.has_hash or not plan.is_nullable)
+        if named:
+            is_key = plan.is_full or (plan.key is not None and set(plan.key) <= named)
+        if is_key and plan.names == names:
+            return
+        raise InvalidSchema(
+            f"materialized table `{self.table.name}` can not be refreshed: the keys of "
+            f"{', '.join(f'`{name}`' for name in sorted(self.tables))} are not those that its rows are stored by",
+            hint=f"give it its query again: ALTER MATERIALIZED TABLE {self.table.name} AS {_shortened(own.query)}",
+        )
 
     def _why_full(self, plan: ViewPlan | None, full: bool) -> str | None:
         if full:
@@ -424,6 +442,11 @@ class Refresh:
                 writer.write(rows)
             snapshot = writer.commit()
         return Refreshed.of(self.table.name, way, reason, rows, KIND, snapshot)
+
+
+def _shortened(query: str) -> str:
+    text = " ".join(query.split())
+    return text if len(text) <= 80 else "SELECT ..."
 
 
 def _scanned(program: Compiled) -> int:

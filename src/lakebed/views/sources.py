@@ -29,7 +29,7 @@ from lakebed.table.opened import OpenedTable, opened_of
 from lakebed.table.plans import plan_read
 from lakebed.table.system.handle import DefinedTable
 from lakebed.table.table import Table
-from lakebed.types.logical import DataField, TypeRoot, is_root
+from lakebed.types.logical import TIMESTAMPS, AtomicType, DataField, DataType, TypeRoot, is_root
 from lakebed.types.transfer import transfer_schema
 from lakebed.views.store import SourceColumns
 
@@ -40,6 +40,10 @@ _NO_FIXED_VALUE = {
     *("input_file_block_start", "input_file_block_length", "randstr", "uniform", "current_time", "proctime"),
 }
 """Functions that give another value each time, or to each user."""
+
+
+MOST_PRECISE = 6
+"""Queries see moments to so many digits of a second."""
 
 
 def pinned_at(table: Table, snapshot: Snapshot | None) -> Table:
@@ -62,8 +66,10 @@ class Source:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The columns of its primary key."""
-        return self.table.primary_key
+        """The columns of its primary key; none if two keys may be one value to a query."""
+        by_name = {each.name: each.type for each in self.table.schema.fields}
+        names = self.table.primary_key
+        return names if all(_stays_apart(by_name[name]) for name in names) else ()
 
     def fields(self) -> list[DataField]:
         """The columns that are read."""
@@ -158,6 +164,14 @@ def refuse_other_meaning(lake: SqlLake, reader: str) -> None:
             f"{reader} can not be computed here: {reason}, which changes what queries mean",
             hint="set it back, or use a session without it",
         )
+
+
+def _stays_apart(kind: DataType) -> bool:
+    """Whether two values of a type are two in a query: zeros of two signs are one there, and moments are cut."""
+    if is_root(kind, TIMESTAMPS):
+        assert isinstance(kind, AtomicType)
+        return kind.precision <= MOST_PRECISE
+    return not is_root(kind, {TypeRoot.FLOAT, TypeRoot.DOUBLE})
 
 
 def _refuse_other_systems(lake: SqlLake, sql: Sql) -> None:

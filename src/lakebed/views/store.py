@@ -108,6 +108,12 @@ class Place:
     token: str = ""
     is_told: bool = field(default=True, compare=False)
     """Whether the table's changelog has told of all its rows."""
+    shown_by: str | None = field(default=None, compare=False)
+    """The options of the table that decided what the snapshot showed: empty for most, None where nobody noted them."""
+
+    def to_list(self) -> list[Any]:
+        """As a part of a property."""
+        return [self.id, self.token, self.is_told, self.shown_by]
 
     @staticmethod
     def of(snapshot: Snapshot | None) -> Place:
@@ -137,7 +143,7 @@ class Cut:
     def to_text(self) -> str:
         """As a property."""
         members: dict[str, Any] = {
-            part: {name: [place.id, place.token, place.is_told] for name, place in sorted(places.items())}
+            part: {name: place.to_list() for name, place in sorted(places.items())}
             for part, places in (("tables", self.tables), ("below", self.below))
         }
         if self.syncs:

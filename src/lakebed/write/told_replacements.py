@@ -26,6 +26,7 @@ from lakebed.definition.context import TableContext
 from lakebed.definition.elsewhere import Elsewhere
 from lakebed.definition.file_rules import changelog_write_rules, committer_for, latest_schema_id
 from lakebed.definition.folded import is_meant_otherwise
+from lakebed.definition.views import is_view
 from lakebed.errors import FileMissing
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.entries import live_files
@@ -49,7 +50,7 @@ class ToldReplacements:
     @property
     def is_needed(self) -> bool:
         """Whether the table has a changelog that would be wrong without."""
-        return tells_everything(self.context.options)
+        return tells_everything(self.context.options) or is_view(self.context)
 
     def entries(
         self,

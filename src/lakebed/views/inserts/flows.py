@@ -33,10 +33,8 @@ from lakebed.views.plan.growth import grows_only, staying
 from lakebed.views.plan.judge import Judged, judged
 from lakebed.views.plan.keys import origin_of
 from lakebed.views.rules.compile import top_of
-from lakebed.views.sources import source_of
+from lakebed.views.sources import MOST_PRECISE, source_of
 
-_MOST_PRECISE = 6
-"""Moments are computed to so many digits of a second."""
 _WHOLE_SECONDS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
 
 
@@ -111,14 +109,14 @@ class Flow:
         is set back makes one of two."""
         if isinstance(value, Column):
             found = self._read(value.id)
-            is_cut = precision < _MOST_PRECISE
+            is_cut = precision < MOST_PRECISE
             if not is_cut or found is None:
                 return is_same and not is_cut
             field = next(each for each in source_of(found[0]).table.schema.fields if each.name == found[1])
             return is_same and is_root(field.type, TIMESTAMPS) and _precision(field) <= precision
         if isinstance(value, Call) and any(f"date_trunc('{word}'" in value.template for word in _WHOLE_SECONDS):
             return is_same or all(each.type == kinds.TIMESTAMP_NTZ for each in value.walk() if isinstance(each, Column))
-        return is_same and precision >= _MOST_PRECISE
+        return is_same and precision >= MOST_PRECISE
 
     def _read(self, column: str) -> tuple[Scan, str] | None:
         """The table that a column is read from, and its name there."""

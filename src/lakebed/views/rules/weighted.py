@@ -11,7 +11,7 @@ from enum import Enum
 
 import pyarrow as pa
 
-from lakebed.algebra.relations import Relation
+from lakebed.algebra.relations import Relation, told_apart
 from lakebed.expressions import kinds
 from lakebed.expressions.nodes import Column, Expression
 from lakebed.records import dataclass
@@ -181,9 +181,9 @@ class DistinctValues(Relation):
         return self.values
 
     def spelled(self) -> str:
-        """A SELECT DISTINCT."""
+        """A SELECT DISTINCT. Stored groups are found by these values, so -0.0 is 0.0 here as it is there."""
         pairs = zip(self.values, self.columns, strict=True)
-        chosen = ", ".join(f"{value.spelled()} AS {each.id}" for value, each in pairs)
+        chosen = ", ".join(f"{told_apart(value.spelled(), value.type)} AS {each.id}" for value, each in pairs)
         return f"SELECT DISTINCT {chosen or '1 AS nothing'} FROM ({self.input.spelled()})"
 
 
