@@ -160,13 +160,15 @@ class JoinKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join(Relation):
-    """Rows of two relations side by side; `is_lateral`: the right one is computed for each row of the left one."""
+    """Rows of two relations side by side; `is_lateral`: the right one is computed for each row of the left one;
+    `is_single`: no row of the left one has more than one partner."""
 
     left: Relation
     right: Relation
     kind: JoinKind
     condition: Expression | None = None
     is_lateral: bool = False
+    is_single: bool = False
 
     @property
     def inputs(self) -> tuple[Relation, ...]:
