@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from lakebed.algebra.equalities import equalities, origin_of
 from lakebed.algebra.relations import Filter, Join, JoinKind, Project, Relation, Scan, Window
 from lakebed.errors import InvalidArgument, LakebedError, Unsupported
 from lakebed.expressions import kinds
@@ -25,13 +26,21 @@ from lakebed.sql.bind.scope import Ids, Names, missing_column
 _PROCESSING = ("proctime", "proc_time")
 """Columns that no table has to have: the time at which a row is worked on."""
 _TIMES = (kinds.TIMESTAMP, kinds.TIMESTAMP_NTZ, kinds.DATE)
-_EQUAL, _AND = "({0} = {1})", "({0} AND {1})"
+_EQUAL = "({0} = {1})"
 _PLACE = "CAST(row_number()"
 _KEEP = "keep its versions in a table with PRIMARY KEY (key, time), the time a TIMESTAMP"
+_NEWEST = (
+    "join a query for the newest rows: WHERE rn = 1 over ROW_NUMBER() OVER (PARTITION BY key ORDER BY time DESC) AS rn"
+)
 _OTHERWISE = (
     "leave FOR SYSTEM_TIME AS OF out to join with what there is now; a streaming INSERT may say "
     "FOR SYSTEM_TIME AS OF PROCTIME(), which is what there is when a row comes"
 )
+
+
+def is_processing_name(column: str) -> bool:
+    """Whether a column that no table has means the time at which a row is worked on."""
+    return column.lower() in _PROCESSING
 
 
 def row_time(asked: exp.Expression, left: Names) -> Expression | None:
@@ -41,7 +50,7 @@ def row_time(asked: exp.Expression, left: Names) -> Expression | None:
     path = [part.name for part in asked.parts] if isinstance(asked, exp.Column) else []
     found = left.find(path)
     if found is None:
-        if path[-1].lower() in _PROCESSING and any(each.answers_to(path[:-1]) for each in left.sources):
+        if is_processing_name(path[-1]) and any(each.answers_to(path[:-1]) for each in left.sources):
             return None
         raise missing_column(path, left)
     if found.type not in _TIMES:
@@ -58,8 +67,8 @@ class Versions:
 
     name: str
     relation: Relation
-    key: tuple[Column, ...]
-    """What the versions of a row have in common."""
+    key: tuple[str, ...]
+    """What the versions of a row have in common: the columns of which those of the relation come."""
     names: tuple[str, ...]
     """Of the key's columns."""
     since: Column
@@ -74,7 +83,7 @@ class Versions:
                 f"{node.kind.value}",
                 hint=f"write JOIN {self.name} FOR SYSTEM_TIME AS OF ... AS v ON ... = v.{self.names[0]}",
             )
-        self._check_key(node.condition)
+        self._check_key(node)
         is_over = FUNCTIONS["isnull"]("isnull", [self.until])
         is_before = FUNCTIONS["<"]("<", [time, self.until])
         condition = node.condition
@@ -82,12 +91,12 @@ class Versions:
             condition = each if condition is None else FUNCTIONS["and"]("and", [condition, each])
         return replace(node, condition=condition, is_single=True)
 
-    def _check_key(self, condition: Expression | None) -> None:
+    def _check_key(self, node: Join) -> None:
         """INVARIANT: all of the key is given, or a row would have one partner of each key, and rows that are told apart
         by the key of the left side would overwrite each other."""
-        inner = {each.id for each in self.relation.columns}
-        given = {_origin(self.relation, each) for part in _conjuncts(condition) for each in _equated(part, inner)}
-        missing = [name for name, each in zip(self.names, self.key, strict=True) if each.id not in given]
+        same = [_itself(each) for each in equalities(node).right]
+        given = {origin_of(self.relation, each) for each in same if each is not None}
+        missing = [name for name, each in zip(self.names, self.key, strict=True) if each not in given]
         if missing:
             raise InvalidArgument(
                 f"ON says nothing of `{missing[0]}`, which tells rows of `{self.name}` apart",
@@ -104,10 +113,9 @@ def versions_of(name: str, relation: Relation, ids: Ids, time: str) -> Versions:
     if newest is None:
         raise Unsupported(
             f"the versions of `{name}` are not known: it is no table, and no query for the newest row of each key",
-            hint=f"{_KEEP}; or select WHERE rn = 1 from ROW_NUMBER() OVER (PARTITION BY key ORDER BY time DESC) AS rn; "
-            f"or {_OTHERWISE}",
+            hint=f"{_KEEP}; or {_NEWEST}; or {_OTHERWISE}",
         )
-    return _of_newest(name, above, newest, ids)
+    return _of_newest(name, above, newest, ids, time)
 
 
 # --- a table whose key has a time ------------------------------------------------------------------------------------
@@ -123,7 +131,9 @@ def _of_table(name: str, above: Sequence[Project], scan: Scan, ids: Ids, time: s
     columns = tuple(by_name[each] for each in others)
     since, until = by_name[times[0]], ids.new(by_name[times[0]].type)
     window = _with_ends(scan, columns, since, until, ())
-    return Versions(name, _on_top(window, above, (since, until)), columns, others, since, until)
+    return Versions(
+        name, _on_top(window, above, (since, until)), tuple(each.id for each in columns), others, since, until
+    )
 
 
 def _without_versions(name: str, key: Sequence[str], times: Sequence[str], time: str) -> LakebedError:
@@ -137,9 +147,10 @@ def _without_versions(name: str, key: Sequence[str], times: Sequence[str], time:
     else:
         why = f"its primary key is ({listed}), with nothing that versions have in common"
     instead = f"PRIMARY KEY ({listed}, valid_from)" if key and not times else "PRIMARY KEY (key, time)"
+    newest = "" if key else f"; or {_NEWEST}"
     return Unsupported(
         f"what `{name}` was at {time} is not known: {why}",
-        hint=f"keep its versions in a table with {instead}, the time a TIMESTAMP; or {_OTHERWISE}",
+        hint=f"keep its versions in a table with {instead}, the time a TIMESTAMP{newest}; or {_OTHERWISE}",
     )
 
 
@@ -175,16 +186,22 @@ def _newest(node: Relation) -> _Newest | None:
     sides = condition.arguments
     number = next((each for each in sides if isinstance(each, Constant) and each.value == 1), None)
     placed = next((each for each in sides if isinstance(each, Column)), None)
-    if number is None or placed is None or _origin(node.input, placed) != window.columns[-1].id:
+    if number is None or placed is None or origin_of(node.input, placed) != window.columns[-1].id:
         return None
     assert isinstance(order[0], Column)
     return _Newest(window, tuple(between), order[0])
 
 
-def _of_newest(name: str, above: Sequence[Project], newest: _Newest, ids: Ids) -> Versions:
-    """Each row was the newest once: from its time on."""
+def _of_newest(name: str, above: Sequence[Project], newest: _Newest, ids: Ids, time: str) -> Versions:
+    """Each row was the newest once: from its time on. A table that keeps one row of each key has no others."""
     window, rows = newest.window, newest.window.input
     key = tuple(each for each in window.values[0].partition if isinstance(each, Column))
+    origins = tuple(origin_of(rows, each) for each in key)
+    for scan in (each for each in rows.walk() if isinstance(each, Scan)):
+        kept = tuple(getattr(scan.source, "key", ()))
+        ids_of = {column.id: name for name, column in zip(scan.names, scan.columns, strict=True)}
+        if kept and set(kept) <= {ids_of.get(each) for each in origins}:
+            raise _without_versions(name, kept, (), time)
     until = ids.new(newest.time.type)
     others = tuple(each for each in rows.columns if not kinds.is_nested(each.type) and each != newest.time)
     ended = _with_ends(rows, key, newest.time, until, others)
@@ -192,10 +209,10 @@ def _of_newest(name: str, above: Sequence[Project], newest: _Newest, ids: Ids) -
     columns = (*rows.columns, window.columns[-1], until)
     numbered = Project(columns=columns, input=ended, values=(*rows.columns, first, until))
     relation = _on_top(numbered, (*above, *newest.between), (newest.time, until))
-    return Versions(name, relation, key, _called(relation, key), newest.time, until)
+    return Versions(name, relation, origins, _called(relation, origins), newest.time, until)
 
 
-def _called(relation: Relation, key: Sequence[Column]) -> tuple[str, ...]:
+def _called(relation: Relation, key: Sequence[str]) -> tuple[str, ...]:
     """What columns are called in the table that they come from."""
     names = {
         column.id: name
@@ -203,7 +220,7 @@ def _called(relation: Relation, key: Sequence[Column]) -> tuple[str, ...]:
         if isinstance(node, Scan)
         for name, column in zip(node.names, node.columns, strict=True)
     }
-    return tuple(names.get(each.id, f"column {n + 1} of its PARTITION BY") for n, each in enumerate(key))
+    return tuple(names.get(each, f"column {n + 1} of its PARTITION BY") for n, each in enumerate(key))
 
 
 # --- relations -------------------------------------------------------------------------------------------------------
@@ -236,40 +253,6 @@ def _with_ends(
     assert isinstance(following, Aggregation)
     value = replace(following, over=over, window=(*key, since, *ties), partition=key)
     return Window(columns=(*rows.columns, until), input=rows, values=(value,))
-
-
-def _origin(relation: Relation, column: Column) -> str:
-    """The column that this one hands on, as far down as it is handed on as it is."""
-    while isinstance(relation, Project | Filter):
-        if isinstance(relation, Project):
-            pairs = zip(relation.columns, relation.values, strict=True)
-            value = next((value for each, value in pairs if each.id == column.id), None)
-            if not isinstance(value, Column):
-                return column.id
-            column = value
-        relation = relation.input
-    return column.id
-
-
-def _conjuncts(condition: Expression | None) -> list[Expression]:
-    if condition is None:
-        return []
-    if isinstance(condition, Call) and condition.template == _AND:
-        return [each for part in condition.arguments for each in _conjuncts(part)]
-    return [condition]
-
-
-def _equated(condition: Expression, inner: set[str]) -> list[Column]:
-    """The column of the right side that a condition says to equal something of the left side."""
-    if not isinstance(condition, Call) or condition.template != _EQUAL:
-        return []
-    one, other = condition.arguments
-    for mine, theirs in ((one, other), (other, one)):
-        column = _itself(mine)
-        looked_at = {each.id for each in theirs.walk() if isinstance(each, Column)}
-        if column is not None and column.id in inner and looked_at and not looked_at & inner:
-            return [column]
-    return []
 
 
 def _itself(value: Expression) -> Column | None:

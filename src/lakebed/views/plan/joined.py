@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from lakebed.algebra.equalities import columns_in, conjuncts, equalities
 from lakebed.algebra.relations import Filter, Join, JoinKind, Project, Relation, Subquery
 from lakebed.expressions.functions import FUNCTIONS
 from lakebed.expressions.nodes import Call, Expression
-from lakebed.views.rules.joins import columns_in, conjuncts, equalities
 
 _OR = "({0} OR {1})"
 
