@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.views.histories import PRODUCERS
 from tests.views.inserts.targets import as_text, counting_table, insert, other_counts
-from tests.views.judging import folded
+from tests.views.judging import difference, folded
 from tests.views.temporal import Join, Sales
 
 import lakebed
@@ -25,12 +25,12 @@ JOINS = {
 }
 
 
-def _lived(path: Path, producer: str, seed: int, rounds: int) -> Counter[str]:
-    """Materialized tables of all joins and INSERTs into tables of two kinds, while things happen."""
+def _lived(path: Path, producer: str, seed: int, rounds: int, joins: list[Join]) -> Counter[str]:
+    """Materialized tables of joins and INSERTs into tables of two kinds, while things happen."""
     sales = Sales(str(path), producer, seed)
     lake, ways = sales.lake, Counter[str]()
     sales.happen()
-    views = {f"v{n}": join for n, join in enumerate(JOINS.values())}
+    views = {f"v{n}": join for n, join in enumerate(joins)}
     for name, join in views.items():
         lake.materialize(name, join.query, policy="incremental strict")
     keyed = {"bucket": "1", "changelog-producer": "lookup"}
@@ -58,7 +58,7 @@ def _lived(path: Path, producer: str, seed: int, rounds: int) -> Counter[str]:
 @pytest.mark.parametrize(("seed", "producer"), list(enumerate(PRODUCERS)))
 def test_random_histories(tmp_path: Path, seed: int, producer: str) -> None:
     """Rows and versions that come late, change and go: all doors give what a loop over all rows gives."""
-    ways = _lived(tmp_path, producer, seed, rounds=3)
+    ways = _lived(tmp_path, producer, seed, rounds=3, joins=list(JOINS.values())[seed % 2 :: 2])
     assert ways["incremental"] > ways["full"]
 
 
@@ -66,7 +66,22 @@ def test_random_histories(tmp_path: Path, seed: int, producer: str) -> None:
 @pytest.mark.parametrize("seed", range(100, 150))
 def test_random_histories_for_long(tmp_path: Path, seed: int) -> None:
     """The same for long."""
-    _lived(tmp_path, list(PRODUCERS)[seed % len(PRODUCERS)], seed, rounds=15)
+    _lived(tmp_path, list(PRODUCERS)[seed % len(PRODUCERS)], seed, rounds=15, joins=list(JOINS.values()))
+
+
+def test_several_at_a_time(tmp_path: Path) -> None:
+    """A temporal join of the rows of another one, followed and computed."""
+    sales = Sales(str(tmp_path), "lookup", 7)
+    query = (
+        "SELECT s.id, p.price, q.price AS before FROM sales AS s "
+        "LEFT JOIN prices FOR SYSTEM_TIME AS OF s.at AS p ON s.item = p.item "
+        "LEFT JOIN prices FOR SYSTEM_TIME AS OF p.since AS q ON p.item = q.item AND p.price <> q.price"
+    )
+    sales.lake.materialize("v", query, policy="incremental strict")
+    for _ in range(3):
+        sales.happen()
+        sales.lake.refresh("v")
+        assert difference(sales.lake, "v", query) is None
 
 
 def test_how_it_is_followed(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from lakebed.algebra.equalities import equalities, origin_of
-from lakebed.algebra.relations import Filter, Join, JoinKind, Project, Relation, Scan, Window
+from lakebed.algebra.relations import Filter, Join, JoinKind, Latest, Project, Relation, Scan, Window
 from lakebed.errors import InvalidArgument, LakebedError, Unsupported
 from lakebed.expressions import kinds
 from lakebed.expressions.aggregates.rankings import RANKINGS
@@ -83,25 +83,37 @@ class Versions:
                 f"{node.kind.value}",
                 hint=f"write JOIN {self.name} FOR SYSTEM_TIME AS OF ... AS v ON ... = v.{self.names[0]}",
             )
-        self._check_key(node)
+        same = self._check_key(node)
         is_over = FUNCTIONS["isnull"]("isnull", [self.until])
         is_before = FUNCTIONS["<"]("<", [time, self.until])
+        has_begun = FUNCTIONS[">="](">=", [time, self.since])
         condition = node.condition
-        for each in (FUNCTIONS["<="]("<=", [self.since, time]), FUNCTIONS["or"]("or", [is_over, is_before])):
-            condition = each if condition is None else FUNCTIONS["and"]("and", [condition, each])
-        return replace(node, condition=condition, is_single=True)
+        assert condition is not None
+        for each in (has_begun, FUNCTIONS["or"]("or", [is_over, is_before])):
+            condition = FUNCTIONS["and"]("and", [condition, each])
+        latest = has_begun
+        for each in same:
+            latest = FUNCTIONS["and"]("and", [each, latest])
+        return replace(node, condition=condition, latest=Latest(latest, self.since))
 
-    def _check_key(self, node: Join) -> None:
-        """INVARIANT: all of the key is given, or a row would have one partner of each key, and rows that are told apart
-        by the key of the left side would overwrite each other."""
-        same = [_itself(each) for each in equalities(node).right]
-        given = {origin_of(self.relation, each) for each in same if each is not None}
+    def _check_key(self, node: Join) -> list[Expression]:
+        """What ON says of the key.
+
+        INVARIANT: all of the key is given, or a row would have a partner of each key, and rows that are told apart by
+        the key of the left side would overwrite each other."""
+        same = equalities(node)
+        given: dict[str, Expression] = {}
+        for theirs, mine in zip(same.left, same.right, strict=True):
+            column = _itself(mine)
+            if column is not None:
+                given.setdefault(origin_of(self.relation, column), FUNCTIONS["="]("=", [theirs, mine]))
         missing = [name for name, each in zip(self.names, self.key, strict=True) if each not in given]
         if missing:
             raise InvalidArgument(
                 f"ON says nothing of `{missing[0]}`, which tells rows of `{self.name}` apart",
                 hint=f"compare each of ({', '.join(self.names)}) with a column of the left side: ON a = b AND ...",
             )
+        return [given[each] for each in self.key]
 
 
 def versions_of(name: str, relation: Relation, ids: Ids, time: str) -> Versions:

@@ -21,7 +21,7 @@ def is_inner(node: Relation) -> bool:
     """Whether a relation is a join that can be taken apart: what it asks can be asked at any time."""
     if not isinstance(node, Join) or node.kind not in (JoinKind.INNER, JoinKind.CROSS) or node.is_lateral:
         return False
-    if node.is_single:  # which is known of its two sides alone
+    if node.latest is not None:  # which is known of its two sides alone
         return False
     return node.condition is None or may_move(node.condition)
 

@@ -39,7 +39,7 @@ def _of_join(node: Join, tables: Mapping[str, Key]) -> Key | None:
     left = key_of(node.left, tables)
     if node.kind in (JoinKind.SEMI, JoinKind.ANTI):
         return left
-    if node.is_single and node.kind in (JoinKind.INNER, JoinKind.LEFT):
+    if node.latest is not None and node.kind in (JoinKind.INNER, JoinKind.LEFT):
         return left
     right = key_of(node.right, tables)
     if left is None or right is None or node.kind not in (JoinKind.INNER, JoinKind.CROSS, JoinKind.LEFT):

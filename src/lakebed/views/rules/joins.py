@@ -29,7 +29,9 @@ def _inner(program: Program, node: Join) -> Relation | None:
         parts.append(program.keep(replace(node, columns=columns, left=left, right=others), "joined", (left.name,)))
     if right is not None:
         others = _partners(program, node.left, Version.OLD, same.left, right, same.right)
-        parts.append(program.keep(replace(node, columns=columns, left=others, right=right), "joined", (right.name,)))
+        # Among changes are rows as they were and as they are: which one matches, all of them are asked.
+        found = replace(node, columns=columns, left=others, right=right, latest=None)
+        parts.append(program.keep(found, "joined", (right.name,)))
     return Together(columns=columns, parts=tuple(parts)) if parts else None
 
 
@@ -61,7 +63,7 @@ def _one_sided(program: Program, node: Join) -> Relation | None:
         parts.append(program.keep(replace(node, columns=columns, left=left, right=others), "joined", (left.name,)))
     if right is not None:
         rows = _partners(program, node.left, Version.OLD, same.left, right, same.right)
-        half = replace(node, columns=node.left.columns, left=rows, right=right, kind=JoinKind.SEMI)
+        half = replace(node, columns=node.left.columns, left=rows, right=right, kind=JoinKind.SEMI, latest=None)
         touched = program.keep(half, "touched", (right.name,))
         keys = _keys(program, touched, same.left)
         for version, weight in ((Version.NEW, 1), (Version.OLD, -1)):
