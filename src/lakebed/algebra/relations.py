@@ -158,6 +158,15 @@ class JoinKind(Enum):
     CROSS = "CROSS JOIN"
 
 
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """Of rows of the right side of a join that meet `condition` with a row of the left side, only those that have the
+    greatest value of `column` can match it. The condition is made of equalities and one comparison."""
+
+    condition: Expression
+    column: Column
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join(Relation):
     """Rows of two relations side by side; `is_lateral`: the right one is computed for each row of the left one."""
@@ -167,6 +176,8 @@ class Join(Relation):
     kind: JoinKind
     condition: Expression | None = None
     is_lateral: bool = False
+    latest: Latest | None = None
+    """If no row of the left one has more than one partner: which one that can be."""
 
     @property
     def inputs(self) -> tuple[Relation, ...]:
@@ -181,8 +192,23 @@ class Join(Relation):
         condition = "" if self.condition is None else f" ON {self.condition.spelled()}"
         if self.condition is None and kind is not JoinKind.CROSS:
             condition = " ON TRUE"
+        if self.latest is not None and kind in (JoinKind.INNER, JoinKind.LEFT):
+            return self._by_latest(self.latest, condition)
         right = f"{'LATERAL ' if self.is_lateral else ''}({self.right.spelled()})"
         return f"SELECT * FROM ({self.left.spelled()}) AS l {kind.value} {right} AS r{condition}"
+
+    def _by_latest(self, latest: Latest, condition: str) -> str:
+        """The greatest value is found first, in one pass over both sides in order; otherwise each row of the left side
+        would be compared with all rows of its key."""
+        value = latest.column.id
+        found = (
+            f"SELECT l.*, v.{value} AS latest FROM ({self.left.spelled()}) AS l "
+            f"ASOF LEFT JOIN versions AS v ON {latest.condition.spelled()}"
+        )
+        return (
+            f"WITH versions AS MATERIALIZED ({self.right.spelled()}) SELECT * EXCLUDE (latest) FROM ({found}) AS l "
+            f"{self.kind.value} versions AS r{condition} AND r.{value} = l.latest"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

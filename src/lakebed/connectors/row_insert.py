@@ -70,7 +70,7 @@ class _Rows:
 def is_row_by_row(lake: SqlLake, table: ConnectorTable, query: str, database: str) -> bool:
     """Whether a query takes the rows of a source one by one (filters, values, unnested lists) and reads nothing else;
     what it does not takes a landed table."""
-    if not is_row_source(table):
+    if not is_row_source(table) or read_sql(query).partners():
         return False
     try:
         return _why_not(_bound(_SourceLake(lake, database, table), table, query, None)) is None

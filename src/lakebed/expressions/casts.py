@@ -131,7 +131,9 @@ def _plain_day(text: str) -> dt.date | None:
 
 
 def _is_known_to_fit(value: Expression, kind: pa.DataType) -> bool:
-    """Whether it is a whole number in the query that such a type has room for."""
+    """Whether it is a whole number for which such a type has room: any of a shorter type, or one of the query."""
+    if kinds.is_integral(value.type) and kinds.is_integral(kind):
+        return bool(kind.bit_width >= value.type.bit_width)
     if not isinstance(value, Constant) or not kinds.is_integral(value.type) or not kinds.is_decimal(kind):
         return False
     limit: int = 10 ** int(kind.precision - kind.scale)

@@ -24,10 +24,10 @@ from lakebed.connectors import (
     landed_name,
     landing_groups,
     landing_insert,
-    reading_query,
 )
 from lakebed.connectors.landing import create_landing
 from lakebed.errors import AlreadyExists, LakebedError, Unsupported
+from lakebed.pipelines.landed_text import check_versions, landed_text
 from lakebed.pipelines.nodes import INSERT, SOURCE, InsertNode, Node, RowsNode, SyncNode, ViewNode
 from lakebed.pipelines.rehearsal import adopt
 from lakebed.records import dataclass
@@ -259,6 +259,7 @@ class Parts:
     def _landed_in(self, sql: st.Sql) -> dict[tuple[int, int], ConnectorTable]:
         """The same; each of them is to land."""
         found = self._others_in(sql)
+        check_versions(sql, found)
         for table in found.values():
             if table.full_name in self._landed:
                 continue
@@ -275,12 +276,7 @@ class Parts:
 
     def _spliced(self, lake: Lake, sql: st.Sql, others: Mapping[tuple[int, int], ConnectorTable]) -> str:
         """The query with what has landed in the place of the sources."""
-        aliased = {node.meta["span"] for node in sql.tables() if node.alias}
-        edits = {
-            span: f"({reading_query(lake, table)})" + ("" if span in aliased else f" AS {quoted(table.name)}")
-            for span, table in others.items()
-        }
-        return sql.spliced(edits)
+        return landed_text(lake, sql, others)
 
     def _note(self, node: Node, plan: str, is_new: bool) -> None:
         self.nodes.append(node)

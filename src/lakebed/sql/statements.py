@@ -25,7 +25,9 @@ class Sql:
 
     Table nodes of `tree` carry `meta["span"]`, the (start, end) of the whole reference in `text`: name, hint and time
     travel, without the alias. `meta["options"]` are those of `/*+ OPTIONS(...) */`, `meta["version"]` is the node of
-    `VERSION AS OF ...` or `TIMESTAMP AS OF ...` (`this` says which, `expression` is the value).
+    `VERSION AS OF ...` or `TIMESTAMP AS OF ...` (`this` says which, `expression` is the value). Of a temporal join
+    `meta["as_of"]` is the time of rows that `FOR SYSTEM_TIME AS OF o.ts` names, `meta["as_of_span"]` where that stands,
+    behind the span of the table; a query in brackets may have them, too.
     """
 
     text: str
@@ -39,6 +41,11 @@ class Sql:
         nodes = (node for node in self.tree.find_all(exp.Table) if "span" in node.meta)
         found = [node for node in nodes if node.find_ancestor(exp.Hint) is None]
         return tuple(sorted(found, key=lambda node: node.meta["span"]))
+
+    def partners(self) -> tuple[exp.Expression, ...]:
+        """Tables and queries that are joined as of a time of rows, `FOR SYSTEM_TIME AS OF o.ts`."""
+        found = (node for node in self.tree.find_all(exp.Table, exp.Subquery) if "as_of" in node.meta)
+        return tuple(sorted(found, key=lambda node: node.meta["as_of_span"]))
 
     def spliced(self, edits: Mapping[tuple[int, int], str]) -> str:
         """The text with each span replaced by other text."""

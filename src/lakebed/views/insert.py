@@ -23,7 +23,6 @@ from lakebed.records import dataclass
 from lakebed.sql.change.embedded_rows import as_stored, check_engine
 from lakebed.sql.change.insert import columns_of
 from lakebed.sql.query.embedded import has_moments
-from lakebed.sql.query.references import references
 from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import session_zone
 from lakebed.sql.statements import Insert, Target
@@ -38,7 +37,7 @@ from lakebed.views.deltas import give_changes, names_of, source_rules
 from lakebed.views.explain import Explanation, plan_lines
 from lakebed.views.found_rows import looked_up
 from lakebed.views.inserts.flows import Flow, flows_of
-from lakebed.views.inserts.lookups import check_lookups, read_lookups
+from lakebed.views.inserts.lookups import check_lookups, has_lookups, note_lookup, only_looked_up
 from lakebed.views.inserts.sent import (
     as_rows_of,
     changed_rows,
@@ -50,7 +49,7 @@ from lakebed.views.inserts.sent import (
 )
 from lakebed.views.inserts.sink import Sink
 from lakebed.views.inserts.state import InsertState, next_step, user_of
-from lakebed.views.lake_in import LakeIn
+from lakebed.views.lake_in import LakeIn, read_sql
 from lakebed.views.plan.build import key_columns
 from lakebed.views.result import Refreshed
 from lakebed.views.rules.compile import compiled
@@ -114,7 +113,7 @@ class StreamingInsert:
         self.target = target if "." in target else f"{database}.{target}"
         self._lake = lake
         self._inside = LakeIn(lake, database)
-        self._sql, self._lookups = read_lookups(query)
+        self._sql = read_sql(query)
         self._columns = columns
         self._known: Mapping[str, SourceColumns] | None = None
         self._ahead: tuple[InsertState, Cut] | None = None
@@ -178,11 +177,8 @@ class StreamingInsert:
 
     def _followed(self, tables: Mapping[str, Table]) -> Mapping[str, Table]:
         """The tables that are not only looked up."""
-        if not self._lookups:
-            return tables
-        given = references(self._inside, self._sql)
-        names = {each.table.name for each in given if each.node.meta["span"][0] not in self._lookups}
-        return {name: table for name, table in tables.items() if name in names}
+        others = only_looked_up(self._inside, self._sql)
+        return {name: table for name, table in tables.items() if name not in others}
 
     def _look(self) -> _Seen:
         target, tables = self._lake.table(self.target), self._tables()
@@ -235,7 +231,7 @@ class StreamingInsert:
         zone = session_zone(self._lake) if seen.state is None else seen.state.zone or session_zone(self._lake)
         try:
             check_engine()
-            bound = bound_query(self._inside, self._sql, chosen.snapshots, self._known, self._lookups)
+            bound = bound_query(self._inside, self._sql, chosen.snapshots, self._known, note_lookup)
             statement = Insert(Target(self.target), self._sql, columns=self._columns or None)
             places = columns_of(statement, fields, self.target, list(bound.names)).sources
             taken = as_stored(bound, fields, places, by_name=False)
@@ -299,7 +295,7 @@ class StreamingInsert:
             except ChangesGone as gone:
                 raise self._stopped(name, gone) from gone
         parts = [self._flow(seen, work, flow, steps, changes) for flow in work.flows]
-        only_grows = bool(self._lookups) or work.sink.only_grows(work.flows)
+        only_grows = any(map(has_lookups, work.flows)) or work.sink.only_grows(work.flows)
         if only_grows and any(takes_back(part) for part in parts):
             lost = ", ".join(name for name, each in steps.items() if each.way == "comparison")
             raise Unsupported(

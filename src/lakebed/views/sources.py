@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
@@ -15,7 +15,7 @@ from lakebed.errors import InvalidArgument, InvalidSchema, Unsupported
 from lakebed.expressions.nodes import NotProven
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.records import dataclass
-from lakebed.sql.bind.queries import TableColumns
+from lakebed.sql.bind.queries import LookedUp, TableColumns, refuse_lookup
 from lakebed.sql.bind.scope import Bound
 from lakebed.sql.bind.select import bind_query
 from lakebed.sql.bind.syntax import verbatim
@@ -96,8 +96,6 @@ class _SourceTables:
     lake: SqlLake
     snapshots: Mapping[str, Snapshot | None]
     visible: Mapping[str, SourceColumns] | None = None
-    lookups: Collection[int] = ()
-    """Where in the text names of tables begin in which rows are only looked up."""
     found: list[Source] = field(default_factory=list)
 
     def columns(self, node: exp.Table) -> TableColumns:
@@ -110,8 +108,7 @@ class _SourceTables:
             if is_root(each.type, TypeRoot.CHAR):
                 raise NotProven(f"column `{each.name}` of {table.name}", "CHAR is compared regardless of its padding")
         path = tuple(reference.name.split("."))
-        is_lookup = bool(self.lookups) and node.meta["span"][0] in self.lookups
-        source = Source(table, path, self.snapshots.get(table.name), is_lookup=is_lookup)
+        source = Source(table, path, self.snapshots.get(table.name))
         fields = tuple(transfer_schema(table.schema.fields))
         if self.visible is not None:
             names = self.visible[table.name].visible
@@ -127,10 +124,10 @@ def bound_query(
     sql: Sql,
     snapshots: Mapping[str, Snapshot | None],
     visible: Mapping[str, SourceColumns] | None = None,
-    lookups: Collection[int] = (),
+    looked_up: LookedUp = refuse_lookup,
 ) -> Bound:
     """The query over snapshots of its tables; NotProven if only Spark is sure to answer it rightly."""
-    return bind_query(verbatim(sql.text), _SourceTables(lake, snapshots, visible, lookups).columns)
+    return bind_query(verbatim(sql.text), _SourceTables(lake, snapshots, visible).columns, looked_up=looked_up)
 
 
 def tables_of(lake: SqlLake, sql: Sql, reader: str = "a materialized table") -> dict[str, Table]:

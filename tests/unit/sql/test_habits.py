@@ -168,7 +168,7 @@ def test_sets_that_are_none(shop: Warehouse) -> None:
             "HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '5' MINUTE, INTERVAL '1' HOUR)",
         ),
         (
-            "INSERT INTO t SELECT o.id, c.name FROM orders AS o JOIN c FOR SYSTEM_TIME AS OF o.proctime ON o.id = c.id",
+            "SELECT o.id FROM bystander AS o JOIN t FOR SYSTEM_TIME AS OF o.proctime AS c ON o.id = c.id",
             "leave `FOR SYSTEM_TIME AS OF o.proctime` out",
         ),
         ("CREATE TABLE c (id INT) WITH ('connector' = 'jdbc')", "CREATE TEMPORARY VIEW t USING jdbc OPTIONS"),

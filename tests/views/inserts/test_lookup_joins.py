@@ -93,7 +93,7 @@ def test_deleted_rows_are_not_taken_back(lake: Lake) -> None:
     """Of a table that could take them back, too."""
     options = {"bucket": "1", "merge-engine": "aggregation", "fields.qty.aggregate-function": "sum"}
     lake.create_table("sums", {"name": "STRING NOT NULL", "qty": "INT"}, primary_key=["name"], options=options)
-    query = "SELECT d.name, e.qty FROM events e JOIN customers FOR SYSTEM_TIME AS OF e.p AS d ON e.cust = d.cid"
+    query = "SELECT d.name, e.qty FROM events e JOIN customers FOR SYSTEM_TIME AS OF e.proc_time AS d ON e.cust = d.cid"
     each = insert(lake, "sums", query)
     each.step()
     lake["events"].delete_where("id = 1")

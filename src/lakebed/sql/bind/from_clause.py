@@ -18,6 +18,7 @@ from lakebed.sql.bind.expressions import ExpressionBinder
 from lakebed.sql.bind.literals import constant_of
 from lakebed.sql.bind.queries import QueryBinder, truth
 from lakebed.sql.bind.scope import Bound, Named, Names, Source, missing_column
+from lakebed.sql.bind.temporal import row_time, versions_of
 
 _GENERATORS = {"explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "unnest"}
 _PLAIN_ARGS = {"this", "alias", "db", "catalog", "joins", "laterals", "hint", "version", "when"}
@@ -51,6 +52,7 @@ class FromBinder:
         if origin is None:
             found = From(Rows(columns=(), rows=((),)), Names())
         else:
+            _refuse_alone(origin.this)
             found = self._joined(origin.this)
         for join in select.args.get("joins") or []:
             found = self._join(found, join)
@@ -76,6 +78,7 @@ class FromBinder:
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):  # (a JOIN b)
             if alias is not None:
                 raise NotProven("an alias of several tables")
+            _refuse_alone(node.this)
             return self._joined(node.this)
         if node.args.get("sample") or node.args.get("pivots"):
             raise NotProven("a sample or a pivot")
@@ -140,6 +143,24 @@ class FromBinder:
         if isinstance(join.this, exp.Lateral):
             return self._lateral(left, join)
         right = self._joined(join.this)
+        asked = join.this.meta.get("as_of")
+        if asked is not None:
+            return self._as_of(left, right, join, asked)
+        return self._plain(left, right, join)
+
+    def _as_of(self, left: From, right: From, join: exp.Join, asked: exp.Expression) -> From:
+        """`JOIN t FOR SYSTEM_TIME AS OF o.ts`: the version of that time; or what is there when a row comes."""
+        clause = f"FOR SYSTEM_TIME AS OF {asked.sql('spark')}"
+        time = row_time(asked, left.names)
+        if time is None:
+            self._queries.looked_up(right.relation, clause)
+            return self._plain(left, right, join)
+        name = join.this.name if isinstance(join.this, exp.Table) else join.this.alias or "the query"
+        versions = versions_of(name, right.relation, self._queries.ids, f"`{asked.sql('spark')}`")
+        found = self._plain(left, replace(right, relation=versions.relation), join)
+        return replace(found, relation=versions.joined(found.relation, time))
+
+    def _plain(self, left: From, right: From, join: exp.Join) -> From:
         kind = _kind(join)
         using = [each.name for each in join.args.get("using") or []]
         if str(join.method or "").upper() == "NATURAL":
@@ -324,6 +345,16 @@ class NamesScope:
     def subquery(self, node: exp.Expression) -> Expression:
         """A query as a value; it sees these names."""
         return self.queries.subquery(node, ExpressionBinder(self), self.find)
+
+
+def _refuse_alone(node: exp.Expression) -> None:
+    """Raises for FOR SYSTEM_TIME AS OF a time of rows where no rows are joined."""
+    asked = node.meta.get("as_of")
+    if asked is not None:
+        raise InvalidArgument(
+            f"FOR SYSTEM_TIME AS OF {asked.sql('spark')} names a time of rows, and none are joined with the table",
+            hint="write it behind JOIN; a fixed time is a constant: TIMESTAMP '2024-05-14 13:45:00'",
+        )
 
 
 def _whole(node: exp.Expression) -> int:

@@ -20,7 +20,7 @@ from lakebed.algebra.relations import (
     Sort,
     Subquery,
 )
-from lakebed.errors import InvalidArgument
+from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.expressions import kinds
 from lakebed.expressions.casts import coerced
 from lakebed.expressions.functions import FUNCTIONS
@@ -64,8 +64,20 @@ Views = Callable[[exp.Table], exp.Expression | None]
 """The query of the view that a node names; None if it names none."""
 
 
+LookedUp = Callable[[Relation, str], None]
+"""Takes note of a relation in which rows are looked up when others come; raises where none come."""
+
+
 def _no_view(node: exp.Table) -> exp.Expression | None:
     return None
+
+
+def refuse_lookup(relation: Relation, clause: str) -> None:
+    """Raises: the rows of a query that ends are all there."""
+    raise Unsupported(
+        "a lookup join asks a table again for each row of a stream",
+        hint=f"leave `{clause}` out: a plain JOIN reads the table as it is now",
+    )
 
 
 @dataclass(frozen=True)
@@ -79,6 +91,7 @@ class QueryBinder:
     views: Views = _no_view
     common: dict[str, Callable[[], Bound]] = field(default_factory=dict)
     outer: OuterColumn | None = None
+    looked_up: LookedUp = refuse_lookup
 
     def bind(self, node: exp.Expression) -> Bound:
         """The relation of a query."""

@@ -22,7 +22,18 @@ from lakebed.sql.bind.aggregates import bind_aggregate, bind_window
 from lakebed.sql.bind.expressions import ExpressionBinder
 from lakebed.sql.bind.from_clause import From, FromBinder, NamesScope
 from lakebed.sql.bind.names import shown_name
-from lakebed.sql.bind.queries import QueryBinder, Tables, Views, check_told_apart, conjuncts, filtered, place_of, truth
+from lakebed.sql.bind.queries import (
+    LookedUp,
+    QueryBinder,
+    Tables,
+    Views,
+    check_told_apart,
+    conjuncts,
+    filtered,
+    place_of,
+    refuse_lookup,
+    truth,
+)
 from lakebed.sql.bind.scope import Bound, Named, is_aggregate, member_of, missing_column
 
 _GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer")
@@ -170,9 +181,13 @@ class _StageBinder(ExpressionBinder):
             return None
 
 
-def bind_query(node: exp.Expression, tables: Tables, views: Views = lambda _: None) -> Bound:
+def bind_query(
+    node: exp.Expression, tables: Tables, views: Views = lambda _: None, looked_up: LookedUp = refuse_lookup
+) -> Bound:
     """A query as a relation, with the names of its columns."""
-    binder = QueryBinder(tables, lambda queries, select: _SelectBinder(queries, select).bind(), views=views)
+    binder = QueryBinder(
+        tables, lambda queries, select: _SelectBinder(queries, select).bind(), views=views, looked_up=looked_up
+    )
     return binder.bind(node)
 
 

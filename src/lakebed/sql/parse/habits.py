@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokens import Token
 
 from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.sql.parse.alter import read_literal
@@ -327,13 +327,13 @@ _FILE = re.compile(r"\b(?:FROM|JOIN)\s+'([^']*\.(parquet|csv|json|orc|avro))'", 
 _VERSION = re.compile(r"@v\d", re.IGNORECASE)
 _WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 _SUSPECTS = re.compile(
-    rf"\b(?:{'|'.join(_WINDOWS)}|SYSTEM_TIME|CONFLICT|DUPLICATE|TABLE_CHANGES|DELTA)|@v\d|\b(?:FLOOR|CEIL)",
+    rf"\b(?:{'|'.join(_WINDOWS)}|CONFLICT|DUPLICATE|TABLE_CHANGES|DELTA)|@v\d|\b(?:FLOOR|CEIL)",
     re.IGNORECASE,
 )
 
 
 def _refuse_inside(cursor: Cursor) -> None:
-    """Windows, lookup joins and the like, wherever a query stands."""
+    """Windows and the like, wherever a query stands."""
     file = _FILE.search(cursor.source()[:_ENOUGH])
     if file is not None and not cursor.sees("COPY"):
         raise Unsupported("files are not named in quotes", hint=f"type {file[2].lower()}.`{file[1]}`")
@@ -356,8 +356,6 @@ def _refuse_inside(cursor: Cursor) -> None:
             _refuse_rounded_time(_rest(probe))
         elif probe.sees("TABLE_CHANGES", "("):
             _refuse_table_changes(_rest(probe))
-        elif probe.sees("FOR", "SYSTEM_TIME", "AS", "OF"):
-            _refuse_lookup_join(probe)
         elif is_insert and (probe.sees("ON", "CONFLICT") or probe.sees("ON", "DUPLICATE", "KEY")):
             raise Unsupported("INSERT has no ON CONFLICT and no ON DUPLICATE KEY", hint=_UPSERT)
         probe.take()
@@ -409,16 +407,4 @@ def _refuse_window(call: str) -> None:
         f"{kind} is a window over a table, not a function",
         hint=f"type SELECT window_start, window_end, ... FROM TABLE({kind}(TABLE t, DESCRIPTOR({column}), {lengths})) "
         "GROUP BY window_start, window_end",
-    )
-
-
-def _refuse_lookup_join(cursor: Cursor) -> None:
-    """FOR SYSTEM_TIME AS OF a column: a constant is time travel, which works."""
-    after = cursor.tokens[cursor.index + 4 : cursor.index + 7]
-    if len(after) < 3 or after[1].text != "." or after[0].token_type in (TokenType.STRING, TokenType.NUMBER):
-        return
-    text = cursor.text[cursor.current.start : after[2].end + 1]
-    raise Unsupported(
-        "a lookup join asks a table again for each row of a stream",
-        hint=f"leave `{text}` out: a plain JOIN reads the table as it is now",
     )

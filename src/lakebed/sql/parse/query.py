@@ -64,12 +64,35 @@ class Lakebed(SparkText):
             if self._match(TokenType.HINT):
                 comments = " ".join(self._prev.comments)
                 table.meta["options"] = Cursor(comments).hint_options()
-            version = self._parse_version()
+            version = None if self._parse_row_time(table, self._prev.end + 1) else self._parse_version()
             if version is not None:
                 table.meta["version"] = version
             if start:
-                table.meta["span"] = (start.start, self._prev.end + 1)
+                end = table.meta["as_of_span"][0] if "as_of" in table.meta else self._prev.end + 1
+                table.meta["span"] = (start.start, end)
             return table
+
+        def _parse_subquery(self, this: Any, parse_alias: bool = True) -> Any:
+            clause = exp.Table()
+            is_read = this is not None and self._parse_row_time(clause, self._prev.end + 1)
+            found = super()._parse_subquery(this, parse_alias)
+            if is_read:
+                found.meta.update(clause.meta)
+            return found
+
+        def _parse_row_time(self, node: exp.Expression, start: int) -> bool:
+            """`FOR SYSTEM_TIME AS OF o.ts` or `PROCTIME()`: a time of rows, no fixed one; notes it with the node."""
+            index = self._index
+            self._match_text_seq("FOR")
+            if self._match_text_seq("SYSTEM_TIME", "AS", "OF"):
+                value = self._parse_bitwise()
+                is_now = isinstance(value, exp.Anonymous) and str(value.this).upper() == "PROCTIME"
+                if is_now or (isinstance(value, exp.Column) and value.table):
+                    node.meta["as_of"] = value
+                    node.meta["as_of_span"] = (start, self._prev.end + 1)
+                    return True
+            self._retreat(index)
+            return False
 
         def _parse_version(self) -> exp.Version | None:
             words = ("VERSION", "TIMESTAMP", "SYSTEM_TIME", "SYSTEM_VERSION")

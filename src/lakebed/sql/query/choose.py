@@ -12,6 +12,7 @@ from lakebed.expressions.nodes import NotProven
 from lakebed.records import dataclass
 from lakebed.sql.query.embedded import prepared
 from lakebed.sql.query.pins import Pins
+from lakebed.sql.query.plan import refuse_temporal
 from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import session_changes_meaning
 from lakebed.sql.statements import Sql
@@ -58,6 +59,7 @@ def choose(lake: SqlLake, sql: Sql, engine: str = "auto") -> Choice:
             found = prepared(lake, sql, pins)
         except NotProven as unproven:
             reason = f"{unproven.what}: {unproven.why}"
+            refuse_temporal(sql, reason)
         else:
             return Choice("all of it is known to mean the same there", found, pins)
     if wanted is Engine.DUCKDB:

@@ -170,6 +170,11 @@ class _Source:
     def __hash__(self) -> int:
         return hash((id(self.node), id(self.table)))
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns of its primary key."""
+        return () if isinstance(self.table, DefinedTable) else self.table.primary_key
+
     def plan(self, names: Sequence[str]) -> None:
         """Plans a read of these columns."""
         table = self.table

@@ -80,6 +80,11 @@ class SourceRows:
         """The columns, with Spark's types."""
         return transfer_schema(self.table.columns)
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns of the primary key that is declared."""
+        return self.table.primary_key
+
     def plan(self, names: Any) -> None:
         """Nothing to plan: there is nothing to choose from."""
 

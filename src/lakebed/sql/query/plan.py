@@ -63,6 +63,7 @@ class Planner:
 
         `shown`, in lower case: names that the statement around the text uses; `*` is to give them if they are hidden.
         """
+        refuse_temporal(sql, "Spark answers the query, and has no such join")
         self._refresh_views(sql)
         found = references(self.lake, sql)
         self._note_others(sql, {id(reference.node) for reference in found})
@@ -190,6 +191,15 @@ class Planner:
 
         self._note_rows(_rows_of(planned) if is_small(planned) else None)
         return padded_frame(planned_frame(self.views.spark, planned, must_filter=False), table.schema.fields)
+
+
+def refuse_temporal(sql: Sql, why: str) -> None:
+    """Raises if a query that Spark would answer has a join as of a time of rows."""
+    for node in sql.partners():
+        raise Unsupported(
+            f"a join FOR SYSTEM_TIME AS OF {node.meta['as_of'].sql('spark')} is answered in this process only: {why}",
+            hint="keep the join as a materialized table, and read that; or write what needs Spark otherwise",
+        )
 
 
 def stored_name(column: str) -> str:

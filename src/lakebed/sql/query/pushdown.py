@@ -146,7 +146,9 @@ class _Conditions:
     def predicate(self) -> Predicate | None:
         where = self._select.args.get("where")
         is_sampled = self._node.args.get("sample") is not None  # a sample of all rows, not of those that match
-        if where is None or is_sampled or self._may_be_absent():
+        # Which version is valid is told by all of them: a condition chooses among those that are.
+        is_versioned = "as_of" in self._node.meta
+        if where is None or is_sampled or is_versioned or self._may_be_absent():
             return None
         return _conjoined(self._columns, where.this)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from lakebed.algebra.equalities import origin_of
 from lakebed.algebra.relations import (
     Filter,
     Group,
@@ -31,7 +32,6 @@ from lakebed.types.logical import TIMESTAMPS, AtomicType, DataField, TypeRoot, i
 from lakebed.views.plan.build import ViewPlan, planned
 from lakebed.views.plan.growth import grows_only, staying
 from lakebed.views.plan.judge import Judged, judged
-from lakebed.views.plan.keys import origin_of
 from lakebed.views.rules.compile import top_of
 from lakebed.views.sources import MOST_PRECISE, source_of
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from lakebed.algebra.equalities import columns_in, conjuncts, equalities
 from lakebed.algebra.relations import Filter, Join, JoinKind, Project, Relation, Subquery
 from lakebed.expressions.functions import FUNCTIONS
 from lakebed.expressions.nodes import Call, Expression
-from lakebed.views.rules.joins import columns_in, conjuncts, equalities
 
 _OR = "({0} OR {1})"
 
@@ -20,6 +20,8 @@ _OR = "({0} OR {1})"
 def is_inner(node: Relation) -> bool:
     """Whether a relation is a join that can be taken apart: what it asks can be asked at any time."""
     if not isinstance(node, Join) or node.kind not in (JoinKind.INNER, JoinKind.CROSS) or node.is_lateral:
+        return False
+    if node.latest is not None:  # which is known of its two sides alone
         return False
     return node.condition is None or may_move(node.condition)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
+from lakebed.algebra.equalities import equalities
 from lakebed.algebra.relations import (
     Filter,
     Group,
@@ -26,7 +27,6 @@ from lakebed.expressions import kinds
 from lakebed.expressions.nodes import Aggregation, Column, Expression
 from lakebed.records import dataclass
 from lakebed.views.plan.normalise import ROWS, VALUE
-from lakebed.views.rules.joins import equalities
 from lakebed.views.rules.windows import common_partition
 
 

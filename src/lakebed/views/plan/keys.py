@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lakebed.algebra.relations import Filter, Group, Join, JoinKind, Numbers, Project, Relation, Scan, Unnest, Window
+from lakebed.algebra.equalities import equalities, origin_of
+from lakebed.algebra.relations import Filter, Group, Join, JoinKind, Numbers, Project, Relation, Scan, Window
 from lakebed.expressions.nodes import Column
-from lakebed.views.rules.joins import equalities
 
 Key = tuple[Column, ...]
 
@@ -39,6 +39,8 @@ def _of_join(node: Join, tables: Mapping[str, Key]) -> Key | None:
     left = key_of(node.left, tables)
     if node.kind in (JoinKind.SEMI, JoinKind.ANTI):
         return left
+    if node.latest is not None and node.kind in (JoinKind.INNER, JoinKind.LEFT):
+        return left
     right = key_of(node.right, tables)
     if left is None or right is None or node.kind not in (JoinKind.INNER, JoinKind.CROSS, JoinKind.LEFT):
         return None
@@ -51,20 +53,3 @@ def _of_join(node: Join, tables: Mapping[str, Key]) -> Key | None:
     given = {origin_of(node.left, each) for each in same.left if isinstance(each, Column)}
     others = tuple(each for each in left if each.id not in given)
     return (*ours, *theirs) if len(left) + len(theirs) <= len(right) + len(others) else (*right, *others)
-
-
-def origin_of(node: Relation, column: Column) -> str:
-    """The column that this one hands on, as far down as it is handed on as it is."""
-    match node:
-        case Project():
-            pairs = zip(node.columns, node.values, strict=True)
-            value = next((value for each, value in pairs if each.id == column.id), None)
-            return origin_of(node.input, value) if isinstance(value, Column) else column.id
-        case Filter() | Window() | Unnest():
-            return origin_of(node.input, column)
-        case Join():
-            side = next((side for side in node.inputs if any(each.id == column.id for each in side.columns)), None)
-            return column.id if side is None else origin_of(side, column)
-        case Group() | Scan():
-            return column.id
-    return column.id

@@ -4,50 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lakebed.algebra.equalities import equalities
 from lakebed.algebra.relations import Join, JoinKind, Relation
-from lakebed.expressions.nodes import Call, Column, Expression
-from lakebed.records import dataclass
+from lakebed.expressions.nodes import Expression
 from lakebed.views.rules.program import Program, Restriction, narrowed_to, restricted
 from lakebed.views.rules.weighted import WEIGHT, Consolidated, Keys, Stored, Together, Version, weighted
-
-_AND, _EQUAL = "({0} AND {1})", "({0} = {1})"
-
-
-@dataclass(frozen=True, slots=True)
-class Equalities:
-    """Expressions of the left side that must equal expressions of the right side for rows to match."""
-
-    left: tuple[Expression, ...]
-    right: tuple[Expression, ...]
-
-
-def conjuncts(condition: Expression | None) -> list[Expression]:
-    """The conditions that AND puts together."""
-    if condition is None:
-        return []
-    if isinstance(condition, Call) and condition.template == _AND:
-        return [each for part in condition.arguments for each in conjuncts(part)]
-    return [condition]
-
-
-def columns_in(expression: Expression) -> set[str]:
-    """The columns that an expression looks at."""
-    return {each.id for each in expression.walk() if isinstance(each, Column)}
-
-
-def equalities(node: Join) -> Equalities:
-    """What the condition of a join says to be equal."""
-    left, right = ({each.id for each in side.columns} for side in node.inputs)
-    found: list[tuple[Expression, Expression]] = []
-    for condition in conjuncts(node.condition):
-        if isinstance(condition, Call) and condition.template == _EQUAL:
-            one, other = condition.arguments
-            if columns_in(one) and columns_in(other):
-                if columns_in(one) <= left and columns_in(other) <= right:
-                    found.append((one, other))
-                elif columns_in(one) <= right and columns_in(other) <= left:
-                    found.append((other, one))
-    return Equalities(tuple(one for one, _ in found), tuple(other for _, other in found))
 
 
 def join_delta(program: Program, node: Join) -> Relation | None:
@@ -68,7 +29,9 @@ def _inner(program: Program, node: Join) -> Relation | None:
         parts.append(program.keep(replace(node, columns=columns, left=left, right=others), "joined", (left.name,)))
     if right is not None:
         others = _partners(program, node.left, Version.OLD, same.left, right, same.right)
-        parts.append(program.keep(replace(node, columns=columns, left=others, right=right), "joined", (right.name,)))
+        # Among changes are rows as they were and as they are: which one matches, all of them are asked.
+        found = replace(node, columns=columns, left=others, right=right, latest=None)
+        parts.append(program.keep(found, "joined", (right.name,)))
     return Together(columns=columns, parts=tuple(parts)) if parts else None
 
 
@@ -100,7 +63,7 @@ def _one_sided(program: Program, node: Join) -> Relation | None:
         parts.append(program.keep(replace(node, columns=columns, left=left, right=others), "joined", (left.name,)))
     if right is not None:
         rows = _partners(program, node.left, Version.OLD, same.left, right, same.right)
-        half = replace(node, columns=node.left.columns, left=rows, right=right, kind=JoinKind.SEMI)
+        half = replace(node, columns=node.left.columns, left=rows, right=right, kind=JoinKind.SEMI, latest=None)
         touched = program.keep(half, "touched", (right.name,))
         keys = _keys(program, touched, same.left)
         for version, weight in ((Version.NEW, 1), (Version.OLD, -1)):
