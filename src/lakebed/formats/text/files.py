@@ -215,10 +215,25 @@ def _json_texts(
         content = b"[" + lines.rstrip(b"\n").replace(line_end, b",") + b"]"
         rows = json.loads(content, parse_int=str, parse_float=str, parse_constant=_no_constant)
         _check_shape(rows, RowType(tuple(fields)))
-        block = pa.array(rows, types)
+        try:
+            block = pa.array(rows, types)
+        except pa.ArrowTypeError:  # `true` and `false` without quotes
+            block = pa.array(_spelled_truth(rows), types)
         if block.null_count:
             raise InvalidData("a row is null", hint="restore the file")
         yield [block.field(at) for at in range(len(fields))]
+
+
+def _spelled_truth(value: Any) -> Any:
+    """The same with texts in the place of true and false."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case list():
+            return [_spelled_truth(each) for each in value]
+        case dict():
+            return {name: _spelled_truth(each) for name, each in value.items()}
+    return value
 
 
 def _check_shape(values: Iterable[Any], data_type: DataType) -> None:
