@@ -18,6 +18,7 @@ from sqlglot import exp
 from lakebed.catalog.names import parse_table_name
 from lakebed.connectors import (
     RowInsert,
+    SinkInsertTarget,
     is_row_by_row,
     is_synced,
     land,
@@ -204,21 +205,18 @@ class Parts:
 
             self.deeds.append(deed)
             return
-        if sink is not None:
-            raise Unsupported(
-                f"`{target}` is a table of another system, which takes rows of a source one by one only",
-                hint="keep the result as a materialized table, and follow it with lakebed tail",
-            )
         others = self._landed_in(sql)
 
         def made(lake: Lake) -> StreamingInsert:
             text = self._spliced(lake, sql, others)
-            return StreamingInsert(lake, target, text, name=name, database=database, columns=columns)
+            into = None if sink is None else SinkInsertTarget(sink, name)
+            return StreamingInsert(lake, target, text, name=name, database=database, columns=columns, into=into)
 
         tried = made(self._scratch)
         tried.check()
         reads = tried.reads
-        is_new = not all(self._lake.has_table(each) for each in (target, *reads))
+        needed = reads if sink is not None else (target, *reads)
+        is_new = not all(self._lake.has_table(each) for each in needed)
         is_new = is_new or not any(seen for seen, _ in made(self._lake).lag().values())
         self._note(InsertNode(self._scratch, name, reads, target, lambda: tried), str(tried.explain()), is_new)
         self.deeds.append(lambda: InsertNode(self._lake, name, reads, target, lambda: made(self._lake)))

@@ -141,6 +141,7 @@ class StreamingInsert:
         if all(flow.grows_only for flow in work.flows):
             kinds = "new rows only"
         lines = [f"insert {self.name} into {self.target}: incremental, in this process", f"sends: {kinds}"]
+        lines += [self._into.says] if self._into.says else []
         for flow in work.flows:
             words = flow.judged_replacing if work.replaces else flow.plan.judged
             lines += plan_lines(flow.plan, words, seen.tables)

@@ -44,10 +44,10 @@ def check_spelled(fields: Sequence[DataField], path: str, *, nested: bool) -> No
             raise Unsupported(f"column `{field.name}` of data file `{path}` {reason}", hint=_NO_TEXT)
 
 
-def unspelled(data_type: DataType, *, nested: bool) -> str:
-    """Why texts do not tell the values of a type; empty if they do."""
+def unspelled(data_type: DataType, *, nested: bool, zoned: bool = False) -> str:
+    """Why texts do not tell the values of a type; empty if they do. `zoned`: texts of moments say their zone."""
     match data_type:
-        case AtomicType(root=TypeRoot.TIMESTAMP_LTZ):
+        case AtomicType(root=TypeRoot.TIMESTAMP_LTZ) if not zoned:
             return f"of type {data_type} {_ZONE}"
         case AtomicType(root=TypeRoot.VARIANT | TypeRoot.BLOB) | MultisetType():
             return f"of type {data_type} has no text form"
@@ -56,13 +56,13 @@ def unspelled(data_type: DataType, *, nested: bool) -> str:
         case _ if not nested:
             return f"of type {data_type} has no text form"
         case ArrayType(element):
-            return unspelled(element, nested=True)
+            return unspelled(element, nested=True, zoned=zoned)
         case MapType(key, value):
             if not isinstance(key, AtomicType) or key.root in BINARIES:
                 return f"of type {data_type} has keys without a text form"
-            return unspelled(key, nested=True) or unspelled(value, nested=True)
+            return unspelled(key, nested=True) or unspelled(value, nested=True, zoned=zoned)
         case RowType(members):
-            return next(filter(None, (unspelled(member.type, nested=True) for member in members)), "")
+            return next(filter(None, (unspelled(each.type, nested=True, zoned=zoned) for each in members)), "")
     raise InvalidSchema(f"{data_type} is no type of a column", hint="declare another type")
 
 

@@ -62,6 +62,10 @@ class InsertTarget(Protocol):
     def anew(self) -> str:
         """What has to be done for all rows to be sent again."""
 
+    @property
+    def says(self) -> str:
+        """How rows get there, where that is not plain."""
+
     def look(self, reads: Collection[str], *, begins: bool) -> Standing:
         """The target as it is now, for a query that reads these tables. Unless a step `begins`, nobody who writes is
         disturbed, and what only a connection would tell is not asked for."""
@@ -82,6 +86,11 @@ class TableTarget:
     def anew(self) -> str:
         """What was sent has to go first."""
         return f"empty `{self._table}` of its rows and run it under another name: it sends all rows again then"
+
+    @property
+    def says(self) -> str:
+        """Nothing more."""
+        return ""
 
     def look(self, reads: Collection[str], *, begins: bool) -> Standing:
         """The newest snapshot."""
