@@ -136,7 +136,9 @@ class _RowParser:
         text = pc.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), "\n")[0].as_py()
         fields = self._table.columns
         source = pa.BufferReader(text.encode())
-        with FORMATS[self._format].open_reader(source, _MESSAGES, Written(fields, self._spelling)) as reader:
+        with FORMATS[self._format].open_reader(
+            source, _MESSAGES, Written(fields, self._spelling, zoned=True)
+        ) as reader:
             batches = [batch.cast(to_arrow_schema(fields)) for _, batch in reader.read(fields)]
         rows = pa.Table.from_batches(batches, schema=to_arrow_schema(fields))
         if rows.num_rows != len(bodies):

@@ -92,14 +92,17 @@ class Cluster:
 
 def reason(error: Any) -> str:
     """What a client says in its error."""
-    told = error.args[0] if error.args else error
-    return str(told.str()) if hasattr(told, "str") else str(told)
+    return str(_told(error).str())
 
 
-def code(error: Any) -> int | None:
+def code(error: Any) -> int:
     """The number of an error."""
-    told = error.args[0] if error.args else error
-    return int(told.code()) if hasattr(told, "code") else None
+    return int(_told(error).code())
+
+
+def _told(error: Any) -> Any:
+    """The error itself, of an exception or of a report on a message."""
+    return error.args[0] if isinstance(error, Exception) else error
 
 
 __all__ = ["PATIENCE_S", "Cluster", "admin_tools", "code", "properties_of", "reason", "servers_of"]

@@ -85,6 +85,11 @@ class Connector:
     reader: Callable[[ConnectorTable], RowReader] | None = None
     sink: Callable[[ConnectorTable, str], Sink] | None = None
 
+    @property
+    def keeps(self) -> bool:
+        """Whether its sink keeps how far an INSERT is, beyond the process."""
+        return self.sink is TopicSink
+
 
 _READERS: Final[dict[str, Callable[[ConnectorTable], RowReader]]] = {
     DATAGEN.name: local_reader,

@@ -200,7 +200,7 @@ class ViewNode(_TableNode):
 
 
 class InsertNode(_TableNode):
-    """Sends the changes of a query's result into a table or a sink. Made at its first step, when all tables are there."""
+    """Sends changes of a query's result into a table, or a sink. Made at its first step, when all tables are there."""
 
     kind = INSERT
 

@@ -43,7 +43,7 @@ class KafkaServer:
     """A broker process and its data. `with KafkaServer(jars) as server:` starts it and takes everything away after."""
 
     def __init__(self, jars: Sequence[Path], **settings: str) -> None:
-        self._jars = jars
+        self.jars = jars
         self._port, self._controller_port = free_port(), free_port()
         self._settings = {key.replace("_", "."): value for key, value in settings.items()}
         self._home = Path(tempfile.mkdtemp(prefix="lakebed-kafka-server-"))
@@ -72,7 +72,7 @@ class KafkaServer:
         told.write_text("".join(f"{key}={value}\n" for key, value in {**_SETTINGS, **own, **self._settings}.items()))
         # Short runs: the quick compiler and the simple collector start fastest.
         flags = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        jars = ":".join(str(jar) for jar in self._jars)
+        jars = ":".join(str(jar) for jar in self.jars)
         with (self._home / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
                 ["java", *flags, "-cp", jars, "kafka.Kafka", str(told)], stdout=log, stderr=log, cwd=self._home
@@ -103,10 +103,18 @@ class KafkaServer:
         from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
         wanted = {key.replace("_", "."): value for key, value in config.items()}
-        self.admin().create_topics([NewTopic(name, num_partitions=partitions, config=wanted)])[name].result()
+        client = self._admin()
+        client.create_topics([NewTopic(name, num_partitions=partitions, config=wanted)])[name].result()
 
-    def admin(self) -> Any:
-        """A client that makes and describes topics."""
+    def delete_topic(self, name: str) -> None:
+        """Deletes a topic, and waits until it is gone."""
+        client = self._admin()
+        if name in client.list_topics(timeout=_START_S).topics:
+            client.delete_topics([name])[name].result()
+        while name in client.list_topics(timeout=_START_S).topics:
+            time.sleep(0.05)
+
+    def _admin(self) -> Any:
         from confluent_kafka.admin import AdminClient
 
         return AdminClient({"bootstrap.servers": self.address, "log_level": 0})
@@ -135,9 +143,10 @@ class KafkaServer:
                     raise StorageError(f"topic {topic} does not end", hint="a transaction may be open")
                 if message is None:
                     continue
-                if message.error() is None:
+                error = message.error()
+                if error is None:
                     found.append((message.key(), message.value()))
-                elif message.error().code() == KafkaError._PARTITION_EOF:
+                elif error.code() == KafkaError._PARTITION_EOF:
                     ended += 1
             return found
         finally:
@@ -147,7 +156,7 @@ class KafkaServer:
         from confluent_kafka import KafkaException
 
         assert self._process is not None
-        client, until = self.admin(), time.monotonic() + _START_S
+        client, until = self._admin(), time.monotonic() + _START_S
         while time.monotonic() < until and self._process.poll() is None:
             try:
                 if client.list_topics(timeout=1).brokers:

@@ -36,6 +36,7 @@ from lakebed.types.logical import (
     timestamp_ltz,
     with_nullable,
 )
+from lakebed.types.zoned_text import in_utc
 
 _PLAIN: Final[dict[str, DataType]] = {
     "boolean": BOOLEAN,
@@ -117,7 +118,7 @@ class ConnectColumn:
             case "bytes":
                 return _decoded(read)
             case "zoned":
-                return cast_array(_in_utc(read), STRING, data_type)
+                return cast_array(in_utc(read), STRING, data_type)
         if is_root(data_type, TypeRoot.BOOLEAN):
             return pc.equal(pc.utf8_lower(read), "true")
         return cast_array(read, STRING, data_type)
@@ -175,18 +176,6 @@ def _decimals(texts: pa.Array, scale: int, arrow: pa.DataType) -> pa.Array:
         words[here, place] = data[(starts + lengths - 1 - place)[here]]
     values = pa.Array.from_buffers(pa.decimal128(38, scale), len(raw), [None, pa.py_buffer(words.tobytes())])
     return pc.if_else(pc.is_valid(raw), values, pa.scalar(None, values.type)).cast(arrow)
-
-
-def _in_utc(texts: pa.Array) -> pa.Array:
-    """ISO times with an offset, without it: the same moment in UTC."""
-    if pc.all(pc.fill_null(pc.ends_with(texts, "Z"), True)).as_py():
-        return pc.replace_substring(pc.utf8_rtrim(texts, "Z"), "T", " ")
-    moments = pc.strptime(
-        pc.replace_substring_regex(texts, r"\.\d+", ""), format="%Y-%m-%dT%H:%M:%S%z", unit="us", error_is_null=True
-    )
-    fraction = pc.replace_substring_regex(texts, r"^[^.]*$", "")
-    fraction = pc.replace_substring_regex(fraction, r"^.*(\.\d+).*$", r"\1")
-    return pc.binary_join_element_wise(pc.strftime(moments.cast(pa.timestamp("s")), "%Y-%m-%d %H:%M:%S"), fraction, "")
 
 
 __all__ = ["ConnectColumn", "connect_column"]

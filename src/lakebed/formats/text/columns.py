@@ -30,16 +30,17 @@ from lakebed.types.logical import (
     RowType,
     TypeRoot,
 )
+from lakebed.types.zoned_text import ZONED, in_utc
 
 _INTEGER = "^[+-]?[0-9]+$"
 _NO_TEXT = "read the table with the engine that wrote it, or have it rewritten as parquet"
 _ZONE = "is written as the wall clock of the writer's time zone, and the file does not say which"
 
 
-def check_spelled(fields: Sequence[DataField], path: str, *, nested: bool) -> None:
+def check_spelled(fields: Sequence[DataField], path: str, *, nested: bool, zoned: bool = False) -> None:
     """Raises Unsupported for a column whose texts do not tell its values."""
     for field in fields:
-        reason = unspelled(field.type, nested=nested)
+        reason = unspelled(field.type, nested=nested, zoned=zoned)
         if reason:
             raise Unsupported(f"column `{field.name}` of data file `{path}` {reason}", hint=_NO_TEXT)
 
@@ -111,6 +112,9 @@ def _parsed_atoms(texts: pa.Array, target: AtomicType) -> pa.Array:
         return ct.text_to_integer(texts, STRING, target)
     if root in FLOATS:
         return ct.text_to_float(texts, STRING, target)
+    if root is TypeRoot.TIMESTAMP_LTZ:
+        _require(texts, pc.match_substring_regex(texts, ZONED), target)
+        return ct.text_to_timestamp(in_utc(texts), STRING, target).cast(to_arrow_type(target))
     casts = {
         TypeRoot.DECIMAL: ct.text_to_decimal,
         TypeRoot.DATE: ct.text_to_date,

@@ -110,7 +110,7 @@ class TextReader:
         """See `FormatReader.read`. `filter` leaves nothing out and `use_threads` changes nothing here."""
         known = set(self.column_names)
         found = [field for field in fields if field.name in known]
-        check_spelled(found, self._path, nested=self._format.holds_nested)
+        check_spelled(found, self._path, nested=self._format.holds_nested, zoned=self._written.zoned)
         position = 0
         for columns in self._blocks(found or self._written.fields[:1]):
             with _damage_named(self._path):
