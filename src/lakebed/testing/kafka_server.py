@@ -34,6 +34,10 @@ _SETTINGS: Final = {
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
+    "auto.create.topics.enable": "false",
+    # One that was killed is forgotten soon: until then it can not come back.
+    "broker.session.timeout.ms": "1000",
+    "broker.heartbeat.interval.ms": "200",
     "log.cleaner.dedupe.buffer.size": str(2 << 20),
     "log.cleaner.backoff.ms": "500",
 }
@@ -99,11 +103,13 @@ class KafkaServer:
         shutil.rmtree(self._home, ignore_errors=True)
 
     def create_topic(self, name: str, partitions: int = 1, **config: str) -> None:
-        """A topic; options have `_` for `.` in their names."""
+        """A topic, if it is not there; options have `_` for `.` in their names."""
         from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
         wanted = {key.replace("_", "."): value for key, value in config.items()}
         client = self._admin()
+        if name in client.list_topics(timeout=_START_S).topics:
+            return
         client.create_topics([NewTopic(name, num_partitions=partitions, config=wanted)])[name].result()
 
     def delete_topic(self, name: str) -> None:
