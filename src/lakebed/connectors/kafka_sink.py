@@ -128,7 +128,7 @@ class TopicSink:
                     f"table `{self._table.full_name}`: there is no topic `{self._topic}`",
                     hint="create it, or check `topic`",
                 )
-            time.sleep(0.2)
+            producer.poll(0.2)
         admin = cluster.opened(admin_tools().AdminClient)
         asked = kafka.TopicCollection([self._topic])
         found = admin.describe_topics(asked, request_timeout=PATIENCE_S)[self._topic].result()
@@ -171,13 +171,12 @@ class TopicSink:
                 _settled(self._producer.commit_transaction)
             else:
                 self._flush()
+            self._began, self._words = 0.0, told
         except kafka.KafkaException as error:
             raise self._failed(error) from None
-        except BaseException:
-            self.close()
-            raise
-        self._began = 0.0
-        self._words = told
+        finally:
+            if self._began:  # cut off: whoever begins next settles it
+                self.close()
 
     def _send(self, topic: str, block: Block, partition: int) -> None:
         produce = self._producer.produce

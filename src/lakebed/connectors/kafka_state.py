@@ -118,7 +118,7 @@ class StateTopic:
                     "INSERT is can not be known",
                     hint="wait until it has timed out; keep the `sink.delivery-guarantee` that it was begun with",
                 )
-            time.sleep(0.2)
+            reader.poll(0.2)
 
     def _last_between(self, reader: Any, start: int, end: int) -> bytes | None:
         kafka = confluent()

@@ -14,6 +14,7 @@ from lakebed.errors import InvalidData
 from lakebed.records import dataclass
 from lakebed.schema.casts import cast_array
 from lakebed.types.arrow import to_arrow_type
+from lakebed.types.cast_text import in_utc
 from lakebed.types.logical import (
     BIGINT,
     BOOLEAN,
@@ -36,7 +37,6 @@ from lakebed.types.logical import (
     timestamp_ltz,
     with_nullable,
 )
-from lakebed.types.zoned_text import in_utc
 
 _PLAIN: Final[dict[str, DataType]] = {
     "boolean": BOOLEAN,

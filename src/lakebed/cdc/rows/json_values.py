@@ -12,8 +12,8 @@ from lakebed.formats.text.columns import parsed, unspelled
 from lakebed.formats.text.spelling import joined
 from lakebed.schema.casts import cast_array
 from lakebed.types.arrow import to_arrow_type
+from lakebed.types.cast_text import ZONED, in_utc
 from lakebed.types.logical import BINARIES, STRING, AtomicType, DataField, DataType, TypeRoot, is_root
-from lakebed.types.zoned_text import ZONED, in_utc
 
 _VALUE = "v"
 

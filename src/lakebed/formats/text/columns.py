@@ -30,7 +30,6 @@ from lakebed.types.logical import (
     RowType,
     TypeRoot,
 )
-from lakebed.types.zoned_text import ZONED, in_utc
 
 _INTEGER = "^[+-]?[0-9]+$"
 _NO_TEXT = "read the table with the engine that wrote it, or have it rewritten as parquet"
@@ -113,8 +112,8 @@ def _parsed_atoms(texts: pa.Array, target: AtomicType) -> pa.Array:
     if root in FLOATS:
         return ct.text_to_float(texts, STRING, target)
     if root is TypeRoot.TIMESTAMP_LTZ:
-        _require(texts, pc.match_substring_regex(texts, ZONED), target)
-        return ct.text_to_timestamp(in_utc(texts), STRING, target).cast(to_arrow_type(target))
+        _require(texts, pc.match_substring_regex(texts, ct.ZONED), target)
+        return ct.text_to_timestamp(ct.in_utc(texts), STRING, target).cast(to_arrow_type(target))
     casts = {
         TypeRoot.DECIMAL: ct.text_to_decimal,
         TypeRoot.DATE: ct.text_to_date,

@@ -46,22 +46,24 @@ _WRITING = (
     refused("key.fields-prefix", "leave it out: rename columns in the query"),
     refused("sink.buffer-flush.*", "leave it out: a step is sent as a whole"),
     refused("sink.*", "leave it out: one process writes, and a step is one transaction"),
-    refused("properties.transactional.id", _STATE),
-    refused("properties.enable.idempotence", "leave it out: messages are always sent once"),
 )
 """Options of topics that are written."""
+_CLIENT = (
+    refused("properties.transactional.id", _STATE),
+    refused("properties.enable.idempotence", "leave it out: messages are always sent once"),
+    ConnectorOption("properties.*", "any property of the client, such as `properties.security.protocol`"),
+)
+"""Properties of the client; those that have to be what they are come first."""
 
 _OPTIONS = (
-    *_WRITING,
     ConnectorOption("topic", "the topic, or several to read, with `;` between them", is_required=True),
-    ConnectorOption("key.format", "what the key of a message is that is written", choices=KEY_FORMATS),
     ConnectorOption("properties.bootstrap.servers", "where the cluster is", is_required=True),
     ConnectorOption("format", "what a message is", choices=(*ROW_FORMATS, *CHANGE_FORMATS)),
     ConnectorOption("value.format", "the same", choices=(*ROW_FORMATS, *CHANGE_FORMATS)),
     ConnectorOption("scan.startup.mode", "where to begin", default="earliest-offset", choices=_STARTS),
     ConnectorOption("properties.group.id", "taken, and of no effect: offsets are kept with the rows"),
     ConnectorOption("properties.auto.offset.reset", "taken, and of no effect: a lost offset is an error"),
-    ConnectorOption("properties.*", "any property of the client, such as `properties.security.protocol`"),
+    *_CLIENT,
     ConnectorOption(JSON_IGNORE_PARSE_ERRORS.key, "leave out messages that can not be read", TRUTH, default="false"),
     ConnectorOption("json.fail-on-missing-field", "`false`: what is missing is null", TRUTH, choices=("false",)),
     ConnectorOption(CSV_FIELD_DELIMITER.key, "what stands between values", default=","),
@@ -71,6 +73,8 @@ _OPTIONS = (
     ConnectorOption("canal-json.ignore-parse-errors", "leave out what can not be read", TRUTH, default="false"),
     ConnectorOption("maxwell-json.ignore-parse-errors", "leave out what can not be read", TRUTH, default="false"),
     ConnectorOption("landing.*", "an option of the table of the lake that messages land in"),
+    ConnectorOption("key.format", "what the key of a message is that is written", choices=KEY_FORMATS),
+    *_WRITING,
     refused("topic-pattern", "name the topics in `topic`, with `;` between them"),
     refused("scan.startup.*", _OFFSETS),
     refused("scan.bounded.*", "leave it out: a pipeline with --once ends when it has caught up"),
@@ -164,13 +168,13 @@ UPSERT_KAFKA = ConnectorDefinition(
     "upsert-kafka",
     "a topic of a Kafka cluster that holds the last row of each key; it is written, not read",
     (
-        *_WRITING,
         ConnectorOption("topic", "the topic", is_required=True),
         ConnectorOption("properties.bootstrap.servers", "where the cluster is", is_required=True),
-        ConnectorOption("properties.*", "any property of the client, such as `properties.security.protocol`"),
+        *_CLIENT,
         ConnectorOption("key.format", "what the key of a message is", is_required=True, choices=KEY_FORMATS),
         ConnectorOption("value.format", "what a message is", is_required=True, choices=ROW_FORMATS),
         ConnectorOption(CSV_FIELD_DELIMITER.key, "what stands between values", default=","),
+        *_WRITING,
         refused("scan.*", "read the table of the lake that the rows come from"),
     ),
     is_sink=True,
