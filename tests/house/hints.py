@@ -38,8 +38,11 @@ OTHER_WORDS = {
     "db.table",
     "schema.table",
     "ignore-retract",
+    "max.message.bytes",
+    "transaction.max.timeout.ms",
 }
-"""Words with dashes or dots that are no options: forms of names, and ends of options that were named in full."""
+"""Words with dashes or dots that are no options here: forms of names, ends of options that were named in full, and
+options of a topic or a broker."""
 
 _KEY = re.compile(r"[a-z<{][a-z0-9<>{}]*(?:[.-][a-z0-9_<>{}]+)+")
 _METHOD = re.compile(r"\b(t|table|lake)\.([a-z_]+)\((?:([^()]*)\))?")

@@ -137,6 +137,8 @@ class Description:
     comment: str | None = None
     typed: bool = True
     changes: NameChanges | None = None
+    base64: bool = False
+    """Whether texts of a source without types hold bytes in base64."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -149,11 +151,13 @@ class Description:
 
     def to_text(self) -> str:
         """The JSON text of an envelope's column `columns`; equal descriptions have equal texts."""
-        body = {
+        body: dict[str, Any] = {
             "columns": [column.to_json() for column in self.columns],
             "primary_key": list(self.primary_key),
             "comment": self.comment,
         } | ({} if self.typed else {"typed": False})
+        if self.base64:
+            body["base64"] = True
         if self.changes is not None:
             body["changes"] = asdict(self.changes)
         return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
@@ -169,7 +173,7 @@ class Description:
             if changes is not None:
                 renamed = tuple((str(old), str(new)) for old, new in changes["renamed"])
                 changes = NameChanges(renamed, tuple(changes["dropped"]), bool(changes["is_new_table"]))
-            return cls(columns, key, body.get("comment"), body.get("typed", True), changes)
+            return cls(columns, key, body.get("comment"), body.get("typed", True), changes, body.get("base64", False))
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidData(
                 f"the description of a source table is not understood: {text[:200]}",

@@ -96,8 +96,11 @@ def _told_plan(planned: list[Planned], out: Output) -> int:
 
 
 def _told(each: Planned) -> str:
-    begins = "begins with all rows" if each.is_new else "goes on where it was"
-    lines = [f"{each.name} ({each.kind}): {begins}", f"  reads {', '.join(each.reads) or 'nothing of the lake'}"]
+    begins = {True: "begins with all rows", False: "goes on where it was", None: "goes on where it was, if it ever ran"}
+    lines = [
+        f"{each.name} ({each.kind}): {begins[each.is_new]}",
+        f"  reads {', '.join(each.reads) or 'nothing of the lake'}",
+    ]
     lines += [f"  {line}" for line in each.plan.splitlines()]
     return "\n".join(lines)
 

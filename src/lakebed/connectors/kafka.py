@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import weakref
 from typing import Any, Final
 
@@ -12,17 +11,14 @@ import pyarrow.compute as pc
 
 from lakebed.cdc.sources.kafka.client import KafkaSettings, message_blocks, watermarks
 from lakebed.cdc.sources.kafka.source import KafkaSource
-from lakebed.errors import CorruptFile, InvalidData, InvalidOption, LakebedError, NotFound
+from lakebed.connectors.kafka_client import properties_of, servers_of
+from lakebed.errors import CorruptFile, InvalidData, LakebedError, NotFound
 from lakebed.formats import FORMATS, Written
 from lakebed.sql.connectors.kafka import KAFKA, is_change_log, message_format
 from lakebed.sql.connectors.table import ConnectorTable
 from lakebed.types.arrow import to_arrow_schema
 from lakebed.types.logical import DataField
 
-_SERVERS: Final = "bootstrap.servers"
-_NOT_PASSED: Final = (_SERVERS, "group.id", "auto.offset.reset")
-_JAAS: Final = "sasl.jaas.config"
-_LOGIN = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _MESSAGES: Final = "messages"
 """What stands for the name of a file where messages are read as one."""
 _STARTS: Final = {"earliest-offset": "earliest", "latest-offset": "latest"}
@@ -36,11 +32,11 @@ def is_synced(table: ConnectorTable) -> bool:
 def change_source_options(table: ConnectorTable) -> dict[str, Any]:
     """Arguments of the source of changes."""
     return {
-        "bootstrap_servers": table.required(f"properties.{_SERVERS}"),
+        "bootstrap_servers": servers_of(table),
         "topics": _topics(table),
         "format": message_format(table),
         "start": _STARTS[table.required("scan.startup.mode")],
-        "properties": _properties(table),
+        "properties": properties_of(table),
         "skip_corrupt_records": table.truth(f"{message_format(table)}.ignore-parse-errors"),
     }
 
@@ -49,27 +45,12 @@ def _topics(table: ConnectorTable) -> list[str]:
     return [name.strip() for name in table.required("topic").split(";") if name.strip()]
 
 
-def _properties(table: ConnectorTable) -> dict[str, str]:
-    """Properties of the client. It has no JAAS: user and password are taken out of what Java's client is told."""
-    given = {key: value for key, value in table.below("properties.").items() if key not in _NOT_PASSED}
-    jaas = given.pop(_JAAS, None)
-    if jaas is None:
-        return given
-    found = dict(_LOGIN.findall(jaas))
-    if set(found) != {"username", "password"}:
-        raise InvalidOption(
-            f"table `{table.full_name}`: option `properties.{_JAAS}` has no username and password in it",
-            hint="set `properties.sasl.username` and `properties.sasl.password` in its place",
-        )
-    return {**given, "sasl.username": found["username"], "sasl.password": found["password"]}
-
-
 class TopicReader:
     """Reads messages that are rows. A position is the next offset of each partition."""
 
     def __init__(self, table: ConnectorTable) -> None:
         self._table = table
-        servers, properties = table.required(f"properties.{_SERVERS}"), _properties(table)
+        servers, properties = servers_of(table), properties_of(table)
         self._source = KafkaSource(servers, _topics(table), properties=properties or None)
         weakref.finalize(self, self._source.close)  # the file with the properties goes with the reader
         self._start = _STARTS[table.required("scan.startup.mode")]
@@ -155,7 +136,9 @@ class _RowParser:
         text = pc.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), "\n")[0].as_py()
         fields = self._table.columns
         source = pa.BufferReader(text.encode())
-        with FORMATS[self._format].open_reader(source, _MESSAGES, Written(fields, self._spelling)) as reader:
+        with FORMATS[self._format].open_reader(
+            source, _MESSAGES, Written(fields, self._spelling, zoned=True)
+        ) as reader:
             batches = [batch.cast(to_arrow_schema(fields)) for _, batch in reader.read(fields)]
         rows = pa.Table.from_batches(batches, schema=to_arrow_schema(fields))
         if rows.num_rows != len(bodies):

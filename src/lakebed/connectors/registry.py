@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 import pyarrow as pa
 
 from lakebed.connectors.kafka import TopicReader
+from lakebed.connectors.kafka_sink import TopicSink
 from lakebed.connectors.outputs import BlackholeSink, PrintSink
 from lakebed.errors import Unsupported
 from lakebed.records import dataclass
 from lakebed.sql.connectors.datagen import DATAGEN
 from lakebed.sql.connectors.definition import ConnectorDefinition
 from lakebed.sql.connectors.filesystem import FILESYSTEM
-from lakebed.sql.connectors.kafka import KAFKA, is_change_log
+from lakebed.sql.connectors.kafka import KAFKA, UPSERT_KAFKA, is_change_log
 from lakebed.sql.connectors.outputs import BLACKHOLE, PRINT
 from lakebed.sql.connectors.registry import DEFINITIONS, definition_of, local_reader
 from lakebed.sql.connectors.table import ConnectorTable
+from lakebed.views.inserts.sink import Takes
 
 
 class RowReader(Protocol):
@@ -40,10 +42,38 @@ class RowReader(Protocol):
 
 
 class Sink(Protocol):
-    """Takes rows with their kinds."""
+    """Takes rows with their kinds, and knows how far the INSERT is that sends them."""
 
-    def write(self, batch: pa.Table, step: int) -> None:
-        """Takes the rows of a step; the first column, `_row_kind`, is `+I`, `-U`, `+U` or `-D`."""
+    @property
+    def takes(self) -> Takes:
+        """Which rows can be sent to it."""
+        ...
+
+    @property
+    def anew(self) -> str:
+        """What has to be done for all rows to be sent again."""
+        ...
+
+    @property
+    def says(self) -> str:
+        """How rows get there, for those who look before it runs."""
+        ...
+
+    def known(self) -> Mapping[str, str] | None:
+        """The words of the last write as far as they are known here; nobody is asked."""
+        ...
+
+    def begin(self) -> Mapping[str, str] | None:
+        """Becomes the one who writes as this INSERT; the words of the last write that counts, None if there is none."""
+        ...
+
+    def write(self, batch: pa.Table, words: Mapping[str, str]) -> None:
+        """Takes the rows of a step; the first column, `_row_kind`, is `+I`, `-U`, `+U` or `-D`. The words say how far
+        it leads: where something is kept, rows and words count together or not at all."""
+        ...
+
+    def close(self) -> None:
+        """Lets go of it."""
         ...
 
 
@@ -53,7 +83,12 @@ class Connector:
 
     definition: ConnectorDefinition
     reader: Callable[[ConnectorTable], RowReader] | None = None
-    sink: Callable[[ConnectorTable], Sink] | None = None
+    sink: Callable[[ConnectorTable, str], Sink] | None = None
+
+    @property
+    def keeps(self) -> bool:
+        """Whether its sink keeps how far an INSERT is, beyond the process."""
+        return self.sink is TopicSink
 
 
 _READERS: Final[dict[str, Callable[[ConnectorTable], RowReader]]] = {
@@ -61,7 +96,12 @@ _READERS: Final[dict[str, Callable[[ConnectorTable], RowReader]]] = {
     FILESYSTEM.name: local_reader,
     KAFKA.name: TopicReader,
 }
-_SINKS: Final[dict[str, Callable[[ConnectorTable], Sink]]] = {PRINT.name: PrintSink, BLACKHOLE.name: BlackholeSink}
+_SINKS: Final[dict[str, Callable[[ConnectorTable, str], Sink]]] = {
+    KAFKA.name: TopicSink,
+    UPSERT_KAFKA.name: TopicSink,
+    PRINT.name: PrintSink,
+    BLACKHOLE.name: BlackholeSink,
+}
 
 CONNECTORS: Final = {
     name: Connector(definition, _READERS.get(name), _SINKS.get(name)) for name, definition in DEFINITIONS.items()
@@ -88,8 +128,8 @@ def reader(table: ConnectorTable) -> RowReader:
     return make(table)
 
 
-def sink(table: ConnectorTable) -> Sink:
-    """Who takes rows for a table."""
+def sink(table: ConnectorTable, insert: str) -> Sink:
+    """Who takes rows for a table from an INSERT of that name."""
     make = CONNECTORS[table.connector].sink
     if make is None:
         sinks = ", ".join(f"`{name}`" for name, each in CONNECTORS.items() if each.sink is not None)
@@ -97,4 +137,4 @@ def sink(table: ConnectorTable) -> Sink:
             f"table `{table.full_name}`: connector `{table.connector}` is read, not written",
             hint=f"insert into a table of the lake, or use one of {sinks}",
         )
-    return make(table)
+    return make(table, insert)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from lakebed.algebra.relations import Filter, Project, Scan, SetKind, SetOperation, Unnest
 from lakebed.connectors.landing import create_landing, landed_columns, landed_name, metadata_name
 from lakebed.connectors.registry import RowReader, is_row_source, reader
-from lakebed.connectors.row_targets import InsertState, RowTarget, TableTarget, sink_of
+from lakebed.connectors.row_targets import InsertState, RowTarget, SinkTarget, TableTarget
 from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.expressions.nodes import NotProven
 from lakebed.records import dataclass
@@ -27,7 +27,7 @@ from lakebed.sql.connectors.table import ConnectorTable
 from lakebed.sql.query.embedded import bound_text
 from lakebed.sql.query.other_tables import raw_name
 from lakebed.sql.query.pins import Pins
-from lakebed.sql.session import SqlLake
+from lakebed.sql.session import SqlLake, connector_tables
 from lakebed.sql.settings import session_changes_meaning
 from lakebed.sql.statements import Insert, Target
 from lakebed.sql.words.names import quoted
@@ -79,8 +79,8 @@ def is_row_by_row(lake: SqlLake, table: ConnectorTable, query: str, database: st
 
 
 class RowInsert:
-    """Sends the rows of a source through a query into a table of the lake, exactly once; or into a sink, from the
-    beginning each time that a process begins.
+    """Sends the rows of a source through a query into a table of the lake or a topic, exactly once; or into a sink that
+    keeps nothing, from the beginning each time that a process begins.
 
     `name` is who it is: its commits and its state in the target go by it. `columns` are those of
     `INSERT INTO t (a, b)`.
@@ -109,7 +109,9 @@ class RowInsert:
         self._query = query
         self._columns = columns or None
         self._reader: RowReader | None = None
-        self._sink = sink_of(lake, self.target)
+        place, _, other = self.target.rpartition(".")
+        found = connector_tables(lake).get((place, other))
+        self._sink = None if found is None else SinkTarget(found, name, table)
         self._ahead: tuple[InsertState, str] | None = None
         """A position behind the stored one: what was read in between gave no rows, so nothing was committed."""
 
@@ -141,15 +143,21 @@ class RowInsert:
 
     def explain(self) -> str:
         """How it works, in a few lines."""
-        state = self._opened_target().state()
+        target = self._opened_target()
+        state = target.state()
         at = "the beginning" if state.position is None else state.position[:200]
         return "\n".join(
             [
                 f"INSERT INTO {self.target}: rows of `{self.source.full_name}` ({self.source.connector}), one by one",
                 f"name: {self.name}",
-                f"steps: {state.step}; position: {at}",
+                target.says or f"steps: {state.step}; position: {at}",
             ]
         )
+
+    def close(self) -> None:
+        """Lets go of the target, if that is of another system."""
+        if self._sink is not None:
+            self._sink.close()
 
     def has_begun(self) -> bool:
         """Whether the table has rows of it."""
@@ -165,7 +173,7 @@ class RowInsert:
     def step(self, limit_rows: int = _STEP_ROWS) -> Refreshed:
         """Reads what is next and commits what the query makes of it; `none` if nothing came."""
         target = self._opened_target()
-        state = target.state()
+        state = target.state(begins=True)
         position = state.position
         if self._ahead is not None and self._ahead[0] == state:
             position = self._ahead[1]

@@ -1,7 +1,8 @@
 """Where rows of an INSERT go, with the position that they were read up to: a table of the lake, or a sink.
 
-A table keeps the position in the properties of the snapshot that holds the rows. A sink keeps nothing: its position
-lasts as long as the process, so that one that is started again begins anew.
+A table keeps the position in the properties of the snapshot that holds the rows, a topic in the transaction of its
+messages. Other sinks keep nothing: the position lasts as long as the process, so that one that is started again begins
+anew.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from typing import Protocol
 import pyarrow as pa
 
 from lakebed.commit.replay import INSERT_PREFIX, CommitIdentity, insert_properties
-from lakebed.connectors.outputs import ROW_KIND
 from lakebed.connectors.registry import sink
+from lakebed.connectors.sink_target import sent_fields, with_kinds
 from lakebed.errors import InvalidArgument
 from lakebed.records import dataclass
 from lakebed.sql.connectors.table import ConnectorTable
 from lakebed.sql.query.references import open_target
-from lakebed.sql.session import SqlLake, connector_tables
+from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import Target
 from lakebed.table.opened import opened_of
 from lakebed.table.table import Table
@@ -42,8 +43,13 @@ class RowTarget(Protocol):
         """The columns that it takes."""
         ...
 
-    def state(self) -> InsertState:
-        """How far the INSERT is."""
+    @property
+    def says(self) -> str:
+        """How rows get there, where that is not plain."""
+        ...
+
+    def state(self, *, begins: bool = False) -> InsertState:
+        """How far the INSERT is. Unless a step `begins`, no other system is asked."""
         ...
 
     def send(self, rows: pa.Table, state: InsertState) -> tuple[bool, int | None]:
@@ -58,22 +64,24 @@ class TableTarget:
         self._table: Table = open_target(lake, Target(name))
         self._name = name
         self._insert = insert
-        self._source = f"{source.connector} {source.full_name}"
+        self._source = _words_of(source)
 
     @property
     def fields(self) -> tuple[DataField, ...]:
         """The columns of the table."""
         return tuple(self._table.schema.fields)
 
-    def state(self) -> InsertState:
+    @property
+    def says(self) -> str:
+        """Nothing more."""
+        return ""
+
+    def state(self, *, begins: bool = False) -> InsertState:
         """What the newest snapshot says."""
         told = insert_properties(opened_of(self._table).current().stores.snapshots, self._table.latest_snapshot())
         step, source = told.get(self._property("step")), told.get(self._property("source"))
-        if source not in (None, self._source):
-            raise InvalidArgument(
-                f"INSERT `{self._insert}` into `{self._name}` has read {source}, not {self._source}",
-                hint="give the INSERT another name, or the source its old one",
-            )
+        if source is not None:
+            _check_source(self._insert, self._name, source, self._source)
         return InsertState(0 if step is None else int(step), told.get(self._property("position")))
 
     def send(self, rows: pa.Table, state: InsertState) -> tuple[bool, int | None]:
@@ -101,29 +109,49 @@ class TableTarget:
 class SinkTarget:
     """A sink: rows come with their kinds, and are gone."""
 
-    def __init__(self, table: ConnectorTable) -> None:
-        self._sink = sink(table)
+    def __init__(self, table: ConnectorTable, insert: str, source: ConnectorTable) -> None:
+        self._sink = sink(table, insert)
         self._table = table
-        self._state = InsertState()
+        self._insert = insert
+        self._source = _words_of(source)
 
     @property
     def fields(self) -> tuple[DataField, ...]:
         """The columns that are defined."""
-        return self._table.columns
+        return sent_fields(self._table)
 
-    def state(self) -> InsertState:
-        """How far this process is."""
-        return self._state
+    @property
+    def says(self) -> str:
+        """How rows get there."""
+        return self._sink.says
+
+    def state(self, *, begins: bool = False) -> InsertState:
+        """What the sink keeps."""
+        words = self._sink.begin() if begins else self._sink.known()
+        if words is None:
+            return InsertState()
+        _check_source(self._insert, self._table.full_name, words.get("source", "tables of the lake"), self._source)
+        return InsertState(int(words["step"]), words["position"])
 
     def send(self, rows: pa.Table, state: InsertState) -> tuple[bool, int | None]:
         """Hands the rows over."""
-        self._sink.write(rows.add_column(0, ROW_KIND, pa.repeat("+I", rows.num_rows)), state.step)
-        self._state = state
+        kinds = pa.chunked_array([pa.repeat("+I", rows.num_rows)])
+        words = {"step": str(state.step), "position": state.position or "", "source": self._source}
+        self._sink.write(with_kinds(self._table, rows, kinds), words)
         return True, None
 
+    def close(self) -> None:
+        """Lets go of the sink."""
+        self._sink.close()
 
-def sink_of(lake: SqlLake, name: str) -> SinkTarget | None:
-    """The sink that a full name means; None if it means a table of the lake."""
-    database, _, table = name.rpartition(".")
-    found = connector_tables(lake).get((database, table))
-    return None if found is None else SinkTarget(found)
+
+def _words_of(source: ConnectorTable) -> str:
+    return f"{source.connector} {source.full_name}"
+
+
+def _check_source(insert: str, target: str, read: str, source: str) -> None:
+    if read != source:
+        raise InvalidArgument(
+            f"INSERT `{insert}` into `{target}` has read {read}, not {source}",
+            hint="give the INSERT another name, or the source its old one",
+        )

@@ -200,7 +200,7 @@ class ViewNode(_TableNode):
 
 
 class InsertNode(_TableNode):
-    """Sends the changes of a query's result into a table. Made at its first step, when all tables are there."""
+    """Sends changes of a query's result into a table, or a sink. Made at its first step, when all tables are there."""
 
     kind = INSERT
 
@@ -217,6 +217,11 @@ class InsertNode(_TableNode):
             insert.check()
             self._insert = insert
         return self._insert.step()
+
+    def close(self) -> None:
+        """Lets go of the target, if that is of another system."""
+        if self._insert is not None:
+            self._insert.close()
 
 
 # --- from other systems ----------------------------------------------------------------------------------------------
@@ -243,6 +248,10 @@ class RowsNode(_Quiet):
     def step(self) -> Refreshed:
         """What has come since the last one."""
         return self._insert.step()
+
+    def close(self) -> None:
+        """Lets go of the target, if that is of another system."""
+        self._insert.close()
 
 
 class SyncNode(_Quiet):

@@ -17,7 +17,9 @@ from sqlglot import exp
 
 from lakebed.catalog.names import parse_table_name
 from lakebed.connectors import (
+    CONNECTORS,
     RowInsert,
+    SinkInsertTarget,
     is_row_by_row,
     is_synced,
     land,
@@ -67,8 +69,8 @@ class Planned:
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     plan: str
-    is_new: bool
-    """Whether its table is still to be made, or its rows still to be sent."""
+    is_new: bool | None
+    """Whether its table is still to be made, or its rows still to be sent; None if only another system knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,7 @@ class Parts:
             insert = rows(self._scratch)
             insert.check()
             has_begun = sink is None and self._lake.has_table(target) and rows(self._lake).has_begun()
-            self._note(RowsNode(insert, INSERT), insert.explain(), not has_begun)
+            self._note(RowsNode(insert, INSERT), insert.explain(), None if _keeps(sink) else not has_begun)
 
             def deed() -> Node:
                 if sink is not None:
@@ -204,22 +206,19 @@ class Parts:
 
             self.deeds.append(deed)
             return
-        if sink is not None:
-            raise Unsupported(
-                f"`{target}` is a table of another system, which takes rows of a source one by one only",
-                hint="keep the result as a materialized table, and follow it with lakebed tail",
-            )
         others = self._landed_in(sql)
 
         def made(lake: Lake) -> StreamingInsert:
             text = self._spliced(lake, sql, others)
-            return StreamingInsert(lake, target, text, name=name, database=database, columns=columns)
+            into = None if sink is None else SinkInsertTarget(sink, name)
+            return StreamingInsert(lake, target, text, name=name, database=database, columns=columns, into=into)
 
         tried = made(self._scratch)
         tried.check()
         reads = tried.reads
-        is_new = not all(self._lake.has_table(each) for each in (target, *reads))
-        is_new = is_new or not any(seen for seen, _ in made(self._lake).lag().values())
+        is_new: bool | None = None if _keeps(sink) else True
+        if sink is None and all(self._lake.has_table(each) for each in (target, *reads)):
+            is_new = not any(seen for seen, _ in made(self._lake).lag().values())
         self._note(InsertNode(self._scratch, name, reads, target, lambda: tried), str(tried.explain()), is_new)
         self.deeds.append(lambda: InsertNode(self._lake, name, reads, target, lambda: made(self._lake)))
 
@@ -278,13 +277,18 @@ class Parts:
         """The query with what has landed in the place of the sources."""
         return landed_text(lake, sql, others)
 
-    def _note(self, node: Node, plan: str, is_new: bool) -> None:
+    def _note(self, node: Node, plan: str, is_new: bool | None) -> None:
         self.nodes.append(node)
         self.planned.append(Planned(node.name, node.kind, node.reads, node.writes, plan, is_new))
 
 
 def _given(node: Node) -> Node:
     return node
+
+
+def _keeps(sink: ConnectorTable | None) -> bool:
+    """Whether a sink keeps how far an INSERT is, so that only its system knows whether that has begun."""
+    return sink is not None and CONNECTORS[sink.connector].keeps
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------

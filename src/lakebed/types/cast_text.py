@@ -25,6 +25,8 @@ _FALSE = ["f", "false", "n", "no", "0"]
 _INTEGER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]*)$"
 _FLOAT = r"^[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)$"
 _ISO_DATE = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+ZONED = r"(Z|[+-]\d{2}:\d{2})$"
+"""How the text of a moment ends that says its zone: `2024-01-02 03:04:05.6Z`, `2024-01-02T03:04:05+01:00`."""
 _ISO_TIMESTAMP = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?$"
 _UNIT_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
@@ -182,6 +184,19 @@ def text_to_timestamp(array: pa.Array, source: AtomicType, target: AtomicType) -
     return _parsed(
         array, lambda text: tv.parse_timestamp(text, target.precision, digits, allow_count), target, pa.int64()
     )
+
+
+def in_utc(texts: pa.Array) -> pa.Array:
+    """Times with an offset, without it: the same moment in UTC."""
+    texts = pc.replace_substring_regex(texts, r"^(\d+-\d+-\d+)T", r"\1 ")
+    if pc.all(pc.fill_null(pc.ends_with(texts, "Z"), True)).as_py():
+        return pc.utf8_rtrim(texts, "Z")
+    moments = pc.strptime(
+        pc.replace_substring_regex(texts, r"\.\d+", ""), format="%Y-%m-%d %H:%M:%S%z", unit="us", error_is_null=True
+    )
+    fraction = pc.replace_substring_regex(texts, r"^[^.]*$", "")
+    fraction = pc.replace_substring_regex(fraction, r"^.*(\.\d+).*$", r"\1")
+    return pc.binary_join_element_wise(pc.strftime(moments.cast(pa.timestamp("s")), "%Y-%m-%d %H:%M:%S"), fraction, "")
 
 
 def text_to_bytes(array: pa.Array, source: AtomicType, target: AtomicType) -> pa.Array:

@@ -1,8 +1,9 @@
 """A streaming INSERT: sends the changes of a query's result to a table that has a meaning of its own, exactly once.
 
 The first step sends all rows of the query, each later one what has changed since. Unlike a materialized table, the
-table has its own key and its own other writers. So nothing is known of its rows but what was sent: what changed is
-computed with its old values, and what can not be told any more stops the INSERT.
+table has its own key and its own other writers, or is of another system (`inserts/targets`). So nothing is known of
+its rows but what was sent: what changed is computed with its old values, and what can not be told any more stops the
+INSERT.
 """
 
 from __future__ import annotations
@@ -11,14 +12,10 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from lakebed.commit.replay import CommitIdentity
-from lakebed.definition.views import refuse_view
 from lakebed.embedded.program import running
 from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.expressions.functions.clocks import proven_zone
 from lakebed.expressions.nodes import NotProven
-from lakebed.metadata.snapshot import Snapshot
-from lakebed.options import COMMIT_FORCE_CREATE_SNAPSHOT
 from lakebed.records import dataclass
 from lakebed.sql.change.embedded_rows import as_stored, check_engine
 from lakebed.sql.change.insert import columns_of
@@ -26,9 +23,7 @@ from lakebed.sql.query.embedded import has_moments
 from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import session_zone
 from lakebed.sql.statements import Insert, Target
-from lakebed.table.opened import opened_of
 from lakebed.table.table import Table
-from lakebed.table.writer import TableWriter
 from lakebed.views.apply import KIND
 from lakebed.views.batches import NothingYet
 from lakebed.views.changes import ChangesGone, Steps, read_changes, steps_between
@@ -39,7 +34,6 @@ from lakebed.views.found_rows import looked_up
 from lakebed.views.inserts.flows import Flow, flows_of
 from lakebed.views.inserts.lookups import check_lookups, has_lookups, note_lookup, only_looked_up
 from lakebed.views.inserts.sent import (
-    as_rows_of,
     changed_rows,
     in_order,
     new_rows,
@@ -48,7 +42,8 @@ from lakebed.views.inserts.sent import (
     takes_back,
 )
 from lakebed.views.inserts.sink import Sink
-from lakebed.views.inserts.state import InsertState, next_step, user_of
+from lakebed.views.inserts.state import InsertState
+from lakebed.views.inserts.targets import InsertTarget, Standing, TableTarget
 from lakebed.views.lake_in import LakeIn, read_sql
 from lakebed.views.plan.build import key_columns
 from lakebed.views.result import Refreshed
@@ -57,7 +52,6 @@ from lakebed.views.rules.program import SourceRules, Statement
 from lakebed.views.sources import (
     bound_query,
     check_columns,
-    pinned_at,
     plan_sources,
     refuse_other_meaning,
     source_of,
@@ -65,7 +59,6 @@ from lakebed.views.sources import (
     used_columns,
 )
 from lakebed.views.store import Cut, SourceColumns
-from lakebed.write.placement.postponed import for_stream
 
 FULL, INCREMENTAL, NONE = "full", "incremental", "none"
 _FARTHEST = 5
@@ -85,32 +78,39 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """Where a step begins: the tables, the newest snapshot of the target, and how far the INSERT is in it."""
+    """Where a step begins: the tables, and the target, which knows how far the INSERT is."""
 
-    target: Table
+    target: Standing
     tables: Mapping[str, Table]
     followed: Mapping[str, Table]
     """Those of the tables whose changes count; in the others rows are only looked up."""
-    base: Snapshot | None
     state: InsertState | None
-    number: int
-    """Of the step that begins here."""
 
 
 class StreamingInsert:
     """`INSERT INTO target SELECT ...` that never ends. Each `step` sends what has changed since the one before.
 
     `name` says which INSERT it is: how far it got stands in the target's snapshots under this name. Plain names in the
-    query belong to `database`; `columns` are those of `INSERT INTO t (a, b)`, all if none are given.
+    query belong to `database`; `columns` are those of `INSERT INTO t (a, b)`, all if none are given. `into` is who
+    takes the rows if the target is no table of the lake.
     """
 
     def __init__(
-        self, lake: SqlLake, target: str, query: str, *, name: str, database: str, columns: tuple[str, ...] = ()
+        self,
+        lake: SqlLake,
+        target: str,
+        query: str,
+        *,
+        name: str,
+        database: str,
+        columns: tuple[str, ...] = (),
+        into: InsertTarget | None = None,
     ) -> None:
         if not name:
             raise InvalidArgument("an INSERT that goes on needs a name", hint="pass name=, and keep it")
         self.name = name
         self.target = target if "." in target else f"{database}.{target}"
+        self._into: InsertTarget = into or TableTarget(lake, self.target, name)
         self._lake = lake
         self._inside = LakeIn(lake, database)
         self._sql = read_sql(query)
@@ -140,6 +140,7 @@ class StreamingInsert:
         if all(flow.grows_only for flow in work.flows):
             kinds = "new rows only"
         lines = [f"insert {self.name} into {self.target}: incremental, in this process", f"sends: {kinds}"]
+        lines += [self._into.says] if self._into.says else []
         for flow in work.flows:
             words = flow.judged_replacing if work.replaces else flow.plan.judged
             lines += plan_lines(flow.plan, words, seen.tables)
@@ -158,7 +159,7 @@ class StreamingInsert:
 
     def step(self) -> Refreshed:
         """Sends what has changed since the last step; says how many rows. Commits nothing if nothing has."""
-        seen = self._look()
+        seen = self._look(begins=True)
         try:
             chosen = self._cut(seen)
         except NothingYet as waits:
@@ -170,6 +171,10 @@ class StreamingInsert:
             return Refreshed.nothing(self.target, "nothing changed")
         return self._next(seen, seen.state, before, chosen)
 
+    def close(self) -> None:
+        """Lets go of the target, if that is of another system."""
+        self._into.close()
+
     # --- where it stands -----------------------------------------------------------------------------------------
 
     def _tables(self) -> dict[str, Table]:
@@ -180,15 +185,9 @@ class StreamingInsert:
         others = only_looked_up(self._inside, self._sql)
         return {name: table for name, table in tables.items() if name not in others}
 
-    def _look(self) -> _Seen:
-        target, tables = self._lake.table(self.target), self._tables()
-        context = opened_of(target).current()
-        refuse_view(context)
-        if target.name in tables:
-            raise Unsupported(
-                f"INSERT INTO {self.target} reads the table that it writes, and would never end",
-                hint="write to another table",
-            )
+    def _look(self, *, begins: bool = False) -> _Seen:
+        tables = self._tables()
+        target = self._into.look(tables, begins=begins)
         if self._known is not None:
             check_columns(
                 f"INSERT INTO {self.target} can not go on",
@@ -196,9 +195,7 @@ class StreamingInsert:
                 self._known,
                 "stop it, and start it with a query that fits the tables",
             )
-        base = context.stores.snapshots.latest()
-        state, number = InsertState.of(context, base, self.name), next_step(context, base, self.name)
-        return _Seen(target, tables, self._followed(tables), base, state, number)
+        return _Seen(target, tables, self._followed(tables), target.state)
 
     def _cut(self, seen: _Seen) -> ChosenCut:
         before = None if seen.state is None else self._reached(seen.state)
@@ -227,7 +224,7 @@ class StreamingInsert:
     def _work(self, seen: _Seen, chosen: ChosenCut) -> _Work:
         """The query over a state of its tables. Raises if it can not be followed into the target."""
         refuse_other_meaning(self._lake, f"INSERT INTO {self.target}")
-        fields = seen.target.schema.fields
+        fields = seen.target.fields
         zone = session_zone(self._lake) if seen.state is None else seen.state.zone or session_zone(self._lake)
         try:
             check_engine()
@@ -246,7 +243,7 @@ class StreamingInsert:
             ) from unproven
         if self._known is None:
             self._known = used_columns(bound.relation, seen.tables)
-        sink = Sink(opened_of(seen.target).current())
+        sink = seen.target.sink
         for flow in flows:
             check_lookups(self.target, flow)
         replaces = sink.replaces(flows)
@@ -266,8 +263,8 @@ class StreamingInsert:
             with running([flow.root], work.zone) as run:
                 run.make(Statement("result", flow.root))
                 parts.append(new_rows(run, flow, "result"))
-        state = InsertState(chosen.cut, seen.number, FULL, work.zone)
-        return self._commit(seen, work, state, in_order(parts), "it is the first step")
+        state = InsertState(chosen.cut, seen.target.number, FULL, work.zone)
+        return self._commit(seen, state, in_order(parts), "it is the first step")
 
     # --- a later step --------------------------------------------------------------------------------------------
 
@@ -276,11 +273,11 @@ class StreamingInsert:
         work = self._work(seen, chosen)
         parts, changed = self._changed(seen, work, before, chosen)
         rows = in_order(parts)
-        later = InsertState(chosen.cut, seen.number, INCREMENTAL, work.zone)
+        later = InsertState(chosen.cut, seen.target.number, INCREMENTAL, work.zone)
         if not rows.num_rows and not _is_far(state.cut, chosen.cut):
             self._ahead = (state, chosen.cut)
             return Refreshed.nothing(self.target, f"{changed:,} changed rows of its tables change nothing here")
-        return self._commit(seen, work, later, rows, f"{changed:,} changed rows")
+        return self._commit(seen, later, rows, f"{changed:,} changed rows")
 
     def _changed(self, seen: _Seen, work: _Work, before: Cut, chosen: ChosenCut) -> tuple[list[pa.Table], int]:
         """The rows of each flow, and how many rows of the tables changed."""
@@ -301,8 +298,7 @@ class StreamingInsert:
             raise Unsupported(
                 f"INSERT INTO {self.target} can not go on: rows of `{lost or ', '.join(seen.followed)}` were "
                 "deleted or replaced, and the table can not take back what was sent of them",
-                hint=f"change the rows of `{self.target}` by hand and run the INSERT under another name, or give the "
-                "table the key of the query",
+                hint=f"insert into a table that has the key of the query; or {self._into.anew}",
             )
         return parts, sum(each.num_rows for each in changes.values())
 
@@ -322,7 +318,7 @@ class StreamingInsert:
 
     def _stopped(self, table: str, gone: ChangesGone) -> Unsupported:
         """The error of an INSERT that can not know any more what to take back."""
-        cure = f"empty `{self.target}` of its rows and run it under another name: it sends all rows again then"
+        cure = self._into.anew
         return Unsupported(
             f"INSERT INTO {self.target} can not go on: what changed in `{table}` can not be told: {gone.reason}",
             hint=f"{gone.remedy}; to go on, {cure}" if gone.remedy else cure,
@@ -351,30 +347,17 @@ class StreamingInsert:
                 if not looked_up(run, statement):
                     run.make(statement)
             if program.replaced is not None:
-                stored = None if seen.base is None else pinned_at(seen.target, seen.base)
+                stored = seen.target.stored()
                 return replaced_rows(run, flow, work.sink, program.result.name, program.replaced, stored)
             return changed_rows(run, flow, work.sink, program.result)
 
     # --- the end -------------------------------------------------------------------------------------------------
 
-    def _commit(self, seen: _Seen, work: _Work, state: InsertState, rows: pa.Table, reason: str) -> Refreshed:
-        opened = opened_of(seen.target).with_options({COMMIT_FORCE_CREATE_SNAPSHOT.key: "true"})
-        has_key = bool(work.sink.key)
-        # INVARIANT: the number says which state the rows were computed from. Of two runners that began with the same
-        # state one is dropped as a replay, or its rows would be sent twice.
-        writer = TableWriter(
-            for_stream(opened.folded()),
-            row_kind=KIND if has_key else None,
-            identity=CommitIdentity(user_of(self.name), state.step),
-            properties=state.to_properties(self.name),
-        )
-        with writer:
-            if rows.num_rows:
-                writer.write(as_rows_of(rows, seen.target.schema.fields, has_key=has_key))
-            snapshot = writer.commit()
-        if snapshot is None:
+    def _commit(self, seen: _Seen, state: InsertState, rows: pa.Table, reason: str) -> Refreshed:
+        counts, snapshot = seen.target.send(rows, state)
+        if not counts:
             return Refreshed.nothing(self.target, "another runner was first")
-        return Refreshed.of(self.target, state.way, reason, rows, KIND, snapshot)
+        return Refreshed.sent(self.target, state.way, reason, rows.column(KIND), snapshot)
 
 
 def _is_far(before: Cut, after: Cut) -> bool:

@@ -44,9 +44,13 @@ class Refreshed:
         """Of a refresh that wrote rows; without a snapshot another one was first."""
         if snapshot is None:
             return Refreshed(table, "none", "another refresh was first")
-        kinds = rows.column(kind)
-        counts = {each: pc.sum(pc.equal(kinds, each)).as_py() or 0 for each in ("+I", "+U", "-D")}
-        return Refreshed.counted(table, way, reason, counts, snapshot)
+        return Refreshed.sent(table, way, reason, rows.column(kind), snapshot.id)
+
+    @staticmethod
+    def sent(table: str, way: str, reason: str, kinds: pa.ChunkedArray, snapshot: int | None) -> Refreshed:
+        """Of rows of these kinds that count, be there a snapshot or not."""
+        counts = [pc.sum(pc.equal(kinds, each)).as_py() or 0 for each in ("+I", "+U", "-D")]
+        return Refreshed(table, way, reason, counts[0], counts[1], counts[2], snapshot)
 
     @staticmethod
     def counted(table: str, way: str, reason: str, kinds: Mapping[str, int], snapshot: Snapshot | None) -> Refreshed:

@@ -24,6 +24,8 @@ CACHE = HERE.parents[2] / ".oracles"
 READY = "READY"
 JAVA_JUDGES = ("java", "java2")
 """One program and several releases of the engine: each has the pins in `<name>-pom.xml`."""
+SERVERS = ("kafka",)
+"""Servers that are nothing but the jars of `<name>-pom.xml`."""
 BUILD_TIMEOUT_S = 1800
 _NOT_IN_REGISTRY = re.compile(r"Could not find artifact (\S+:\S+)|(\S+:\S+) was not found in")
 
@@ -49,7 +51,8 @@ def prepare(name: str) -> Environment:
 
 
 def prepare_jars(name: str) -> list[Path]:
-    """The jars that `<name>-pom.xml` pins, fetched when the cache has them not. A peer on Spark is nothing but jars."""
+    """The jars that `<name>-pom.xml` pins, fetched when the cache has them not. A peer on Spark, or a
+    server, is nothing but jars."""
     if shutil.which("mvn") is None:
         raise JudgeUnavailable(f"the jars of {name} need mvn on the PATH")
     pins = _jar_pins(name)

@@ -230,7 +230,7 @@ def test_what_can_not_run_is_refused_before(warehouse: Warehouse) -> None:
     with warehouse.refuses(Unsupported, "to write to"):
         reader(printed)
     with warehouse.refuses(Unsupported, "is read, not written", "`print`"):
-        sink(numbers(lake))
+        sink(numbers(lake), "n")
 
 
 def test_a_source_of_rows_lands(warehouse: Warehouse, tmp_path: Path) -> None:
@@ -289,19 +289,19 @@ def test_rows_are_printed_with_their_kinds(
             "e": pa.array([{"x": 1, "y": "z"}] * 4),
         }
     )
-    sink(printed).write(rows, 1)
+    sink(printed, "n").write(rows, {})
     assert capsys.readouterr().out.splitlines() == [
         "x> +I[1, [1, null], 2024-01-02T00:00, true, +I[1, z]]",
         "x> -U[2, [], 2024-01-02T03:04:05.600, false, +I[1, z]]",
         "x> +U[null, null, null, null, +I[1, z]]",
         "x> -D[4, [3], null, null, +I[1, z]]",
     ]
-    hole = sink(defined(warehouse.lake, "h", "a INT", connector="blackhole"))
-    hole.write(rows, 1)
+    hole = sink(defined(warehouse.lake, "h", "a INT", connector="blackhole"), "n")
+    hole.write(rows, {})
     assert capsys.readouterr().out == ""
-    for each in (sink(printed), hole):
+    for each in (sink(printed, "n"), hole):
         with pytest.raises(LakebedError, match="_row_kind"):
-            each.write(rows.drop(["_row_kind"]), 1)
+            each.write(rows.drop(["_row_kind"]), {})
 
 
 def test_rows_of_a_source_are_printed(

@@ -173,7 +173,6 @@ def test_sets_that_are_none(shop: Warehouse) -> None:
         ),
         ("CREATE TABLE c (id INT) WITH ('connector' = 'jdbc')", "CREATE TEMPORARY VIEW t USING jdbc OPTIONS"),
         ("CREATE TABLE c (id INT) WITH ('connector' = 'mariadb-cdc')", "`mysql-cdc`"),
-        ("CREATE TABLE c (id INT) WITH ('connector' = 'upsert-kafka')", "`debezium-json`"),
         ("CREATE TABLE c (id INT) WITH ('connector' = 'hbase-2.2')", "`postgres-cdc`"),
         ("CREATE TEMPORARY SYSTEM FUNCTION f AS 'com.acme.F'", "lake.spark.udf.register"),
         ("CREATE TEMPORARY FUNCTION f AS 'm.f' LANGUAGE PYTHON", "lake.spark.udf.register"),

@@ -14,6 +14,7 @@ from lakebed.errors import InvalidData
 from lakebed.records import dataclass
 from lakebed.schema.casts import cast_array
 from lakebed.types.arrow import to_arrow_type
+from lakebed.types.cast_text import in_utc
 from lakebed.types.logical import (
     BIGINT,
     BOOLEAN,
@@ -117,7 +118,7 @@ class ConnectColumn:
             case "bytes":
                 return _decoded(read)
             case "zoned":
-                return cast_array(_in_utc(read), STRING, data_type)
+                return cast_array(in_utc(read), STRING, data_type)
         if is_root(data_type, TypeRoot.BOOLEAN):
             return pc.equal(pc.utf8_lower(read), "true")
         return cast_array(read, STRING, data_type)
@@ -175,18 +176,6 @@ def _decimals(texts: pa.Array, scale: int, arrow: pa.DataType) -> pa.Array:
         words[here, place] = data[(starts + lengths - 1 - place)[here]]
     values = pa.Array.from_buffers(pa.decimal128(38, scale), len(raw), [None, pa.py_buffer(words.tobytes())])
     return pc.if_else(pc.is_valid(raw), values, pa.scalar(None, values.type)).cast(arrow)
-
-
-def _in_utc(texts: pa.Array) -> pa.Array:
-    """ISO times with an offset, without it: the same moment in UTC."""
-    if pc.all(pc.fill_null(pc.ends_with(texts, "Z"), True)).as_py():
-        return pc.replace_substring(pc.utf8_rtrim(texts, "Z"), "T", " ")
-    moments = pc.strptime(
-        pc.replace_substring_regex(texts, r"\.\d+", ""), format="%Y-%m-%dT%H:%M:%S%z", unit="us", error_is_null=True
-    )
-    fraction = pc.replace_substring_regex(texts, r"^[^.]*$", "")
-    fraction = pc.replace_substring_regex(fraction, r"^.*(\.\d+).*$", r"\1")
-    return pc.binary_join_element_wise(pc.strftime(moments.cast(pa.timestamp("s")), "%Y-%m-%d %H:%M:%S"), fraction, "")
 
 
 __all__ = ["ConnectColumn", "connect_column"]

@@ -97,7 +97,12 @@ class DebeziumJson(MessageFormat):
         former = {name: overlaid(old[name], new[name], pc.or_(given[name], pc.invert(is_update))) for name in names}
         return TableChanges(
             SourceName(database or "", schema or "", table or ""),
-            Description(tuple(_source_column(column) for column in columns), keys, typed=described is not None),
+            Description(
+                tuple(_source_column(column) for column in columns),
+                keys,
+                typed=described is not None,
+                base64=described is None,
+            ),
             actions,
             milliseconds(whole_column(rows, "ts_ms")),
             {column.name: column.values(former[column.name]) for column in columns},

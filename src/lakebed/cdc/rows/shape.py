@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from lakebed.cdc.envelope import UNCHANGED, Description, SourceName, payload_columns
 from lakebed.cdc.rows.computed import ComputedColumn
+from lakebed.cdc.rows.json_values import from_json, is_in_json
 from lakebed.cdc.rows.metadata import MetadataColumn
 from lakebed.errors import InvalidData
 from lakebed.records import dataclass
@@ -117,8 +118,11 @@ class RowShape:
             values = pa.nulls(count, arrow)
             text = self.fills.get(wanted.id)
             return values if text is None else filled(values, fill_value(wanted, text))
+        values = _typed(given[name], types[name])
         try:
-            return converted(_typed(given[name], types[name]), types[name], wanted.type, lenient=self._bends(wanted))
+            if not self.description.typed and is_in_json(wanted.type, base64=self.description.base64):
+                return from_json(values, wanted.type)
+            return converted(values, types[name], wanted.type, lenient=self._bends(wanted))
         except InvalidData as error:
             raise InvalidData(
                 f"column `{name}` of {self.source}, for column `{wanted.name}` of table `{self.table}`: "

@@ -36,18 +36,18 @@ _NO_TEXT = "read the table with the engine that wrote it, or have it rewritten a
 _ZONE = "is written as the wall clock of the writer's time zone, and the file does not say which"
 
 
-def check_spelled(fields: Sequence[DataField], path: str, *, nested: bool) -> None:
+def check_spelled(fields: Sequence[DataField], path: str, *, nested: bool, zoned: bool = False) -> None:
     """Raises Unsupported for a column whose texts do not tell its values."""
     for field in fields:
-        reason = unspelled(field.type, nested=nested)
+        reason = unspelled(field.type, nested=nested, zoned=zoned)
         if reason:
             raise Unsupported(f"column `{field.name}` of data file `{path}` {reason}", hint=_NO_TEXT)
 
 
-def unspelled(data_type: DataType, *, nested: bool) -> str:
-    """Why texts do not tell the values of a type; empty if they do."""
+def unspelled(data_type: DataType, *, nested: bool, zoned: bool = False) -> str:
+    """Why texts do not tell the values of a type; empty if they do. `zoned`: texts of moments say their zone."""
     match data_type:
-        case AtomicType(root=TypeRoot.TIMESTAMP_LTZ):
+        case AtomicType(root=TypeRoot.TIMESTAMP_LTZ) if not zoned:
             return f"of type {data_type} {_ZONE}"
         case AtomicType(root=TypeRoot.VARIANT | TypeRoot.BLOB) | MultisetType():
             return f"of type {data_type} has no text form"
@@ -56,13 +56,13 @@ def unspelled(data_type: DataType, *, nested: bool) -> str:
         case _ if not nested:
             return f"of type {data_type} has no text form"
         case ArrayType(element):
-            return unspelled(element, nested=True)
+            return unspelled(element, nested=True, zoned=zoned)
         case MapType(key, value):
             if not isinstance(key, AtomicType) or key.root in BINARIES:
                 return f"of type {data_type} has keys without a text form"
-            return unspelled(key, nested=True) or unspelled(value, nested=True)
+            return unspelled(key, nested=True) or unspelled(value, nested=True, zoned=zoned)
         case RowType(members):
-            return next(filter(None, (unspelled(member.type, nested=True) for member in members)), "")
+            return next(filter(None, (unspelled(each.type, nested=True, zoned=zoned) for each in members)), "")
     raise InvalidSchema(f"{data_type} is no type of a column", hint="declare another type")
 
 
@@ -111,6 +111,9 @@ def _parsed_atoms(texts: pa.Array, target: AtomicType) -> pa.Array:
         return ct.text_to_integer(texts, STRING, target)
     if root in FLOATS:
         return ct.text_to_float(texts, STRING, target)
+    if root is TypeRoot.TIMESTAMP_LTZ:
+        _require(texts, pc.match_substring_regex(texts, ct.ZONED), target)
+        return ct.text_to_timestamp(ct.in_utc(texts), STRING, target).cast(to_arrow_type(target))
     casts = {
         TypeRoot.DECIMAL: ct.text_to_decimal,
         TypeRoot.DATE: ct.text_to_date,

@@ -110,7 +110,7 @@ class TextReader:
         """See `FormatReader.read`. `filter` leaves nothing out and `use_threads` changes nothing here."""
         known = set(self.column_names)
         found = [field for field in fields if field.name in known]
-        check_spelled(found, self._path, nested=self._format.holds_nested)
+        check_spelled(found, self._path, nested=self._format.holds_nested, zoned=self._written.zoned)
         position = 0
         for columns in self._blocks(found or self._written.fields[:1]):
             with _damage_named(self._path):
@@ -215,10 +215,25 @@ def _json_texts(
         content = b"[" + lines.rstrip(b"\n").replace(line_end, b",") + b"]"
         rows = json.loads(content, parse_int=str, parse_float=str, parse_constant=_no_constant)
         _check_shape(rows, RowType(tuple(fields)))
-        block = pa.array(rows, types)
+        try:
+            block = pa.array(rows, types)
+        except pa.ArrowTypeError:  # `true` and `false` without quotes
+            block = pa.array(_spelled_truth(rows), types)
         if block.null_count:
             raise InvalidData("a row is null", hint="restore the file")
         yield [block.field(at) for at in range(len(fields))]
+
+
+def _spelled_truth(value: Any) -> Any:
+    """The same with texts in the place of true and false."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case list():
+            return [_spelled_truth(each) for each in value]
+        case dict():
+            return {name: _spelled_truth(each) for name, each in value.items()}
+    return value
 
 
 def _check_shape(values: Iterable[Any], data_type: DataType) -> None:

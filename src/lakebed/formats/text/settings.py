@@ -60,6 +60,8 @@ class Written:
 
     fields: tuple[DataField, ...]
     options: Mapping[str, str]
+    zoned: bool = False
+    """Whether texts of moments say their zone, as those of messages do."""
 
 
 @dataclass(frozen=True, slots=True)

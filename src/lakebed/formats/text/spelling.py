@@ -19,6 +19,7 @@ from lakebed.types.arrow import timestamp_unit
 from lakebed.types.logical import (
     BINARIES,
     FLOATS,
+    INTEGERS,
     STRING,
     STRINGS,
     ArrayType,
@@ -98,25 +99,27 @@ def _refuse(values: pa.Array, wrong: pa.Array, data_type: AtomicType, column: st
         )
 
 
-def spelled_as_json(values: pa.Array, data_type: DataType, column: str) -> pa.Array:
-    """The texts of values of any type as JSON: atomic values in quotes, `null` for nulls."""
+def spelled_as_json(values: pa.Array, data_type: DataType, column: str, *, bare: bool = False) -> pa.Array:
+    """The texts of values of any type as JSON: atomic values in quotes, `null` for nulls. `bare`: numbers and truth
+    without quotes, and moments in UTC, as messages have them that others read."""
     match data_type:
         case AtomicType():
-            texts = _quoted(spelled(values, data_type, column))
+            texts = _bare(values, data_type, column) if bare else _quoted(spelled(values, data_type, column))
         case ArrayType(element):
             begin, end, offsets = _spread(values)
-            texts = _bracketed(offsets, spelled_as_json(values.values.slice(begin, end - begin), element, column), "[]")
+            elements = spelled_as_json(values.values.slice(begin, end - begin), element, column, bare=bare)
+            texts = _bracketed(offsets, elements, "[]")
         case MapType(key, value):
             begin, end, offsets = _spread(values)
             keys = spelled_as_json(values.keys.slice(begin, end - begin), key, column)
-            items = spelled_as_json(values.items.slice(begin, end - begin), value, column)
+            items = spelled_as_json(values.items.slice(begin, end - begin), value, column, bare=bare)
             texts = _bracketed(offsets, joined(keys, items, between=":"), "{}")
         case RowType(members):
             # Flattened, so that nothing under a row that is null itself counts.
             parts = [
                 joined(
                     f"{json.dumps(member.name, ensure_ascii=False)}:",
-                    spelled_as_json(part, member.type, column or member.name),
+                    spelled_as_json(part, member.type, column or member.name, bare=bare),
                 )
                 for part, member in zip(values.flatten(), members, strict=True)
             ]
@@ -124,6 +127,19 @@ def spelled_as_json(values: pa.Array, data_type: DataType, column: str) -> pa.Ar
         case _:
             raise InvalidSchema(f"column `{column}`: {data_type} has no text form", hint="declare another type")
     return pc.if_else(values.is_valid(), texts.cast(_TEXT), pa.scalar("null", _TEXT))
+
+
+def _bare(values: pa.Array, data_type: AtomicType, column: str) -> pa.Array:
+    root = data_type.root
+    if root is TypeRoot.TIMESTAMP_LTZ:
+        wall = AtomicType(TypeRoot.TIMESTAMP, data_type.nullable, precision=data_type.precision)
+        return joined('"', spelled(values.cast(pa.timestamp(values.type.unit)), wall, column), 'Z"')
+    texts = spelled(values, data_type, column)
+    if root is TypeRoot.BOOLEAN or root is TypeRoot.DECIMAL or root in INTEGERS:
+        return texts
+    if root in FLOATS:
+        return pc.if_else(pc.is_finite(values), texts, _quoted(texts))
+    return _quoted(texts)
 
 
 def joined(*texts: pa.Array | str, between: str = "") -> pa.Array:

@@ -1,10 +1,10 @@
-"""`kafka`: topics with messages of rows, or of changes. Options have Flink's names."""
+"""`kafka` and `upsert-kafka`: topics with messages of rows, or of changes. Options have Flink's names."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from lakebed.errors import InvalidOption, InvalidSchema
+from lakebed.errors import InvalidOption, InvalidSchema, NotFound, did_you_mean
 from lakebed.options import CSV_FIELD_DELIMITER, JSON_IGNORE_PARSE_ERRORS
 from lakebed.sql.connectors.definition import ConnectorDefinition
 from lakebed.sql.connectors.options import TRUTH, ConnectorOption, refused
@@ -17,15 +17,53 @@ ROW_FORMATS: Final = ("json", "csv")
 _STARTS = ("earliest-offset", "latest-offset")
 _OFFSETS = "use `earliest-offset` or `latest-offset`; offsets are kept by the pipeline, not by a group"
 
+KEY_FORMATS: Final = ("json", "csv")
+"""What the key of a message may be that is written."""
+EXACTLY_ONCE: Final = "exactly-once"
+_GUARANTEES = (EXACTLY_ONCE, "at-least-once")
+_STATE = "leave it out: `sink.transactional-id-prefix` and the name of the INSERT make it up"
+
+_WRITING = (
+    ConnectorOption("key.fields", "columns that make up the key of a message, with `;` between them"),
+    ConnectorOption("value.fields-include", "`ALL`: columns of the key are in the value, too", choices=("ALL",)),
+    ConnectorOption(
+        "sink.delivery-guarantee",
+        "`exactly-once`: each step is a transaction; `at-least-once`: a step may be sent again",
+        default=EXACTLY_ONCE,
+        choices=_GUARANTEES,
+    ),
+    ConnectorOption(
+        "sink.transactional-id-prefix",
+        "how the names of transactions, and of the topic that says how far an INSERT is, begin",
+        default="lakebed-",
+    ),
+    ConnectorOption(
+        "sink.partitioner",
+        "`default`: by the key, as Kafka's own; `fixed`: all messages to the first partition",
+        default="default",
+        choices=("default", "fixed"),
+    ),
+    refused("key.fields-prefix", "leave it out: rename columns in the query"),
+    refused("sink.buffer-flush.*", "leave it out: a step is sent as a whole"),
+    refused("sink.*", "leave it out: one process writes, and a step is one transaction"),
+)
+"""Options of topics that are written."""
+_CLIENT = (
+    refused("properties.transactional.id", _STATE),
+    refused("properties.enable.idempotence", "leave it out: messages are always sent once"),
+    ConnectorOption("properties.*", "any property of the client, such as `properties.security.protocol`"),
+)
+"""Properties of the client; those that have to be what they are come first."""
+
 _OPTIONS = (
-    ConnectorOption("topic", "the topic, or several with `;` between them", is_required=True),
+    ConnectorOption("topic", "the topic, or several to read, with `;` between them", is_required=True),
     ConnectorOption("properties.bootstrap.servers", "where the cluster is", is_required=True),
     ConnectorOption("format", "what a message is", choices=(*ROW_FORMATS, *CHANGE_FORMATS)),
     ConnectorOption("value.format", "the same", choices=(*ROW_FORMATS, *CHANGE_FORMATS)),
     ConnectorOption("scan.startup.mode", "where to begin", default="earliest-offset", choices=_STARTS),
     ConnectorOption("properties.group.id", "taken, and of no effect: offsets are kept with the rows"),
     ConnectorOption("properties.auto.offset.reset", "taken, and of no effect: a lost offset is an error"),
-    ConnectorOption("properties.*", "any property of the client, such as `properties.security.protocol`"),
+    *_CLIENT,
     ConnectorOption(JSON_IGNORE_PARSE_ERRORS.key, "leave out messages that can not be read", TRUTH, default="false"),
     ConnectorOption("json.fail-on-missing-field", "`false`: what is missing is null", TRUTH, choices=("false",)),
     ConnectorOption(CSV_FIELD_DELIMITER.key, "what stands between values", default=","),
@@ -35,13 +73,12 @@ _OPTIONS = (
     ConnectorOption("canal-json.ignore-parse-errors", "leave out what can not be read", TRUTH, default="false"),
     ConnectorOption("maxwell-json.ignore-parse-errors", "leave out what can not be read", TRUTH, default="false"),
     ConnectorOption("landing.*", "an option of the table of the lake that messages land in"),
+    ConnectorOption("key.format", "what the key of a message is that is written", choices=KEY_FORMATS),
+    *_WRITING,
     refused("topic-pattern", "name the topics in `topic`, with `;` between them"),
     refused("scan.startup.*", _OFFSETS),
     refused("scan.bounded.*", "leave it out: a pipeline with --once ends when it has caught up"),
     refused("scan.topic-partition-discovery.interval", "leave it out: partitions are looked for at each step"),
-    refused("key.*", "leave it out: columns come from the value of a message"),
-    refused("value.fields-include", "leave it out: columns come from the value of a message"),
-    refused("sink.*", "topics are read, not written"),
 )
 METADATA = ("topic", "partition", "offset", "timestamp", "timestamp-type", "key")
 """What is known of every message."""
@@ -75,6 +112,47 @@ def _check(table: ConnectorTable) -> None:
             f"table `{table.full_name}` has a primary key, but its messages are rows that only come",
             hint=f"leave PRIMARY KEY out, or use one of the formats {', '.join(CHANGE_FORMATS)}",
         )
+    _check_written_key(table)
+
+
+def message_key(table: ConnectorTable) -> tuple[str, ...]:
+    """Columns that make up the key of a message that is written; none if it has no key."""
+    given = table.options.get("key.fields", "")
+    return tuple(name.strip() for name in given.split(";") if name.strip()) or table.primary_key
+
+
+def _check_written_key(table: ConnectorTable) -> None:
+    own = [field.name for field in table.columns]
+    for name in message_key(table):
+        if name not in own:
+            raise NotFound(
+                f"table `{table.full_name}` has no column `{name}` for `key.fields`", hint=did_you_mean(name, own)
+            )
+        if table.primary_key and name not in table.primary_key:
+            raise InvalidOption(
+                f"table `{table.full_name}`: column `{name}` of `key.fields` is none of the primary key",
+                hint="messages of a row have to come into one partition: take columns of the primary key, or leave "
+                "the option out",
+            )
+    if "key.format" in table.options and not message_key(table):
+        raise InvalidOption(
+            f"table `{table.full_name}` has `key.format`, but nothing says which columns the key has",
+            hint="add 'key.fields' = '...' to WITH (...)",
+        )
+
+
+def _check_upsert(table: ConnectorTable) -> None:
+    if not table.primary_key:
+        raise InvalidSchema(
+            f"table `{table.full_name}` has no primary key: connector `upsert-kafka` needs one",
+            hint="add PRIMARY KEY (...) NOT ENFORCED to its columns",
+        )
+    _check_written_key(table)
+    if set(message_key(table)) != set(table.primary_key):
+        raise InvalidOption(
+            f"table `{table.full_name}`: `key.fields` leaves out columns of the primary key",
+            hint="leave the option out: the key of a message is the primary key",
+        )
 
 
 KAFKA = ConnectorDefinition(
@@ -82,6 +160,23 @@ KAFKA = ConnectorDefinition(
     "topics of a Kafka cluster",
     _OPTIONS,
     is_source=True,
+    is_sink=True,
     metadata=tuple(dict.fromkeys((*METADATA, *CHANGE_METADATA))),
     check=_check,
+)
+UPSERT_KAFKA = ConnectorDefinition(
+    "upsert-kafka",
+    "a topic of a Kafka cluster that holds the last row of each key; it is written, not read",
+    (
+        ConnectorOption("topic", "the topic", is_required=True),
+        ConnectorOption("properties.bootstrap.servers", "where the cluster is", is_required=True),
+        *_CLIENT,
+        ConnectorOption("key.format", "what the key of a message is", is_required=True, choices=KEY_FORMATS),
+        ConnectorOption("value.format", "what a message is", is_required=True, choices=ROW_FORMATS),
+        ConnectorOption(CSV_FIELD_DELIMITER.key, "what stands between values", default=","),
+        *_WRITING,
+        refused("scan.*", "read the table of the lake that the rows come from"),
+    ),
+    is_sink=True,
+    check=_check_upsert,
 )

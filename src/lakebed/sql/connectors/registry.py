@@ -11,14 +11,14 @@ from lakebed.sql.connectors.databases import MYSQL_CDC, POSTGRES_CDC
 from lakebed.sql.connectors.datagen import DATAGEN, DatagenReader
 from lakebed.sql.connectors.definition import ConnectorDefinition
 from lakebed.sql.connectors.filesystem import FILESYSTEM, FilesReader
-from lakebed.sql.connectors.kafka import KAFKA
+from lakebed.sql.connectors.kafka import KAFKA, UPSERT_KAFKA
 from lakebed.sql.connectors.options import check_options
 from lakebed.sql.connectors.outputs import BLACKHOLE, PRINT
 from lakebed.sql.connectors.table import ConnectorTable
 
 DEFINITIONS: Final = {
     definition.name: definition
-    for definition in (POSTGRES_CDC, MYSQL_CDC, KAFKA, DATAGEN, FILESYSTEM, PRINT, BLACKHOLE)
+    for definition in (POSTGRES_CDC, MYSQL_CDC, KAFKA, UPSERT_KAFKA, DATAGEN, FILESYSTEM, PRINT, BLACKHOLE)
 }
 """All connectors; `paimon` is none of them, but a table of the lake."""
 
@@ -26,7 +26,6 @@ _INSTEAD: Final = {
     "mariadb-cdc": "use `mysql-cdc`, which follows a MariaDB as well",
     "jdbc": "read it with Spark: CREATE TEMPORARY VIEW t USING jdbc OPTIONS (url 'jdbc:...', dbtable '...')",
     "faker": "use `datagen`, and compute what you need: `c AS expression`",
-    "upsert-kafka": "use `kafka` with format `debezium-json` to read changes; topics are not written",
 }
 
 

@@ -37,20 +37,23 @@ def changed_rows(run: Run, flow: Flow, sink: Sink, delta: Stored) -> pa.Table:
     run.make(Statement("moved", Consolidated(columns=(*told, WEIGHT), input=delta)))
     same = [named[name].id for name in sink.key] + ([] if sink.keeps_one else [each.id for each in _key(flow)])
     apart = f"PARTITION BY {', '.join(same)}" if same else ""
-    run.execute(
-        f"CREATE TEMP TABLE paired AS SELECT *, bool_or(w > 0) OVER ({apart}) AS __comes, "
-        f"bool_or(w < 0) OVER ({apart}) AS __goes FROM moved"
-    )
+    comes, goes = f"bool_or(w > 0) OVER ({apart})", f"bool_or(w < 0) OVER ({apart})"
+    if not same and flow.plan.key is None:  # nothing tells which row another one was
+        comes = goes = "false"
+    run.execute(f"CREATE TEMP TABLE paired AS SELECT *, {comes} AS __comes, {goes} AS __goes FROM moved")
     kind = (
         "CASE WHEN w > 0 THEN CASE WHEN __goes THEN '+U' ELSE '+I' END "
         "ELSE CASE WHEN __comes THEN '-U' ELSE '-D' END END"
     )
     chosen = ", ".join(f"{each.id} AS {kinds.quoted(name)}" for each, name in _shown(flow))
     kept = "" if sink.takes_old else " WHERE w > 0 OR NOT __comes"
-    order = ", ".join([*(kinds.quoted(name) for name in sink.key), "__turn"])
+    # INVARIANT: the old row of a key stands right before the new one: targets that tell both at once rely on it.
+    near = [named[name].id for name in sink.key] or [each.id for each in _key(flow)]
+    beside = "".join(f"{each} AS __near{number}, " for number, each in enumerate(near))
+    order = ", ".join([*(f"__near{number}" for number in range(len(near))), "__turn"])
     text = (
         f"SELECT {KIND}, {', '.join(kinds.quoted(name) for name in flow.names)} FROM (SELECT {kind} AS {KIND}, "
-        f"w > 0 AS __turn, {chosen}, unnest(range(abs(w))) AS __again FROM paired{kept}) ORDER BY {order}"
+        f"w > 0 AS __turn, {chosen}, {beside}unnest(range(abs(w))) AS __again FROM paired{kept}) ORDER BY {order}"
     )
     return run.table(text, _schema(flow))
 

@@ -1,9 +1,12 @@
 """How far a streaming INSERT is: in the properties of the snapshots of the table that it writes, under its own name.
 
-So the rows that were sent and how far that is are one commit. A table that is rolled back forgets both.
+So the rows that were sent and how far that is are one commit. A table that is rolled back forgets both. Other systems
+keep the same words in their own way.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from lakebed.commit.replay import INSERT_PREFIX, insert_properties, last_identifiers
 from lakebed.definition.context import TableContext
@@ -24,10 +27,17 @@ class InsertState:
 
     def to_properties(self, name: str) -> dict[str, str]:
         """As properties of the snapshot that the step makes."""
-        members = {"cut": self.cut.to_text(), "step": str(self.step), "way": self.way}
-        if self.zone is not None:
-            members["zone"] = self.zone
-        return {f"{INSERT_PREFIX}{name}.{word}": value for word, value in members.items()}
+        return {f"{INSERT_PREFIX}{name}.{word}": value for word, value in self.to_words().items()}
+
+    def to_words(self) -> dict[str, str]:
+        """As texts by name."""
+        words = {"cut": self.cut.to_text(), "step": str(self.step), "way": self.way}
+        return words if self.zone is None else {**words, "zone": self.zone}
+
+    @staticmethod
+    def of_words(said: Mapping[str, str | None]) -> InsertState:
+        """Inverse of `to_words`; an error that is none of ours if the texts make no sense."""
+        return InsertState(Cut.of_text(said["cut"] or ""), int(said["step"] or ""), said["way"] or "", said.get("zone"))
 
     @staticmethod
     def of(context: TableContext, latest: Snapshot | None, name: str) -> InsertState | None:
@@ -40,7 +50,7 @@ class InsertState:
         if not said["cut"]:
             return None
         try:
-            return InsertState(Cut.of_text(said["cut"]), int(said["step"]), said["way"] or "", said["zone"])
+            return InsertState.of_words(said)
         except (ValueError, TypeError, KeyError) as error:
             raise CorruptFile(
                 f"table `{context.name}`: property `{INSERT_PREFIX}{name}.cut` of its snapshot can not be read",

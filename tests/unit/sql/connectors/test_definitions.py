@@ -119,6 +119,7 @@ _CDC = "'hostname' = 'h', 'username' = 'u', 'password' = 'hunter2', 'database-na
 _PG = f"'connector' = 'postgres-cdc', 'slot.name' = 's', {_CDC}"
 _MY = f"'connector' = 'mysql-cdc', {_CDC}"
 _KAFKA = "'connector' = 'kafka', 'topic' = 'a', 'properties.bootstrap.servers' = 'b'"
+_UPSERT = _KAFKA.replace("'kafka'", "'upsert-kafka'") + ", 'key.format' = 'json', 'value.format' = 'json'"
 _WRONG: tuple[tuple[str, str, type[LakebedError], tuple[str, ...]], ...] = (
     ("a INT", "'connector' = 'postgre-cdc'", Unsupported, ("`postgre-cdc`", "did you mean `postgres-cdc`", "`kafka`")),
     ("a INT", "'connector' = 'postgres-cdc', 'password' = 'hunter2'", InvalidOption,
@@ -143,7 +144,17 @@ _WRONG: tuple[tuple[str, str, type[LakebedError], tuple[str, ...]], ...] = (
     ("a INT", f"{_KAFKA}, 'format' = 'avro'", InvalidOption, ("`avro`",)),
     ("a INT", f"{_KAFKA}, 'format' = 'canal-json'", InvalidSchema, ("primary key",)),
     ("a INT, PRIMARY KEY (a) NOT ENFORCED", f"{_KAFKA}, 'format' = 'json'", InvalidSchema, ("leave PRIMARY KEY out",)),
-    ("a INT", f"{_KAFKA}, 'format' = 'json', 'sink.semantic' = 'x'", Unsupported, ("sink.semantic", "not written")),
+    ("a INT", f"{_KAFKA}, 'format' = 'json', 'sink.semantic' = 'x'", Unsupported, ("sink.semantic", "transaction")),
+    ("a INT", f"{_KAFKA}, 'format' = 'json', 'sink.delivery-guarantee' = 'none'", InvalidOption, ("`exactly-once`",)),
+    ("a INT", f"{_KAFKA}, 'format' = 'json', 'properties.transactional.id' = 'x'", Unsupported, ("prefix",)),
+    ("a INT", f"{_KAFKA}, 'format' = 'json', 'key.format' = 'json'", InvalidOption, ("'key.fields'",)),
+    ("a INT", f"{_KAFKA}, 'format' = 'json', 'key.fields' = 'b'", NotFound, ("`b`", "key.fields")),
+    ("a INT, b INT, PRIMARY KEY (a) NOT ENFORCED", f"{_KAFKA}, 'format' = 'debezium-json', 'key.fields' = 'b'",
+     InvalidOption, ("one partition",)),
+    ("a INT", _UPSERT, InvalidSchema, ("primary key", "NOT ENFORCED")),
+    ("a INT, b INT, PRIMARY KEY (a, b) NOT ENFORCED", f"{_UPSERT}, 'key.fields' = 'a'", InvalidOption, ("key.fields",)),
+    ("a INT, PRIMARY KEY (a) NOT ENFORCED", f"{_UPSERT}, 'sink.buffer-flush.max-rows' = '9'", Unsupported, ("whole",)),
+    ("a INT", "'connector' = 'upsert-kafka', 'topic' = 'a'", InvalidOption, ("`key.format`", "`value.format`")),
     ("a INT", "'connector' = 'datagen', 'fields.b.min' = '1'", InvalidOption, ("fields.b.min", "fields.#.min")),
     ("a INT", "'connector' = 'datagen', 'fields.a.kind' = 'sequence'", InvalidOption, ("fields.a.start", "a.end")),
     ("a INT", "'connector' = 'datagen', 'fields.a.min' = '5', 'fields.a.max' = '4'", InvalidOption, ("above",)),

@@ -19,6 +19,8 @@ from lakebed.records import dataclass
 Partition = tuple[str, int]
 _BLOCK_MESSAGES: Final = 16_384
 _TIMEOUT_S: Final = 10.0
+_POLL_S: Final = 0.2
+"""A short one: behind the last message come marks of transactions, which no message tells of."""
 _TIMES: Final = {0: "NoTimestampType", 1: "CreateTime", 2: "LogAppendTime"}
 
 
@@ -69,7 +71,7 @@ class KafkaSettings:
 @contextmanager
 def consumer(settings: KafkaSettings) -> Iterator[Any]:
     """A client that belongs to no group and commits nothing: the offsets are Spark's."""
-    kafka = _kafka()
+    kafka = confluent()
     made = kafka.Consumer(
         {
             **settings.properties(),
@@ -104,7 +106,7 @@ def _topics(client: Any) -> dict[str, list[int]]:
 
 def watermarks(settings: KafkaSettings) -> dict[Partition, tuple[int, int]]:
     """The first offset that is there, and the next that will be written, of each partition that is followed."""
-    kafka = _kafka()
+    kafka = confluent()
     found = {}
     with consumer(settings) as client:
         for topic, partitions in sorted(_topics(client).items()):
@@ -121,13 +123,13 @@ Block = tuple[pa.Array, pa.RecordBatch]
 
 def message_blocks(settings: KafkaSettings, topic: str, partition: int, start: int, end: int) -> Iterator[Block]:
     """Messages from one offset up to another, some thousand at a time."""
-    kafka = _kafka()
+    kafka = confluent()
     with consumer(settings) as client:
         place = kafka.TopicPartition(topic, partition, start)
         client.assign([place])
         position, waited = start, time.monotonic()
         while position < end:
-            messages = client.consume(min(_BLOCK_MESSAGES, end - position), timeout=1.0)
+            messages = client.consume(min(_BLOCK_MESSAGES, end - position), timeout=_POLL_S)
             wanted = []
             for message in messages:
                 if message.error() is not None:
@@ -175,7 +177,7 @@ def _about(messages: list[Any], topic: str, partition: int) -> pa.RecordBatch:
 
 
 def _gone(settings: KafkaSettings, topic: str, partition: int, start: int, error: Any) -> Exception:
-    kafka = _kafka()
+    kafka = confluent()
     if error.code() in (kafka.KafkaError._AUTO_OFFSET_RESET, kafka.KafkaError.OFFSET_OUT_OF_RANGE):
         return NotFound(
             f"topic `{topic}`, partition {partition}: offset {start} is not there any more",
@@ -187,7 +189,8 @@ def _gone(settings: KafkaSettings, topic: str, partition: int, start: int, error
     )
 
 
-def _kafka() -> Any:
+def confluent() -> Any:
+    """The client of Kafka, if it is installed."""
     try:
         import confluent_kafka  # optional: the extra `cdc`
     except ImportError as error:
@@ -197,4 +200,14 @@ def _kafka() -> Any:
     return confluent_kafka
 
 
-__all__ = ["Block", "KafkaSettings", "Partition", "consumer", "list_topics", "message_blocks", "texts_of", "watermarks"]
+__all__ = [
+    "Block",
+    "KafkaSettings",
+    "Partition",
+    "confluent",
+    "consumer",
+    "list_topics",
+    "message_blocks",
+    "texts_of",
+    "watermarks",
+]
