@@ -68,6 +68,18 @@ def test_it_catches_up_and_a_second_time_does_nothing(lake: Lake) -> None:
     assert [lake.table(name).latest_snapshot() for name in ("wide", "totals")] == before
 
 
+def test_an_insert_that_is_laid_out_otherwise_goes_on(lake: Lake) -> None:
+    """Comments and spaces make no other INSERT, which would send all rows once more; a quoted text is."""
+    written = "CREATE TABLE IF NOT EXISTS kept (note STRING, id INT); INSERT INTO kept SELECT {}"
+    lake.create_table("log", {"id": "INT"})
+    lake["log"].write([{"id": 1}])
+    for text in ("'A  b', id FROM log", "'A  b',id -- it's why\n FROM log", "'A  b', /* ; */ id\r\n FROM log"):
+        lakebed.pipeline(lake, written.format(text)).run(once=True)
+        assert lake["kept"].count() == 1
+    (planned,) = lakebed.pipeline(lake, written.format("'A b', id FROM log")).check()
+    assert planned.is_new
+
+
 def test_in_the_background_it_follows_writers(lake: Lake) -> None:
     """What is written shows up in the last table without anybody asking."""
     with lakebed.pipeline(lake, IN_ORDER).start(interval=0.05) as run:

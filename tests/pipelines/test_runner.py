@@ -182,6 +182,21 @@ def test_a_pause_is_kept_from_step_to_step() -> None:
     assert len(node.steps) == 1
 
 
+def test_none_starves_below_one_that_always_has_something_to_do() -> None:
+    """A node waits for one step of those it reads from, also if the next one is due before that has ended."""
+    tables = {"a": 1}
+
+    def more() -> None:
+        tables["a"] += 1
+
+    always, below = Pretended("b", ("a",), before=more), Pretended("c", ("b",))
+    last = Pretended("d", ("c",))
+    runner = _runner([always, below, last], tables)
+    _run_until(runner, lambda: len(last.steps) > 1 or len(always.steps) > 60)
+    assert len(last.steps) > 1
+    assert below.steps[0]["b"] >= 1
+
+
 def test_to_stop_is_to_finish_the_step_that_has_begun() -> None:
     """Nothing is left half made, and nothing new begins."""
     begun, go_on = threading.Event(), threading.Event()

@@ -109,7 +109,7 @@ def _text(place: str) -> str:
     if place == "-":
         return sys.stdin.read()
     try:
-        return Path(place).read_text(encoding="utf-8")
+        return Path(place).read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         raise NotFound(f"there is no file {place}", hint="check the path") from error
     except (OSError, UnicodeDecodeError) as error:

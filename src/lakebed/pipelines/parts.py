@@ -37,6 +37,7 @@ from lakebed.sql import statements as st
 from lakebed.sql.connectors.table import ConnectorTable
 from lakebed.sql.parse import Statement
 from lakebed.sql.run import run_statement
+from lakebed.sql.words.cursor import tokens_of
 from lakebed.sql.words.names import quoted
 from lakebed.views.define import ViewRequest, create_view
 from lakebed.views.explain import explained
@@ -191,7 +192,7 @@ class Parts:
         sink = self._other(statement.target.name)
         if sink is None:
             adopt(self._scratch, self._lake, target)
-        name = f"{target}-{_digest([target, *columns, ' '.join(sql.text.split())])}"
+        name = f"{target}-{_digest([database, target, *columns, *_meaning(sql.text)])}"
         rows = self._rows_insert(sql, target, name, columns)
         if rows is not None:
             insert = rows(self._scratch)
@@ -345,7 +346,7 @@ def _refuse_other_table(there: Table, written: Table) -> None:
 
 
 def _differs(lake: Lake, name: str, statement: st.CreateMaterialized) -> bool:
-    return lake.materialized(name).query.split() != statement.query.split()
+    return _meaning(lake.materialized(name).query) != _meaning(statement.query)
 
 
 def _refuse_other_query(lake: Lake, name: str, statement: st.CreateMaterialized) -> None:
@@ -375,6 +376,15 @@ def _request(statement: st.CreateMaterialized, name: str) -> ViewRequest:
 def _full(name: str, database: str) -> str:
     place = parse_table_name(name, database)
     return f"{place.database}.{place.table}"
+
+
+def _meaning(query: str) -> list[str]:
+    """The words of a query, without what means nothing: spaces and comments.
+
+    INVARIANT: an INSERT that is only laid out otherwise has the same words, and so the same name. Under another name it
+    would begin with all rows, which a table may have already.
+    """
+    return [query[each.start : each.end + 1] for each in tokens_of(query)]
 
 
 def _digest(words: list[str]) -> str:

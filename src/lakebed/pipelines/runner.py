@@ -1,6 +1,7 @@
 """When each node takes its next step, and what happens when one fails.
 
-A node runs as soon as something it reads has changed and its pause is over, but behind those that write what it reads.
+A node runs as soon as something it reads has changed and its pause is over, but behind those that write what it reads:
+it waits for one step of theirs, and no longer, so that none starves below one that always has something to do.
 One that fails is tried again after a pause that doubles each time; the others go on meanwhile, with what there is. To
 stop means to finish the steps that have begun: each leaves its table as a commit has made it.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import field
@@ -84,6 +86,10 @@ class Runner:
         self.states = {node.name: NodeState(node) for node in self.graph.nodes}
         self._running: dict[str, Future[None]] = {}
         self._looked_ms: dict[str, int] = {}
+        self._ended: Counter[str] = Counter()
+        """How many steps of each node have come to their end."""
+        self._waits: dict[str, dict[str, int]] = {}
+        """Nodes that are due and wait behind others; how many steps of those had ended when they began to wait."""
         self._telling = threading.Lock()
 
     # --- for ever ------------------------------------------------------------------------------------------------
@@ -108,6 +114,7 @@ class Runner:
         """The nodes whose step is under way."""
         for name in [name for name, step in self._running.items() if step.done()]:
             self._running.pop(name).result()
+            self._ended[name] += 1
         return set(self._running)
 
     def _start_due(self, pool: ThreadPoolExecutor) -> None:
@@ -117,9 +124,12 @@ class Runner:
         for node in self.graph.nodes:
             if node.name in busy:
                 continue
-            if self._is_due(node):
+            if node.name in self._waits or self._is_due(node):
                 held.add(node.name)
-                if not held.intersection(self.graph.above(node)):
+                above = self.graph.above(node)
+                since = self._waits.setdefault(node.name, {name: self._ended[name] for name in above})
+                if not any(name in held and self._ended[name] == since[name] for name in above):
+                    del self._waits[node.name]
                     self._running[node.name] = pool.submit(self._step, self.states[node.name])
 
     def _is_due(self, node: Node) -> bool:
