@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from lakebed.errors import InvalidArgument, NotFound
 if TYPE_CHECKING:
     from lakebed.pipelines.parts import Planned
     from lakebed.pipelines.pipeline import Pipeline
-    from lakebed.pipelines.runner import Runner
+    from lakebed.pipelines.runner import NodeState, Runner
 
 
 def _arguments(parser: Parser) -> None:
@@ -62,8 +63,13 @@ def watched(runner: Runner, out: Output, teller: Teller, *, once: bool) -> int:
             runner.once(stop)
         else:
             runner.run(stop)
-    out.records([_record(state) for state in runner.states.values()], teller.summary(runner))
+    out.records(*summed_up(runner.states, teller))
     return FAILED if any(state.error is not None for state in runner.states.values()) else OK
+
+
+def summed_up(states: Mapping[str, NodeState], teller: Teller) -> tuple[list[dict[str, Any]], list[str]]:
+    """How each node fared: as records, and in sentences."""
+    return [_record(state) for state in states.values()], teller.summary(states)
 
 
 def _record(state: Any) -> dict[str, Any]:
@@ -115,4 +121,4 @@ def _text(place: str) -> str:
 
 RUN = Command(_arguments, _run)
 
-__all__ = ["RUN", "watched"]
+__all__ = ["RUN", "summed_up", "watched"]

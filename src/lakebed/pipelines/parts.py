@@ -40,6 +40,7 @@ from lakebed.views.define import ViewRequest, create_view
 from lakebed.views.explain import explained
 from lakebed.views.insert import StreamingInsert
 from lakebed.views.lake_in import LakeIn, read_sql
+from lakebed.views.live import LiveQuery
 from lakebed.views.sources import tables_of
 
 if TYPE_CHECKING:
@@ -227,13 +228,34 @@ class Parts:
         self, sql: st.Sql, target: str, name: str, columns: tuple[str, ...]
     ) -> Callable[[Lake], RowInsert] | None:
         """If the query takes rows of one source one by one: what sends them without landing."""
-        others, database = self._others_in(sql), self._database
+        source, database = self.row_source(sql), self._database
+        if source is None:
+            return None
+        return lambda lake: RowInsert(lake, source, target, sql.text, name=name, database=database, columns=columns)
+
+    def row_source(self, sql: st.Sql) -> ConnectorTable | None:
+        """The one source whose rows a query takes one by one, so that they need not land; None if it does otherwise."""
+        others = self._others_in(sql)
         if len({each.full_name for each in others.values()}) != 1:
             return None
         source = next(iter(others.values()))
-        if not is_row_by_row(self._scratch, source, sql.text, database):
-            return None
-        return lambda lake: RowInsert(lake, source, target, sql.text, name=name, database=database, columns=columns)
+        return source if is_row_by_row(self._scratch, source, sql.text, self._database) else None
+
+    # --- a SELECT ------------------------------------------------------------------------------------------------
+
+    def select(self, sql: st.Sql) -> tuple[LiveQuery, Callable[[], LiveQuery]]:
+        """A SELECT over sources that land: tried on the rehearsal, and what makes it on the lake once they are there.
+
+        Its landing is among the deeds.
+        """
+        others, database = self._landed_in(sql), self._database
+
+        def made(lake: Lake) -> LiveQuery:
+            return LiveQuery(lake, self._spliced(lake, sql, others), database=database)
+
+        tried = made(self._scratch)
+        tried.check()
+        return tried, lambda: made(self._lake)
 
     # --- tables of other systems ---------------------------------------------------------------------------------
 
@@ -321,7 +343,7 @@ def _followed(statement: st.Insert) -> st.Sql:
         if is_there:
             raise Unsupported(
                 f"{what} does not go on for ever",
-                hint="write INSERT INTO t SELECT ... FROM tables; what is done once is done before the pipeline",
+                hint="write INSERT INTO t SELECT ... FROM tables; what is done once is done before, in batch mode",
             )
     assert isinstance(statement.source, st.Sql)
     return statement.source

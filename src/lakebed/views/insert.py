@@ -124,6 +124,11 @@ class StreamingInsert:
         return f"<streaming insert {self.name} into {self.target}>"
 
     @property
+    def title(self) -> str:
+        """What errors call it."""
+        return f"INSERT INTO {self.target}"
+
+    @property
     def reads(self) -> tuple[str, ...]:
         """The full names of the tables that the query reads."""
         return tuple(self._tables())
@@ -206,12 +211,11 @@ class StreamingInsert:
 
     def _cut(self, seen: _Seen) -> ChosenCut:
         before = None if seen.state is None else self._reached(seen.state)
-        title = f"INSERT INTO {self.target}"
-        chosen = chosen_cut(self._lake, title, seen.followed, before)
+        chosen = chosen_cut(self._lake, self.title, seen.followed, before)
         others = {name: table for name, table in seen.tables.items() if name not in seen.followed}
         if not others:
             return chosen
-        return ChosenCut({**chosen_cut(self._lake, title, others, None).snapshots, **chosen.snapshots}, chosen.cut)
+        return ChosenCut({**chosen_cut(self._lake, self.title, others, None).snapshots, **chosen.snapshots}, chosen.cut)
 
     def _cut_or_none(self, seen: _Seen) -> ChosenCut:
         """The same for who only looks: as if the tables had no rows, where a cut has to be waited for."""
@@ -303,7 +307,7 @@ class StreamingInsert:
         if only_grows and any(takes_back(part) for part in parts):
             lost = ", ".join(name for name, each in steps.items() if each.way == "comparison")
             raise Unsupported(
-                f"INSERT INTO {self.target} can not go on: rows of `{lost or ', '.join(seen.followed)}` were "
+                f"{self.title} can not go on: rows of `{lost or ', '.join(seen.followed)}` were "
                 "deleted or replaced, and the table can not take back what was sent of them",
                 hint=f"change the rows of `{self.target}` by hand and run the INSERT under another name, or give the "
                 "table the key of the query",
