@@ -27,7 +27,11 @@ def _arguments(parser: Parser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="check everything, say what would run, and change nothing"
     )
-    parser.add_argument("--interval", default="1 s", metavar="TIME", help="how often to look for changes; default: 1 s")
+    parser.add_argument(
+        "--interval",
+        metavar="TIME",
+        help="how often to look for changes; default: what SET 'execution.checkpointing.interval' says, or 1 s",
+    )
 
 
 def _run(given: argparse.Namespace, out: Output) -> int:
@@ -41,7 +45,7 @@ def _run(given: argparse.Namespace, out: Output) -> int:
     return _run_pipeline(pipeline, out, interval=given.interval, once=given.once)
 
 
-def _run_pipeline(pipeline: Pipeline, out: Output, *, interval: str, once: bool) -> int:
+def _run_pipeline(pipeline: Pipeline, out: Output, *, interval: str | None, once: bool) -> int:
     """Runs it until it is interrupted, or once; shows how it goes."""
     teller = Teller(out)
     runner = pipeline.prepared(interval=interval, once=once, told=teller.told)

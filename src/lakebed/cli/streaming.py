@@ -72,8 +72,8 @@ class ForegroundJobs:
         with interruptible() as stop, shown_pipeline(self, is_shown=is_seen) as is_shown:
             self._teller.is_quiet = is_shown
             if self._out.form == "table":
-                number = f"{len(jobs)} job{'' if len(jobs) == 1 else 's'}"
-                _say(f"{number}: there is no cluster to hand them to, so they run here; Ctrl-C ends it")
+                said = ("1 job", "it", "it runs") if len(jobs) == 1 else (f"{len(jobs)} jobs", "them", "they run")
+                _say(f"{said[0]}: there is no cluster to hand {said[1]} to, so {said[2]} here; Ctrl-C ends it")
             while not stop.asked() and any(job.is_active for job in jobs):
                 stop.wait(_TICK_MS, self.clock)
             self.close()

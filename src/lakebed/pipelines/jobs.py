@@ -35,7 +35,7 @@ class Job(PipelineRun):
     def __init__(self, job_id: str, name: str, runner: Runner) -> None:
         self.id = job_id
         self.name = name
-        self.started = dt.datetime.now(dt.UTC)
+        self.started = dt.datetime.now(dt.UTC).replace(microsecond=0)
         self.is_stopped = False
         super().__init__(runner)
 
@@ -58,11 +58,11 @@ class Job(PipelineRun):
 
     @property
     def why(self) -> str | None:
-        """Why it fails, and what to do; None if it does not."""
+        """Why it fails, in a sentence; None if it does not. `error` says what to do, too."""
         error = self.error
         if isinstance(error, LakebedError):
-            return f"{error.message}; {error.hint}"
-        return None if error is None else str(error)
+            return error.message
+        return None if error is None else f"{type(error).__name__}: {error}"
 
     def stop(self) -> None:
         """Ends it behind the steps that are under way."""
@@ -93,9 +93,17 @@ def start_job(lake: Lake, inserts: Sequence[Any]) -> Job:
     runner = pipeline.prepared(interval=interval_ms / 1000, told=_LISTENERS.get(lake, _silent))
     made = [each for each in planned if each.kind == INSERT]
     targets = ", ".join(dict.fromkeys(each.writes[0] for each in made))
-    job = Job(_id_of(made), f"INSERT INTO {targets}", runner)
-    lake.started_jobs.pop(job.id, None)
-    lake.started_jobs[job.id] = job
+    return _started(lake, _id_of(made), f"INSERT INTO {targets}", runner)
+
+
+def start_landing(lake: Lake, sources: str, runner: Runner) -> Job:
+    """Starts what lands the sources of a SELECT: a job like others, so that nobody lands them twice."""
+    return _started(lake, f"select-{_digest(sources)}", f"SELECT FROM {sources}", runner)
+
+
+def _started(lake: Lake, job_id: str, name: str, runner: Runner) -> Job:
+    lake.started_jobs.pop(job_id, None)  # the latest stands last
+    lake.started_jobs[job_id] = job = Job(job_id, name, runner)
     return job
 
 
@@ -103,8 +111,11 @@ def _id_of(inserts: Sequence[Planned]) -> str:
     """The name of the INSERT, or one for all of them."""
     if len(inserts) == 1:
         return inserts[0].name
-    names = "\n".join(sorted(each.name for each in inserts))
-    return f"set-{hashlib.sha256(names.encode()).hexdigest()[:8]}"
+    return f"set-{_digest(*sorted(each.name for each in inserts))}"
+
+
+def _digest(*names: str) -> str:
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:8]
 
 
 def running_nodes(lake: Lake, kind: str) -> dict[str, Job]:

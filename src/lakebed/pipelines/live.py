@@ -34,6 +34,11 @@ class Feed(Protocol):
         """Whether nothing can come any more."""
         ...
 
+    @property
+    def has_more(self) -> bool:
+        """Whether it is worth the while to ask again at once after something has come."""
+        ...
+
     def step(self) -> pa.Table | None:
         """What has come since the last step; None if nothing."""
         ...
@@ -53,7 +58,8 @@ class LiveResult(Iterator[pa.Table]):
         self._left = limit
         self._stop = threading.Event()
         self._is_closed = False
-        self._looked_s: float | None = None
+        self._due_s = 0.0
+        """Not before then the next look."""
 
     def __repr__(self) -> str:
         return f"<streaming SELECT: {', '.join(self.columns)}>"
@@ -104,9 +110,10 @@ class LiveResult(Iterator[pa.Table]):
             raise InvalidArgument(f"timeout is {timeout!r}", hint="pass seconds, or None to wait")
         end = None if timeout is None else time.monotonic() + timeout
         while self.is_active:
-            found = self._look()
-            if found is not None:
-                return found
+            if time.monotonic() >= self._due_s:
+                found = self._look()
+                if found is not None:
+                    return found
             if self._feed.is_over:
                 self.close()
             elif end is not None and time.monotonic() >= end:
@@ -117,7 +124,7 @@ class LiveResult(Iterator[pa.Table]):
         return None
 
     def _look(self) -> pa.Table | None:
-        self._looked_s = time.monotonic()
+        self._due_s = time.monotonic() + self._pause_s
         try:
             rows = self._feed.step()
         except Exception:
@@ -128,13 +135,13 @@ class LiveResult(Iterator[pa.Table]):
         if self._left is not None:
             rows = rows.slice(0, self._left)
             self._left -= rows.num_rows
-        self._looked_s = None  # there may be more
+        if self._feed.has_more:
+            self._due_s = 0.0
         return rows
 
     def _wait(self, end: float | None) -> None:
         """Until it is time for the next look."""
-        due = (self._looked_s or 0.0) + self._pause_s
-        due = due if end is None else min(due, end)
+        due = self._due_s if end is None else min(self._due_s, end)
         while (rest_s := due - time.monotonic()) > 0 and not self._stop.is_set():
             time.sleep(min(rest_s, _LOOK_S))
 

@@ -35,6 +35,7 @@ from lakebed.sql import statements as st
 from lakebed.sql.connectors.table import ConnectorTable
 from lakebed.sql.parse import Statement
 from lakebed.sql.run import run_statement
+from lakebed.sql.settings import CHECKPOINTS, MODE, check_interval_ms
 from lakebed.sql.words.names import quoted
 from lakebed.views.define import ViewRequest, create_view
 from lakebed.views.explain import explained
@@ -111,6 +112,12 @@ class Parts:
         self.deeds: list[Deed] = []
         """What is to be done on the real lake, in order."""
 
+    def look_every(self, interval_ms: int | None) -> int:
+        """Has sources commit so often, or as often as the statements say; how often that is. Before the deeds."""
+        pause_ms = check_interval_ms(self._scratch) if interval_ms is None else interval_ms
+        self._running = replace(self._running, interval=f"{pause_ms} milliseconds")
+        return pause_ms
+
     @property
     def _database(self) -> str:
         return self._scratch.current_database
@@ -126,7 +133,9 @@ class Parts:
             self._table(statement)
         elif isinstance(statement, st.CreateConnectorTable):
             run_statement(self._scratch, replace(statement, is_temporary=True, replace=not statement.if_not_exists))
-        elif not _is_mode(statement):
+        elif _is_mode(statement):
+            run_statement(self._scratch, statement)
+        else:
             run_statement(self._scratch, statement)
             self.deeds.append(lambda: run_statement(self._lake, statement))
 
@@ -240,6 +249,11 @@ class Parts:
             return None
         source = next(iter(others.values()))
         return source if is_row_by_row(self._scratch, source, sql.text, self._database) else None
+
+    @property
+    def landed(self) -> list[ConnectorTable]:
+        """The sources that land."""
+        return list(self._landed.values())
 
     # --- a SELECT ------------------------------------------------------------------------------------------------
 
@@ -404,10 +418,15 @@ def _digest(words: list[str]) -> str:
 
 
 def _is_mode(statement: Statement) -> bool:
-    """SET 'execution.runtime-mode': a pipeline streams, whatever the lake does otherwise."""
-    if not isinstance(statement, st.SetSetting) or statement.key != "execution.runtime-mode":
+    """Whether it says how the pipeline runs, which streams, whatever the lake does otherwise."""
+    if not isinstance(statement, st.SetSetting | st.ResetSetting) or statement.key not in (MODE, CHECKPOINTS):
         return False
-    if statement.value is not None and statement.value.lower() == "batch":
+    if (
+        isinstance(statement, st.SetSetting)
+        and statement.key == MODE
+        and statement.value is not None
+        and statement.value.lower() == "batch"
+    ):
         raise Unsupported("a pipeline does not run in batch mode", hint="leave the setting out")
     return True
 

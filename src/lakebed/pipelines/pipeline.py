@@ -153,11 +153,14 @@ class Pipeline:
         self,
         *,
         once: bool = False,
-        interval: str | float = "1 s",
+        interval: str | float | None = None,
         stop: threading.Event | Callable[[], bool] | None = None,
         told: Told | None = None,
     ) -> Runner:
-        """Runs it until `stop` says so, or `once` until all has caught up; the runner knows how each node fared."""
+        """Runs it until `stop` says so, or `once` until all has caught up; the runner knows how each node fared.
+
+        `interval` is how often changes are looked for: what SET 'execution.checkpointing.interval' says, or `1 s`.
+        """
         runner = self.prepared(interval=interval, once=once, told=told)
         if once:
             runner.once(Stop.of(stop))
@@ -165,16 +168,17 @@ class Pipeline:
             runner.run(Stop.of(stop))
         return runner
 
-    def start(self, *, interval: str | float = "1 s", told: Told | None = None) -> PipelineRun:
+    def start(self, *, interval: str | float | None = None, told: Told | None = None) -> PipelineRun:
         """Runs it in the background."""
         return PipelineRun(self.prepared(interval=interval, told=told))
 
-    def prepared(self, *, interval: str | float = "1 s", once: bool = False, told: Told | None = None) -> Runner:
+    def prepared(self, *, interval: str | float | None = None, once: bool = False, told: Told | None = None) -> Runner:
         """Checks all of it, makes the tables that are missing, and gives what runs the nodes."""
-        pause_ms = interval_argument(interval)
-        running = Running(self.name, self._lake.location, once, f"{pause_ms} milliseconds")
+        given_ms = None if interval is None else interval_argument(interval)
+        running = Running(self.name, self._lake.location, once)
         database, settings = self._lake.current_database, dict(self._lake.settings)
         with self._rehearsed(running) as parts:
+            pause_ms = parts.look_every(given_ms)
             try:
                 nodes = [node for deed in parts.deeds if (node := deed()) is not None]
             finally:

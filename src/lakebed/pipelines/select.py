@@ -21,19 +21,19 @@ from lakebed.connectors.row_insert import GivenRows, not_one_by_one
 from lakebed.connectors.row_targets import InsertState
 from lakebed.errors import Unsupported
 from lakebed.expressions.nodes import NotProven
+from lakebed.options import CONTINUOUS_DISCOVERY_INTERVAL
 from lakebed.pipelines.graph import Graph
-from lakebed.pipelines.jobs import OF_STATEMENTS, running_nodes
+from lakebed.pipelines.jobs import OF_STATEMENTS, Job, running_nodes, start_landing
 from lakebed.pipelines.live import Feed, LiveResult
 from lakebed.pipelines.nodes import SOURCE, Node, Seen
 from lakebed.pipelines.parts import Parts, Running
-from lakebed.pipelines.pipeline import PipelineRun
 from lakebed.pipelines.rehearsal import rehearsed
 from lakebed.pipelines.runner import Runner
 from lakebed.sql import statements as st
 from lakebed.sql.bind.queries import TableColumns
 from lakebed.sql.bind.scope import Bound
 from lakebed.sql.connectors.table import ConnectorTable
-from lakebed.sql.define.streaming import BATCH
+from lakebed.sql.define.streaming import BATCH, READING
 from lakebed.sql.parse.query import read_query
 from lakebed.sql.query.embedded import bound_text, planned
 from lakebed.sql.query.other_tables import other_table
@@ -46,10 +46,12 @@ from lakebed.table.opened import opened_of
 from lakebed.types.arrow import from_arrow_schema
 from lakebed.types.logical import DataField
 from lakebed.types.transfer import to_transfer, transfer_schema
+from lakebed.units import parse_duration
 from lakebed.views.changes import why_untold
 from lakebed.views.live import LiveQuery, live_schema, result_fields, with_kinds
 from lakebed.views.plan.build import carried_by
 from lakebed.views.plan.normalise import Normaliser, carrying
+from lakebed.views.sources import refuse_passing_values
 
 if TYPE_CHECKING:
     from lakebed.lake import Lake
@@ -58,6 +60,8 @@ _EVENTS: Final = "events of a table"
 """What the events of a table are called in a query over them."""
 _TURN: Final = "turn of the event"
 """The column of events that says their order and kinds: four times the number, and the place of the kind."""
+_MANY: Final = 10_000
+"""So many rows at a time come from a source that has more of them."""
 _KINDS: Final = pa.array(["+I", "-U", "+U", "-D"])
 
 
@@ -66,6 +70,8 @@ def selected(lake: Lake, sql: st.Sql) -> LiveResult:
     query, limit = _without_limit(sql)
     interval_ms = check_interval_ms(lake)
     feed = _feed(lake, query, interval_ms)
+    if isinstance(feed, _TableFeed) and feed.pause_ms is not None:
+        interval_ms = feed.pause_ms
     if limit is not None and not feed.only_grows:
         raise Unsupported(
             "LIMIT without ORDER BY of rows that change or go would keep any of them",
@@ -91,9 +97,10 @@ def _without_limit(sql: st.Sql) -> tuple[st.Sql, int | None]:
 
 
 def _feed(lake: Lake, sql: st.Sql, interval_ms: int) -> Feed:
-    if any(other_table(lake, node) is not None for node in sql.tables() if not is_common_expression(node)):
-        return _feed_of_sources(lake, sql, interval_ms)
     found = references(lake, sql)
+    if any(other_table(lake, node) is not None for node in sql.tables() if not is_common_expression(node)):
+        _refuse_reading_options(found)
+        return _feed_of_sources(lake, sql, interval_ms)
     if len(found) == 1 and (feed := _told_by_table(lake, sql, found[0])) is not None:
         return feed
     _refuse_reading_options(found)
@@ -105,8 +112,12 @@ def _feed(lake: Lake, sql: st.Sql, interval_ms: int) -> Feed:
 def _refuse_reading_options(found: list[Reference]) -> None:
     """Raises for options that say where a read begins: the delta of a query begins with all rows."""
     for reference in found:
-        option = next(iter(opened_of(reference.table).overrides), None)
-        if option is not None and "version" not in reference.node.meta:
+        if "version" in reference.node.meta or isinstance(reference.node.this, exp.Func):
+            continue  # refused by its own name
+        given = reference.node.meta.get("options", {})
+        known = opened_of(reference.table).overrides
+        option = next((key for key in known if key in given or key.startswith(READING)), None)
+        if option is not None:
             raise Unsupported(
                 f"option `{option}` of `{reference.name}` is for a SELECT of rows of this one table, one by one",
                 hint="leave it out; or keep the rest of the query as a materialized table, and select from that",
@@ -135,7 +146,11 @@ def _told_by_table(lake: Lake, sql: st.Sql, reference: Reference) -> Feed | None
             f"option `{next(iter(options))}` of `{reference.name}` needs all of its changes, and {untold}",
             hint="set `changelog-producer` = `lookup`, or leave the option out: states are compared then",
         )
-    return _TableFeed(query, table.follow(), not table.primary_key or opened_of(table).current().is_first_row)
+    only_grows = not table.primary_key or opened_of(table).current().is_first_row
+    if not only_grows:
+        refuse_passing_values(sql)  # what is taken back must be what was told
+    pause = options.get(CONTINUOUS_DISCOVERY_INTERVAL.key)
+    return _TableFeed(query, table.follow(), only_grows, None if pause is None else parse_duration(str(pause)))
 
 
 class _EventQuery:
@@ -198,9 +213,13 @@ class _EventQuery:
 class _TableFeed:
     """What a query makes of what a table tells."""
 
-    def __init__(self, query: _EventQuery, stream: ChangeStream, only_grows: bool) -> None:
+    has_more = True
+
+    def __init__(self, query: _EventQuery, stream: ChangeStream, only_grows: bool, pause_ms: int | None) -> None:
         self.schema = query.schema
         self.only_grows = only_grows
+        self.pause_ms = pause_ms
+        """How often to look, if a hint says so."""
         self._query = query
         self._stream = stream
 
@@ -227,12 +246,14 @@ class _TableFeed:
 class _QueryFeed:
     """What has changed in the result of a query since the last step."""
 
+    has_more = True
+
     def __init__(
         self,
         lake: Lake,
         tried: LiveQuery,
         make: Callable[[], LiveQuery],
-        landing: Callable[[], PipelineRun | None] | None = None,
+        landing: Callable[[], Job | None] | None = None,
     ) -> None:
         self.schema = tried.schema
         self.only_grows = tried.only_grows
@@ -243,7 +264,7 @@ class _QueryFeed:
         self._make = make
         self._query: LiveQuery | None = None
         self._start_landing = landing
-        self._landing: PipelineRun | None = None
+        self._landing: Job | None = None
 
     def step(self) -> pa.Table | None:
         """What has changed, if a table has."""
@@ -266,6 +287,7 @@ class _QueryFeed:
         """Ends the landing."""
         if self._landing is not None:
             self._landing.stop()
+            self._lake.started_jobs.pop(self._landing.id, None)
 
 
 # --- tables of other systems -----------------------------------------------------------------------------------------
@@ -282,11 +304,12 @@ def _feed_of_sources(lake: Lake, sql: st.Sql, interval_ms: int) -> Feed:
         parts.finish()
         Graph(parts.nodes)
 
-        def landing() -> PipelineRun | None:
+        def landing() -> Job | None:
             known = running_nodes(lake, SOURCE)
             made = [node for deed in parts.deeds if (node := deed()) is not None]
             nodes: list[Node] = [node for node in made if node.name not in known]
-            return PipelineRun(Runner(Graph(nodes), lake.has_table, interval_ms)) if nodes else None
+            named = ", ".join(table.full_name for table in parts.landed)
+            return start_landing(lake, named, Runner(Graph(nodes), lake.has_table, interval_ms)) if nodes else None
 
         return _QueryFeed(lake, tried, make, landing)
 
@@ -318,6 +341,7 @@ class _SourceFeed:
     """Rows of a source that is read by position: they only come."""
 
     only_grows = True
+    has_more = False
 
     def __init__(self, lake: Lake, sql: st.Sql, source: ConnectorTable) -> None:
         shape = RowInsert(lake, source, "the result", sql.text, name="select", database=lake.current_database).shape()
@@ -338,6 +362,7 @@ class _SourceFeed:
         """What has come."""
         self._insert.step()
         rows = self._taken.given()
+        self.has_more = rows is not None and rows.num_rows >= _MANY
         if rows is None:
             return None
         kinds = pa.chunked_array([pa.repeat(pa.scalar("+I"), rows.num_rows)])

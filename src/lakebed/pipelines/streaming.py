@@ -12,6 +12,7 @@ from lakebed.errors import Unsupported
 from lakebed.pipelines.jobs import Job, start_job
 from lakebed.pipelines.select import selected
 from lakebed.sql import statements as st
+from lakebed.sql.define.streaming import READING
 from lakebed.sql.parse.query import read_query
 from lakebed.sql.query.references import is_common_expression
 from lakebed.sql.query.views import view_text
@@ -24,10 +25,9 @@ if TYPE_CHECKING:
     from lakebed.lake import Lake
 
 _SHOWN = pa.schema([("job id", pa.string()), ("job name", pa.string()), ("status", pa.string())])
-_READING = ("scan.", "incremental-", "consumer")
 
 
-class StartedJob(SmallResult):
+class _StartedJob(SmallResult):
     """What an INSERT in streaming mode returns: the row that names its job, and the job."""
 
     def __init__(self, lake: Lake, job: Job) -> None:
@@ -42,7 +42,7 @@ def carried_out(lake: Lake, statements: Sequence[Any]) -> Any:
         return selected(lake, first.sql)
     for each in (first, *others):
         _refuse_settings(lake, each)
-    return StartedJob(lake, start_job(lake, [first, *others]))
+    return _StartedJob(lake, start_job(lake, [first, *others]))
 
 
 def _refuse_settings(lake: Lake, statement: st.Insert) -> None:
@@ -52,7 +52,7 @@ def _refuse_settings(lake: Lake, statement: st.Insert) -> None:
         if is_common_expression(node):
             continue
         name = ".".join(part.name for part in node.parts)
-        option = next((key for key in dynamic_options(lake, name) if key.startswith(_READING)), None)
+        option = next((key for key in dynamic_options(lake, name) if key.startswith(READING)), None)
         if option is not None:
             raise Unsupported(
                 f"setting `{option}` is for reads, and a streaming INSERT reads `{name}` from its first row on",

@@ -81,7 +81,7 @@ def set_setting(lake: SqlLake, statement: SetSetting) -> Any:
     key = statement.key
     if key is not None and key.startswith(_FLINK):
         _set_flink(lake, key, statement.value)
-        shown = flink_setting(lake, key) if statement.value is None else statement.value
+        shown = _flink_setting(lake, key) if statement.value is None else statement.value
         return result(lake, _SHOWN, [(key, shown)])
     prefix = _prefix(key)
     if key is None or prefix is None:
@@ -154,19 +154,19 @@ _KEPT: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 """Settings of Flink that statements ask for, by lake."""
 
 
-def flink_setting(lake: SqlLake, key: str) -> str | None:
+def _flink_setting(lake: SqlLake, key: str) -> str | None:
     """What a setting of Flink is; None if it is not kept."""
     return _KEPT.get(lake, {}).get(key, _DEFAULTS.get(key))
 
 
 def is_streaming(lake: SqlLake) -> bool:
     """Whether INSERTs and SELECTs go on."""
-    return flink_setting(lake, MODE) == "streaming"
+    return _flink_setting(lake, MODE) == "streaming"
 
 
 def check_interval_ms(lake: SqlLake) -> int:
     """How often what goes on looks for changes."""
-    return parse_duration(flink_setting(lake, CHECKPOINTS) or "")
+    return parse_duration(_flink_setting(lake, CHECKPOINTS) or "")
 
 
 def _duration_ms(value: str) -> int:

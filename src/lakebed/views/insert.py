@@ -330,7 +330,10 @@ class StreamingInsert:
 
     def _stopped(self, table: str, gone: ChangesGone) -> Unsupported:
         """The error of an INSERT that can not know any more what to take back."""
-        cure = f"empty `{self.target}` of its rows and run it under another name: it sends all rows again then"
+        cure = (
+            f"empty `{self.target}` of its rows and run it under another name, which in SQL is a query that is written "
+            "otherwise: it sends all rows again then"
+        )
         return Unsupported(
             f"INSERT INTO {self.target} can not go on: what changed in `{table}` can not be told: {gone.reason}",
             hint=f"{gone.remedy}; to go on, {cure}" if gone.remedy else cure,

@@ -20,12 +20,15 @@ from lakebed.table.system.handle import DefinedTable
 BATCH = f"SET '{MODE}' = 'batch' first"
 """How to do in batch mode what does not go on."""
 
+READING = ("scan.", "incremental-", "consumer")
+"""How options begin that say where a read begins."""
+
 _TEXT = pa.string()
 _JOBS = {
     "job id": _TEXT,
     "job name": _TEXT,
     "status": _TEXT,
-    "start time": pa.timestamp("us", "UTC"),
+    "start time": pa.timestamp("s", "UTC"),
     "rows": pa.int64(),
     "error": _TEXT,
 }
