@@ -35,7 +35,7 @@ class Job(PipelineRun):
     def __init__(self, job_id: str, name: str, runner: Runner) -> None:
         self.id = job_id
         self.name = name
-        self.started = dt.datetime.now(dt.UTC).replace(microsecond=0)
+        self.started = dt.datetime.fromtimestamp(runner.clock.now_ms() // 1000, dt.UTC)
         self.is_stopped = False
         super().__init__(runner)
 

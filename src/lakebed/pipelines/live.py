@@ -10,12 +10,12 @@ from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
+from lakebed.cleanup import on_failure
+from lakebed.clock import SystemClock
 from lakebed.errors import InvalidArgument
 from lakebed.sql.result import drawn
+from lakebed.table.compact_follow import Stop
 from lakebed.views.live import ROW_KIND
-
-_LOOK_S = 0.1
-"""How long somebody who stops it may have to wait."""
 
 
 class Feed(Protocol):
@@ -125,11 +125,8 @@ class LiveResult(Iterator[pa.Table]):
 
     def _look(self) -> pa.Table | None:
         self._due_s = time.monotonic() + self._pause_s
-        try:
+        with on_failure(self.close):
             rows = self._feed.step()
-        except Exception:
-            self.close()
-            raise
         if rows is None or not rows.num_rows:
             return None
         if self._left is not None:
@@ -142,8 +139,7 @@ class LiveResult(Iterator[pa.Table]):
     def _wait(self, end: float | None) -> None:
         """Until it is time for the next look."""
         due = self._due_s if end is None else min(self._due_s, end)
-        while (rest_s := due - time.monotonic()) > 0 and not self._stop.is_set():
-            time.sleep(min(rest_s, _LOOK_S))
+        Stop.of(self._stop).wait(max(1, int((due - time.monotonic()) * 1000)), SystemClock())
 
     def show(self, n: int | None = None, truncate: bool | int = True) -> None:
         """Prints rows as they come, a table for each batch, until it ends or has printed so many rows."""
