@@ -158,8 +158,8 @@ class Lake:
         """Carries out SQL in Flink's or Spark's spelling, one statement or several with `;` between them.
 
         Queries give a Spark DataFrame. What needs no Spark, such as SHOW TABLES, starts none and gives rows that look
-        like one. The result is that of the last statement. After SET 'execution.runtime-mode' = 'streaming' SELECTs give
-        changes as they come, and INSERTs a job that goes on.
+        like one. The result is that of the last statement. After SET 'execution.runtime-mode' = 'streaming' SELECTs
+        give changes as they come, and INSERTs a job that goes on.
 
         `args` are values for the text, which need no quotes: a dict for `:name`, a list for `?`.
         """
