@@ -231,6 +231,20 @@ def test_a_state_that_is_gone_is_named(lake: Lake) -> None:
     assert _rows(next(anew)) == [("-U", 0.0, 2), ("+U", 0.0, 1)]
 
 
+def test_rows_that_go_end_a_stream_of_new_ones(lake: Lake) -> None:
+    """A table without a key tells of new rows only: that others went is said. A query of both states goes on."""
+    lake.sql("CREATE TABLE log (a INT); INSERT INTO log VALUES (1), (2)")
+    rows, groups = lake.sql("SELECT a FROM log"), lake.sql("SELECT a, count(*) FROM log GROUP BY a")
+    assert [len(next(rows)), len(next(groups))] == [2, 2]
+    assert rows.poll(0.1) is None
+    _in_batch(lake, "INSERT INTO log VALUES (3); OPTIMIZE log")
+    assert [_rows(next(rows)), _rows(next(groups))] == [[("+I", 3)], [("+I", 3, 1)]]
+    _in_batch(lake, "DELETE FROM log WHERE a = 1")
+    with pytest.raises(Unsupported, match=r"rows were deleted or replaced in `default\.log`"):
+        next(rows)
+    assert _rows(next(groups)) == [("-D", 1, 1)]
+
+
 def test_columns_that_change_are_named(lake: Lake) -> None:
     """One that is added does not matter; one that is dropped ends it."""
     lake.sql("INSERT INTO t VALUES (1, 'a', 1, 0)")

@@ -68,12 +68,12 @@ class ForegroundJobs:
         jobs = self._lake.jobs()
         if not jobs:
             return OK
+        if self._out.form == "table":
+            said = ("1 job", "it", "it runs") if len(jobs) == 1 else (f"{len(jobs)} jobs", "them", "they run")
+            _say(f"{said[0]}: there is no cluster to hand {said[1]} to, so {said[2]} here; Ctrl-C ends it")
         is_seen = self._out.is_terminal and sys.stderr.isatty()
         with interruptible() as stop, shown_pipeline(self, is_shown=is_seen) as is_shown:
             self._teller.is_quiet = is_shown
-            if self._out.form == "table":
-                said = ("1 job", "it", "it runs") if len(jobs) == 1 else (f"{len(jobs)} jobs", "them", "they run")
-                _say(f"{said[0]}: there is no cluster to hand {said[1]} to, so {said[2]} here; Ctrl-C ends it")
             while not stop.asked() and any(job.is_active for job in jobs):
                 stop.wait(_TICK_MS, self.clock)
             self.close()

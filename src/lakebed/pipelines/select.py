@@ -7,8 +7,8 @@ result between two states of its tables (`views/live`); what has to land for it 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -43,15 +43,17 @@ from lakebed.sql.settings import check_interval_ms, session_changes_meaning
 from lakebed.sql.words.cursor import Cursor
 from lakebed.sql.words.names import quoted
 from lakebed.table.opened import opened_of
+from lakebed.table.table import Table
 from lakebed.types.arrow import from_arrow_schema
 from lakebed.types.logical import DataField
 from lakebed.types.transfer import to_transfer, transfer_schema
 from lakebed.units import parse_duration
-from lakebed.views.changes import why_untold
+from lakebed.views.changes import ChangesGone, steps_between, why_untold
 from lakebed.views.live import LiveQuery, live_schema, result_fields, with_kinds
 from lakebed.views.plan.build import carried_by
 from lakebed.views.plan.normalise import Normaliser, carrying
 from lakebed.views.sources import refuse_passing_values
+from lakebed.views.store import Place
 
 if TYPE_CHECKING:
     from lakebed.lake import Lake
@@ -150,7 +152,9 @@ def _told_by_table(lake: Lake, sql: st.Sql, reference: Reference) -> Feed | None
     if not only_grows:
         refuse_passing_values(sql)  # what is taken back must be what was told
     pause = options.get(CONTINUOUS_DISCOVERY_INTERVAL.key)
-    return _TableFeed(query, table.follow(), only_grows, None if pause is None else parse_duration(str(pause)))
+    appended = None if table.primary_key or options else _Appended(table)
+    pause_ms = None if pause is None else parse_duration(str(pause))
+    return _TableFeed(query, table.follow(), only_grows, pause_ms, appended)
 
 
 class _EventQuery:
@@ -210,18 +214,54 @@ class _EventQuery:
         return bound_text(self._lake, self._text, Pins(), {_EVENTS: columns})
 
 
+class _Appended:
+    """Looks that rows of a table without a key only come: a stream tells of nothing else."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._seen: Place | None = None
+
+    def check(self, position: Mapping[str, Any]) -> None:
+        """Raises if rows were deleted or replaced since the last look."""
+        reached = opened_of(self._table).current().stores.snapshots.find(position["snapshot"] - 1)
+        if position["full"] or reached is None:
+            return
+        if self._seen is not None and reached.id > self._seen.id:
+            try:
+                steps = steps_between(self._table, self._seen, reached)
+            except ChangesGone as gone:
+                raise self._ended(gone.reason) from gone
+            if steps.way == "comparison":
+                raise self._ended(f"{steps.reason} in `{self._table.name}`")
+        self._seen = Place.of(reached)
+
+    def _ended(self, reason: str) -> Unsupported:
+        return Unsupported(
+            f"the streaming SELECT can not go on: {reason}, and a stream of its rows only tells new ones",
+            hint="type it again to begin anew; or give the table a primary key, whose rows may change and go",
+        )
+
+
 class _TableFeed:
     """What a query makes of what a table tells."""
 
     has_more = True
 
-    def __init__(self, query: _EventQuery, stream: ChangeStream, only_grows: bool, pause_ms: int | None) -> None:
+    def __init__(
+        self,
+        query: _EventQuery,
+        stream: ChangeStream,
+        only_grows: bool,
+        pause_ms: int | None,
+        appended: _Appended | None,
+    ) -> None:
         self.schema = query.schema
         self.only_grows = only_grows
         self.pause_ms = pause_ms
         """How often to look, if a hint says so."""
         self._query = query
         self._stream = stream
+        self._appended = appended
 
     @property
     def is_over(self) -> bool:
@@ -230,11 +270,14 @@ class _TableFeed:
 
     def step(self) -> pa.Table | None:
         """What the table has told since."""
+        found: pa.Table | None = None
         for events in self._stream:
-            rows = self._query.of(events)
-            if rows.num_rows:
-                return rows
-        return None
+            found = self._query.of(events)
+            if found.num_rows:
+                break
+        if self._appended is not None:
+            self._appended.check(self._stream.position)
+        return found
 
     def close(self) -> None:
         """Nothing runs."""
