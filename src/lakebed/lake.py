@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
@@ -119,6 +120,8 @@ class Lake:
         """Options for all tables in statements of this lake: what SET has set."""
         self.other_tables: dict[tuple[str, str], Any] = {}
         """Tables of other systems, by database and name: what CREATE TABLE ... WITH ('connector' = ...) has defined."""
+        self.started_jobs: dict[str, Any] = {}
+        """Jobs that streaming INSERTs have started, by their ids: `jobs` lists them."""
         this = weakref.ref(self)
         self._jobs.session.when_started(lambda: _hand_over(this()))
 
@@ -155,13 +158,29 @@ class Lake:
         """Carries out SQL in Flink's or Spark's spelling, one statement or several with `;` between them.
 
         Queries give a Spark DataFrame. What needs no Spark, such as SHOW TABLES, starts none and gives rows that look
-        like one. The result is that of the last statement.
+        like one. The result is that of the last statement. After SET 'execution.runtime-mode' = 'streaming' SELECTs
+        give changes as they come, and INSERTs a job that goes on.
 
         `args` are values for the text, which need no quotes: a dict for `:name`, a list for `?`.
         """
         from lakebed.sql.run import run  # the parser is only for those who use it
 
         return run(self, text, args)
+
+    def go_on(self, statements: Sequence[Any]) -> Any:
+        """Carries out statements in streaming mode: a SELECT gives its changes as they come, INSERTs become a job.
+
+        `sql` calls it after SET 'execution.runtime-mode' = 'streaming'.
+        """
+        # Pipelines hold lakes, and stand above them: this is the one way up.
+        return import_module("lakebed.pipelines.streaming").carried_out(self, statements)
+
+    def jobs(self) -> list[Any]:
+        """Jobs that streaming INSERTs of this lake have started, those that have ended too.
+
+        Each has an `id`, a `status` and `states`; `wait()` waits for its end, `stop()` ends it.
+        """
+        return list(self.started_jobs.values())
 
     def query(
         self, sql: str, args: Mapping[str, Any] | Sequence[Any] | None = None, *, engine: str = "auto"

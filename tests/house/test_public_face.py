@@ -64,7 +64,7 @@ TABLE_MEMBERS = """
 """In the order of the file: what it is, reading, reading it otherwise, writing, changing, upkeep."""
 WRITER_MEMBERS = "write commit abort"
 LAKE_MEMBERS = """
-    settings other_tables location spark is_spark_started sql query current_database use
+    settings other_tables started_jobs jobs go_on location spark is_spark_started sql query current_database use
     databases create_database drop_database tables table has_table create_table replace_table drop_table rename_table
     materialize refresh refresh_all consistent at explain materialized materialized_tables alter_materialized
 """

@@ -42,6 +42,11 @@ class ChangeStream(Iterator[pa.Table]):
         """Where the stream stands after all it returned: plain data, to go on from with `follow(position=...)`."""
         return self._position.to_members()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing can come any more: a bound was given, and it is reached."""
+        return self._scan.is_over(self._position)
+
     def acknowledge(self) -> None:
         """Records everything returned so far as consumed, under the table's `consumer-id`."""
         if not self._position.is_full:  # a first plan that is not through would be lost by going on with changes

@@ -66,7 +66,7 @@ def _tail_arguments(parser: Parser) -> None:
 def _tail(given: argparse.Namespace, out: Output) -> int:
     table = open_table(given)
     stream = _stream(table, given)
-    printer = _ChangePrinter(out, stream.schema.names)
+    printer = ChangePrinter(out, stream.schema.names)
     if out.is_terminal and not given.once:
         print(f"following {table.name}; Ctrl-C ends it", file=sys.stderr)  # noqa: T201
     try:
@@ -87,7 +87,7 @@ def _stream(table: Table, given: argparse.Namespace) -> ChangeStream:
     return table.follow(given.columns, options=options, wait=not given.once)
 
 
-class _ChangePrinter:
+class ChangePrinter:
     """Prints changes as they come: JSON and CSV row by row, tables with columns as wide as they have been so far."""
 
     def __init__(self, out: Output, columns: Sequence[str]) -> None:
@@ -97,6 +97,7 @@ class _ChangePrinter:
         self._has_begun = False
 
     def print(self, changes: pa.Table) -> None:
+        """Prints what came."""
         rows = list(zip(*(column.to_pylist() for column in changes.columns), strict=True))
         if self._out.form == "json":
             for row in rows:
@@ -132,4 +133,4 @@ def _coloured(line: str) -> str:
 
 TAIL = Command(_tail_arguments, _tail)
 
-__all__ = ["DIFF", "TAIL"]
+__all__ = ["DIFF", "TAIL", "ChangePrinter"]

@@ -42,11 +42,6 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r", or in Python: lake\.refresh_all\(\.\.\.\)", ""),
     (r"; a stream of Python keeps a table up to date: .*", ""),
     (r"register it in Python: lake\.spark\.udf\.register\(.*?\), or define it", "define it"),
-    (
-        r"streams that Python has started are in lake\.spark\.streams\.active; stop\(\) ends one",
-        "Ctrl-C ends a command",
-    ),
-    (r"`lake\.table\(\.\.\.\)` has `read_stream` and `write_stream` for streams", "`lakebed tail` follows a table"),
 )
 _COMPILED = [(re.compile(pattern), words) for pattern, words in _WORDS]
 

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lakebed.cli.command import sentence_of
 from lakebed.cli.hints import for_command_line
 from lakebed.cli.output import Output
 from lakebed.cli.values import to_json
+from lakebed.clock import Clock
 from lakebed.errors import LakebedError
 from lakebed.views.result import Refreshed
 
 if TYPE_CHECKING:
-    from lakebed.pipelines.runner import NodeState, Runner
+    from lakebed.pipelines.runner import NodeState
 
 _LOOKS_PER_SECOND = 4
 _REASON_WIDTH = 60
+
+
+class Watched(Protocol):
+    """Nodes that run."""
+
+    clock: Clock
+
+    @property
+    def states(self) -> Mapping[str, NodeState]:
+        """How each is doing."""
+        ...
 
 
 class Teller:
@@ -40,10 +52,10 @@ class Teller:
         else:
             self._out.line(f"{now} {name} failed: {_told_error(what)}")
 
-    def summary(self, runner: Runner) -> list[str]:
+    def summary(self, states: Mapping[str, NodeState]) -> list[str]:
         """How each node fared, at the end."""
         lines = []
-        for state in runner.states.values():
+        for state in states.values():
             failed = "" if state.error is None else f"; failed: {_told_error(state.error)}"
             lines.append(f"{state.node.name}: {_steps(state.steps)}, {counts(state)}{failed}")
         return lines
@@ -75,7 +87,7 @@ def _steps(number: int) -> str:
 
 
 @contextmanager
-def shown_pipeline(runner: Runner, *, is_shown: bool) -> Iterator[bool]:
+def shown_pipeline(runner: Watched, *, is_shown: bool) -> Iterator[bool]:
     """Keeps a table of all nodes on the screen while they run."""
     if not is_shown:
         yield False
@@ -90,7 +102,7 @@ def shown_pipeline(runner: Runner, *, is_shown: bool) -> Iterator[bool]:
         yield True
 
 
-def drawn(runner: Runner) -> Any:
+def drawn(runner: Watched) -> Any:
     """The nodes as a table, in their order, and below it what failed and what to do."""
     from rich import box
     from rich.console import Group

@@ -45,7 +45,8 @@ Tab completes keywords and names. Ctrl-C forgets what was begun, or stops what i
 Some to begin with:
   CREATE TABLE t (id BIGINT, v STRING, PRIMARY KEY (id) NOT ENFORCED);
   INSERT INTO t VALUES (1, 'a'), (2, 'b');
-  SELECT * FROM t;   SHOW CREATE TABLE t;   DESCRIBE HISTORY t;   SHOW PROCEDURES;"""
+  SELECT * FROM t;   SHOW CREATE TABLE t;   DESCRIBE HISTORY t;   SHOW PROCEDURES;
+  SET 'execution.runtime-mode' = 'streaming';   then SELECT and INSERT INTO ... SELECT go on; SHOW JOBS;"""
 
 
 def typed_statements(lake: Lake) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from lakebed.errors import InvalidArgument, NotFound
 if TYPE_CHECKING:
     from lakebed.pipelines.parts import Planned
     from lakebed.pipelines.pipeline import Pipeline
-    from lakebed.pipelines.runner import Runner
+    from lakebed.pipelines.runner import NodeState, Runner
 
 
 def _arguments(parser: Parser) -> None:
@@ -26,7 +27,11 @@ def _arguments(parser: Parser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="check everything, say what would run, and change nothing"
     )
-    parser.add_argument("--interval", default="1 s", metavar="TIME", help="how often to look for changes; default: 1 s")
+    parser.add_argument(
+        "--interval",
+        metavar="TIME",
+        help="how often to look for changes; default: what SET 'execution.checkpointing.interval' says, or 1 s",
+    )
 
 
 def _run(given: argparse.Namespace, out: Output) -> int:
@@ -40,7 +45,7 @@ def _run(given: argparse.Namespace, out: Output) -> int:
     return _run_pipeline(pipeline, out, interval=given.interval, once=given.once)
 
 
-def _run_pipeline(pipeline: Pipeline, out: Output, *, interval: str, once: bool) -> int:
+def _run_pipeline(pipeline: Pipeline, out: Output, *, interval: str | None, once: bool) -> int:
     """Runs it until it is interrupted, or once; shows how it goes."""
     teller = Teller(out)
     runner = pipeline.prepared(interval=interval, once=once, told=teller.told)
@@ -62,8 +67,13 @@ def watched(runner: Runner, out: Output, teller: Teller, *, once: bool) -> int:
             runner.once(stop)
         else:
             runner.run(stop)
-    out.records([_record(state) for state in runner.states.values()], teller.summary(runner))
+    out.records(*summed_up(runner.states, teller))
     return FAILED if any(state.error is not None for state in runner.states.values()) else OK
+
+
+def summed_up(states: Mapping[str, NodeState], teller: Teller) -> tuple[list[dict[str, Any]], list[str]]:
+    """How each node fared: as records, and in sentences."""
+    return [_record(state) for state in states.values()], teller.summary(states)
 
 
 def _record(state: Any) -> dict[str, Any]:
@@ -118,4 +128,4 @@ def _text(place: str) -> str:
 
 RUN = Command(_arguments, _run)
 
-__all__ = ["RUN", "watched"]
+__all__ = ["RUN", "summed_up", "watched"]

@@ -20,8 +20,10 @@ from lakebed.cli.system_rows import print_limited
 from lakebed.commit.committer import Committed, heard_commits
 from lakebed.errors import InvalidArgument, LakebedError, NotFound
 from lakebed.metadata.snapshot import CommitKind
+from lakebed.sql.settings import is_streaming
 
 if TYPE_CHECKING:
+    from lakebed.cli.streaming import BackgroundJobs, ForegroundJobs
     from lakebed.lake import Lake
 
 
@@ -36,9 +38,24 @@ def _sql(given: argparse.Namespace, out: Output) -> int:
     if given.statement is None and given.file is None and sys.stdin.isatty():
         _converse(lake, given.limit, out)
         return OK
-    for statement in all_statements(_given_text(given)):
-        _run(lake, statement, given.limit, out)
-    return OK
+    return _run_all(lake, all_statements(_given_text(given)), given.limit, out)
+
+
+def _run_all(lake: Lake, statements: Sequence[str], limit: int | None, out: Output) -> int:
+    """Runs statements in order, and then the jobs that they have started, until Ctrl-C."""
+    jobs: ForegroundJobs | None = None
+    try:
+        for number, statement in enumerate(statements, 1):
+            if jobs is None and is_streaming(lake):
+                from lakebed.cli.streaming import ForegroundJobs  # pipelines are only for those who use them
+
+                jobs = ForegroundJobs(lake, out)
+            if _run(lake, statement, limit, out) and number < len(statements):
+                raise KeyboardInterrupt
+        return OK if jobs is None else jobs.watched()
+    finally:
+        if jobs is not None:
+            jobs.close()
 
 
 def _given_text(given: argparse.Namespace) -> str:
@@ -61,15 +78,27 @@ def _given_text(given: argparse.Namespace) -> str:
 
 
 def _converse(lake: Lake, limit: int | None, out: Output) -> None:
-    for statement in typed_statements(lake):
-        try:
-            _run(lake, statement, limit, out)
-        except KeyboardInterrupt:
-            print("stopped", file=sys.stderr)  # noqa: T201
-        except Exception as error:  # whatever fails, the conversation goes on
-            if "LAKEBED_DEBUG" in os.environ and not isinstance(error, LakebedError):
-                raise
-            print("stopped" if is_interruption(error) else f"error: {_told_error(error)}", file=sys.stderr)  # noqa: T201
+    jobs: BackgroundJobs | None = None
+    try:
+        for statement in typed_statements(lake):
+            try:
+                _run(lake, statement, limit, out)
+            except KeyboardInterrupt:
+                print("stopped", file=sys.stderr)  # noqa: T201
+            except Exception as error:  # whatever fails, the conversation goes on
+                if "LAKEBED_DEBUG" in os.environ and not isinstance(error, LakebedError):
+                    raise
+                said = "stopped" if is_interruption(error) else f"error: {_told_error(error)}"
+                print(said, file=sys.stderr)  # noqa: T201
+            if jobs is None and is_streaming(lake):
+                from lakebed.cli.streaming import BackgroundJobs  # pipelines are only for those who use them
+
+                jobs = BackgroundJobs(lake)
+            if jobs is not None:
+                jobs.tell_failures()
+    finally:
+        if jobs is not None:
+            jobs.close()
 
 
 def _told_error(error: Exception) -> str:
@@ -78,18 +107,25 @@ def _told_error(error: Exception) -> str:
     return sentence_of(error)
 
 
-def _run(lake: Lake, statement: str, limit: int | None, out: Output) -> None:
+def _run(lake: Lake, statement: str, limit: int | None, out: Output) -> bool:
+    """Runs a statement; whether Ctrl-C has ended one that goes on."""
     with heard_commits() as heard:
         result: Any = lake.sql(statement)
+    if is_streaming(lake):
+        from lakebed.cli.streaming import LiveResult, print_live
+
+        if isinstance(result, LiveResult):
+            return print_live(result, limit, out)
     if result is None or not result.columns:
         if out.is_terminal:
             print(told(statement, heard), file=sys.stderr)  # noqa: T201
-        return
+        return False
     found = result.toArrow()
     if out.form == "table" and found.column_names in _TEXTS and found.num_rows == 1:
         out.line(str(found.column(0)[0]).rstrip())  # to be read, or to be run again: with its lines
-        return
+        return False
     print_limited(out, found, limit)
+    return False
 
 
 _TEXTS = (["createtab_stmt"], ["plan"], ["function_desc"])

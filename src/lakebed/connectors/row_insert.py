@@ -54,7 +54,7 @@ class _SourceLake(LakeIn):
 
 
 @dataclass(frozen=True)
-class _Rows:
+class GivenRows:
     """Rows of one step in the place of the source."""
 
     rows: pa.Table
@@ -73,7 +73,7 @@ def is_row_by_row(lake: SqlLake, table: ConnectorTable, query: str, database: st
     if not is_row_source(table) or read_sql(query).partners():
         return False
     try:
-        return _why_not(_bound(_SourceLake(lake, database, table), table, query, None)) is None
+        return not_one_by_one(_bound(_SourceLake(lake, database, table), table, query, None)) is None
     except NotProven:
         return False
 
@@ -83,7 +83,7 @@ class RowInsert:
     keeps nothing, from the beginning each time that a process begins.
 
     `name` is who it is: its commits and its state in the target go by it. `columns` are those of
-    `INSERT INTO t (a, b)`.
+    `INSERT INTO t (a, b)`. `into` takes the rows in the place of a table or sink of that name.
     """
 
     def __init__(
@@ -96,6 +96,7 @@ class RowInsert:
         name: str,
         database: str,
         columns: tuple[str, ...] = (),
+        into: RowTarget | None = None,
     ) -> None:
         self.name = name
         self.source = table
@@ -111,7 +112,7 @@ class RowInsert:
         self._reader: RowReader | None = None
         place, _, other = self.target.rpartition(".")
         found = connector_tables(lake).get((place, other))
-        self._sink = None if found is None else SinkTarget(found, name, table)
+        self._sink = into or (None if found is None else SinkTarget(found, name, table))
         self._ahead: tuple[InsertState, str] | None = None
         """A position behind the stored one: what was read in between gave no rows, so nothing was committed."""
 
@@ -134,12 +135,16 @@ class RowInsert:
                 f"the INSERT into `{self.target}` needs Spark: {unproven.what}: {unproven.why}",
                 hint="write that part otherwise",
             ) from unproven
-        why = _why_not(bound)
+        why = not_one_by_one(bound)
         if why is not None:
             raise Unsupported(
                 f"the INSERT into `{self.target}` does not take rows of `{self.source.full_name}` one by one: {why}",
                 hint=f"land `{self.source.name}` first, and read the landed table",
             )
+
+    def shape(self) -> Bound:
+        """The query over no rows: its columns."""
+        return _bound(self._inside, self.source, self._query, None)
 
     def explain(self) -> str:
         """How it works, in a few lines."""
@@ -248,18 +253,18 @@ def _bound(inside: _SourceLake, table: ConnectorTable, query: str, rows: pa.Tabl
     fields = [*table.columns, *(DataField(0, name, column.type) for name, column in table.metadata.items())]
     schema = transfer_schema(fields)
     batches = [] if rows is None else [to_transfer(batch, schema) for batch in rows.to_batches()]
-    source = _Rows(pa.Table.from_batches(batches, schema=schema))
+    source = GivenRows(pa.Table.from_batches(batches, schema=schema))
     given = {raw_name(table): TableColumns(source, (), tuple(schema))}
     return bound_text(inside, read_sql(query).text, Pins(), given)
 
 
-def _why_not(bound: Bound) -> str | None:
+def not_one_by_one(bound: Bound) -> str | None:
     """Why a query does not take rows one by one; None if it does."""
     for node in Normaliser().plain(bound.relation).walk():
         match node:
             case Project() | Filter() | Unnest():
                 continue
-            case Scan(source=_Rows()):
+            case Scan(source=GivenRows()):
                 continue
             case SetOperation(kind=SetKind.UNION_ALL):
                 continue
@@ -270,4 +275,4 @@ def _why_not(bound: Bound) -> str | None:
     return None
 
 
-__all__ = ["RowInsert", "is_row_by_row", "landing_insert"]
+__all__ = ["GivenRows", "RowInsert", "is_row_by_row", "landing_insert", "not_one_by_one"]

@@ -56,6 +56,10 @@ class RowTarget(Protocol):
         """Takes the rows that lead to a state; says whether they count, and which snapshot holds them, if one does."""
         ...
 
+    def close(self) -> None:
+        """Lets go of what is held."""
+        ...
+
 
 class TableTarget:
     """A table of the lake, as it is now."""
@@ -101,6 +105,9 @@ class TableTarget:
             writer.write(rows)
             snapshot = writer.commit()
         return snapshot is not None, None if snapshot is None else snapshot.id
+
+    def close(self) -> None:
+        """Nothing is held."""
 
     def _property(self, word: str) -> str:
         return f"{INSERT_PREFIX}{self._insert}.{word}"

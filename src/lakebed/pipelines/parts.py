@@ -37,12 +37,14 @@ from lakebed.sql import statements as st
 from lakebed.sql.connectors.table import ConnectorTable
 from lakebed.sql.parse import Statement
 from lakebed.sql.run import run_statement
+from lakebed.sql.settings import CHECKPOINTS, MODE, check_interval_ms
 from lakebed.sql.words.cursor import tokens_of
 from lakebed.sql.words.names import quoted
 from lakebed.views.define import ViewRequest, create_view
 from lakebed.views.explain import explained
 from lakebed.views.insert import StreamingInsert
 from lakebed.views.lake_in import LakeIn, read_sql
+from lakebed.views.live import LiveQuery
 from lakebed.views.sources import tables_of
 
 if TYPE_CHECKING:
@@ -113,6 +115,12 @@ class Parts:
         self.deeds: list[Deed] = []
         """What is to be done on the real lake, in order."""
 
+    def look_every(self, interval_ms: int | None) -> int:
+        """Has sources commit so often, or as often as the statements say; how often that is. Before the deeds."""
+        pause_ms = check_interval_ms(self._scratch) if interval_ms is None else interval_ms
+        self._running = replace(self._running, interval=f"{pause_ms} milliseconds")
+        return pause_ms
+
     @property
     def _database(self) -> str:
         return self._scratch.current_database
@@ -128,7 +136,9 @@ class Parts:
             self._table(statement)
         elif isinstance(statement, st.CreateConnectorTable):
             run_statement(self._scratch, replace(statement, is_temporary=True, replace=not statement.if_not_exists))
-        elif not _is_mode(statement):
+        elif _is_mode(statement):
+            run_statement(self._scratch, statement)
+        else:
             run_statement(self._scratch, statement)
             self.deeds.append(lambda: run_statement(self._lake, statement))
 
@@ -227,13 +237,39 @@ class Parts:
         self, sql: st.Sql, target: str, name: str, columns: tuple[str, ...]
     ) -> Callable[[Lake], RowInsert] | None:
         """If the query takes rows of one source one by one: what sends them without landing."""
-        others, database = self._others_in(sql), self._database
+        source, database = self.row_source(sql), self._database
+        if source is None:
+            return None
+        return lambda lake: RowInsert(lake, source, target, sql.text, name=name, database=database, columns=columns)
+
+    def row_source(self, sql: st.Sql) -> ConnectorTable | None:
+        """The one source whose rows a query takes one by one, so that they need not land; None if it does otherwise."""
+        others = self._others_in(sql)
         if len({each.full_name for each in others.values()}) != 1:
             return None
         source = next(iter(others.values()))
-        if not is_row_by_row(self._scratch, source, sql.text, database):
-            return None
-        return lambda lake: RowInsert(lake, source, target, sql.text, name=name, database=database, columns=columns)
+        return source if is_row_by_row(self._scratch, source, sql.text, self._database) else None
+
+    @property
+    def landed(self) -> list[ConnectorTable]:
+        """The sources that land."""
+        return list(self._landed.values())
+
+    # --- a SELECT ------------------------------------------------------------------------------------------------
+
+    def select(self, sql: st.Sql) -> tuple[LiveQuery, Callable[[], LiveQuery]]:
+        """A SELECT over sources that land: tried on the rehearsal, and what makes it on the lake once they are there.
+
+        Its landing is among the deeds.
+        """
+        others, database = self._landed_in(sql), self._database
+
+        def made(lake: Lake) -> LiveQuery:
+            return LiveQuery(lake, self._spliced(lake, sql, others), database=database)
+
+        tried = made(self._scratch)
+        tried.check()
+        return tried, lambda: made(self._lake)
 
     # --- tables of other systems ---------------------------------------------------------------------------------
 
@@ -322,7 +358,7 @@ def _followed(statement: st.Insert) -> st.Sql:
         if is_there:
             raise Unsupported(
                 f"{what} does not go on for ever",
-                hint="write INSERT INTO t SELECT ... FROM tables; what is done once is done before the pipeline",
+                hint="write INSERT INTO t SELECT ... FROM tables; what is done once is done before, in batch mode",
             )
     assert isinstance(statement.source, st.Sql)
     return statement.source
@@ -392,10 +428,15 @@ def _digest(words: list[str]) -> str:
 
 
 def _is_mode(statement: Statement) -> bool:
-    """SET 'execution.runtime-mode': a pipeline streams, whatever the lake does otherwise."""
-    if not isinstance(statement, st.SetSetting) or statement.key != "execution.runtime-mode":
+    """Whether it says how the pipeline runs, which streams, whatever the lake does otherwise."""
+    if not isinstance(statement, st.SetSetting | st.ResetSetting) or statement.key not in (MODE, CHECKPOINTS):
         return False
-    if statement.value is not None and statement.value.lower() == "batch":
+    if (
+        isinstance(statement, st.SetSetting)
+        and statement.key == MODE
+        and statement.value is not None
+        and statement.value.lower() == "batch"
+    ):
         raise Unsupported("a pipeline does not run in batch mode", hint="leave the setting out")
     return True
 

@@ -17,6 +17,7 @@ is run again and again, and goes on where it was.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from lakebed.lake import Lake
 
 Query = Callable[[], str]
+
+_LOOK_S = 0.05
+"""How often somebody who waits looks whether something went wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,11 @@ class Pipeline:
             except LakebedError as error:
                 raise placed(error, place.format(line=line)) from error
             self._written.append(Written(statement, place.format(line=line)))
+
+    def add(self, statement: Statement) -> Self:
+        """Adds a statement that was read before."""
+        self._written.append(Written(statement, ""))
+        return self
 
     def materialized_table(
         self,
@@ -133,6 +142,8 @@ class Pipeline:
                 try:
                     parts.add(each.statement)
                 except LakebedError as error:
+                    if not each.place:
+                        raise
                     raise placed(error, each.place) from error
             parts.finish()
             Graph(parts.nodes)
@@ -142,11 +153,14 @@ class Pipeline:
         self,
         *,
         once: bool = False,
-        interval: str | float = "1 s",
+        interval: str | float | None = None,
         stop: threading.Event | Callable[[], bool] | None = None,
         told: Told | None = None,
     ) -> Runner:
-        """Runs it until `stop` says so, or `once` until all has caught up; the runner knows how each node fared."""
+        """Runs it until `stop` says so, or `once` until all has caught up; the runner knows how each node fared.
+
+        `interval` is how often changes are looked for: what SET 'execution.checkpointing.interval' says, or `1 s`.
+        """
         runner = self.prepared(interval=interval, once=once, told=told)
         if once:
             runner.once(Stop.of(stop))
@@ -154,16 +168,17 @@ class Pipeline:
             runner.run(Stop.of(stop))
         return runner
 
-    def start(self, *, interval: str | float = "1 s", told: Told | None = None) -> PipelineRun:
+    def start(self, *, interval: str | float | None = None, told: Told | None = None) -> PipelineRun:
         """Runs it in the background."""
         return PipelineRun(self.prepared(interval=interval, told=told))
 
-    def prepared(self, *, interval: str | float = "1 s", once: bool = False, told: Told | None = None) -> Runner:
+    def prepared(self, *, interval: str | float | None = None, once: bool = False, told: Told | None = None) -> Runner:
         """Checks all of it, makes the tables that are missing, and gives what runs the nodes."""
-        pause_ms = interval_argument(interval)
-        running = Running(self.name, self._lake.location, once, f"{pause_ms} milliseconds")
+        given_ms = None if interval is None else interval_argument(interval)
+        running = Running(self.name, self._lake.location, once)
         database, settings = self._lake.current_database, dict(self._lake.settings)
         with self._rehearsed(running) as parts:
+            pause_ms = parts.look_every(given_ms)
             try:
                 nodes = [node for deed in parts.deeds if (node := deed()) is not None]
             finally:
@@ -187,10 +202,15 @@ class PipelineRun:
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
         self._stop = threading.Event()
-        self._thread = threading.Thread(
-            target=runner.run, args=(Stop.of(self._stop),), name="lakebed pipeline", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, name="lakebed pipeline", daemon=True)
         self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._runner.run(Stop.of(self._stop))
+        except RuntimeError:  # no step can be begun any more when the program ends, and nothing is left undone
+            if threading.main_thread().is_alive():
+                raise
 
     @property
     def states(self) -> dict[str, NodeState]:
@@ -201,6 +221,22 @@ class PipelineRun:
     def is_active(self) -> bool:
         """Whether it still runs."""
         return self._thread.is_alive()
+
+    @property
+    def error(self) -> Exception | None:
+        """Why a node fails; it is tried again. None if all is well."""
+        return next((state.error for state in self.states.values() if state.error is not None), None)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until it has ended, or for so many seconds; whether it has. Raises what goes wrong meanwhile."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while self.is_active and (end is None or time.monotonic() < end):
+            if self.error is not None:
+                break
+            self._thread.join(_LOOK_S)
+        if self.error is not None:
+            raise self.error
+        return not self.is_active
 
     def stop(self) -> None:
         """Ends it behind the steps that are under way."""

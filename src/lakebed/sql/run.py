@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lakebed.errors import InvalidArgument
 from lakebed.sql import settings
 from lakebed.sql import statements as st
-from lakebed.sql.parse import Statement, parse
+from lakebed.sql.parse import Statement, parse, parse_sets
 from lakebed.sql.session import SqlLake, connector_table, connector_tables, nothing
 from lakebed.sql.words.parameters import Arguments, bound
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @cache
 def _deeds() -> dict[type[Any], Callable[[SqlLake, Any], Any]]:
     """Who carries out what needs no query; loaded only when it is needed, since queries are asked most."""
-    from lakebed.sql.define import alter, connectors, earlier_states, materialized, show
+    from lakebed.sql.define import alter, connectors, earlier_states, materialized, show, streaming
     from lakebed.sql.define import tables as ddl
     from lakebed.sql.procedures import call, show_procedures
 
@@ -59,6 +59,8 @@ def _deeds() -> dict[type[Any], Callable[[SqlLake, Any], Any]]:
         st.ShowMaterialized: materialized.show,
         st.ShowCreateMaterialized: materialized.show_create,
         st.ExplainMaterialized: materialized.explain,
+        st.ShowJobs: streaming.show_jobs,
+        st.StopJob: streaming.stop_job,
         st.SetSetting: settings.set_setting,
         st.ResetSetting: settings.reset_setting,
         st.Call: call,
@@ -69,13 +71,26 @@ def run(lake: SqlLake, text: str, args: Arguments = None) -> Any:
     """Carries out all statements of a text, in order; gives the result of the last one."""
     if not isinstance(text, str):
         raise InvalidArgument(f"the statement is {type(text).__name__}, not text", hint="pass SQL as a string")
-    statements = parse(bound(text, args))
-    if not statements:
+    sets = parse_sets(bound(text, args))
+    if not sets:
         raise InvalidArgument("the text holds no statement", hint="pass SQL, for example SHOW TABLES")
+    found: Any = None
+    for statements in sets:
+        found = _run_set(lake, statements)
+    return nothing(lake) if found is None else found
+
+
+def _run_set(lake: SqlLake, statements: list[Statement]) -> Any:
+    """Statements that belong together, or one; the result of the last."""
+    if settings.is_streaming(lake):
+        from lakebed.sql.define.streaming import goes_on
+
+        if goes_on(lake, statements):
+            return lake.go_on(statements)
     found: Any = None
     for statement in statements:
         found = run_statement(lake, statement)
-    return nothing(lake) if found is None else found
+    return found
 
 
 def query(lake: SqlLake, text: str, args: Arguments, engine: str) -> QueryResult:

@@ -40,6 +40,14 @@ class SqlLake(Protocol):
         """Carries out statements: procedures say some of theirs as such."""
         ...
 
+    def go_on(self, statements: Sequence[Any]) -> Any:
+        """Carries out a SELECT, or INSERTs as one job, in streaming mode."""
+        ...
+
+    def jobs(self) -> Any:
+        """The jobs that streaming INSERTs have started."""
+        ...
+
     def use(self, database: str) -> None:
         """Makes a database the current one."""
         ...

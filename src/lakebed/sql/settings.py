@@ -4,8 +4,8 @@
 `spark.paimon.<catalog>.<database>.<table>.<option>` means tables of that name only, `*` any. They live in the lake and
 need no Spark; those that the session has (`spark.conf.set`) count, too, unless SET says otherwise. Settings of Flink
 are taken with a warning that they have no effect, but for those that change what statements mean: these are honoured
-(the time zone) or refused. The time zone counts without a session, too, and one that is started later gets it.
-Everything else is Spark's.
+(the time zone; streaming mode, and how often changes are looked for) or refused. The time zone counts without a
+session, too, and one that is started later gets it. Everything else is Spark's.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from lakebed.options.table import find_option
 from lakebed.spark.errors import spark_errors
 from lakebed.sql.session import SqlLake, nothing, result
 from lakebed.sql.statements import ResetSetting, SetSetting
+from lakebed.units import parse_duration
 
 _PREFIXES = ("spark.paimon.", "spark.lakebed.")
 _WRITE_SETTINGS = tuple(
@@ -46,12 +47,21 @@ _WRITE_SETTINGS = tuple(
 """What statements do with the columns of their rows; no options of a table itself."""
 _FLINK = ("execution.", "table.", "sql-client.", "pipeline.", "parallelism.", "state.", "jobmanager.", "taskmanager.")
 """Beginnings of Flink's settings. Most are about its jobs, so scripts that set them mean nothing else here."""
+MODE: Final = "execution.runtime-mode"
+"""`streaming`: INSERTs and SELECTs go on; else they work on what is stored now."""
+CHECKPOINTS: Final = "execution.checkpointing.interval"
+"""How often what goes on looks for changes, and commits."""
+RESULT_MODE: Final = "sql-client.execution.result-mode"
+_RESULT_MODES: Final = ("changelog", "tableau")
+"""How a SELECT that goes on is shown: row by row, with what each does."""
+_DEFAULTS: Final = {MODE: "batch", CHECKPOINTS: "1 s", RESULT_MODE: "changelog"}
+"""Settings of Flink that are kept, and what they are if nobody sets them."""
 _FLINK_ZONE: Final = "table.local-time-zone"
 _SPARK_ZONE: Final = "spark.sql.session.timeZone"
 _FLINK_MEANING: Final = {
-    "execution.runtime-mode": (
-        ("batch", "automatic"),
-        "statements work on what is stored now; `lake.table(...)` has `read_stream` and `write_stream` for streams",
+    MODE: (
+        ("batch", "streaming", "automatic"),
+        "set it to streaming: INSERTs and SELECTs go on; or to batch: they work on what is stored now",
     ),
     "table.sql-dialect": (("default",), "write statements in Flink's or Spark's spelling"),
     "table.exec.sink.not-null-enforcer": (("error",), "leave such rows out: INSERT ... SELECT ... WHERE c IS NOT NULL"),
@@ -71,7 +81,8 @@ def set_setting(lake: SqlLake, statement: SetSetting) -> Any:
     key = statement.key
     if key is not None and key.startswith(_FLINK):
         _set_flink(lake, key, statement.value)
-        return result(lake, _SHOWN, [(key, statement.value)])
+        shown = _flink_setting(lake, key) if statement.value is None else statement.value
+        return result(lake, _SHOWN, [(key, shown)])
     prefix = _prefix(key)
     if key is None or prefix is None:
         if key is not None and key.lower() == _SPARK_ZONE.lower() and _is_kept_here(lake, statement.value):
@@ -94,10 +105,12 @@ def reset_setting(lake: SqlLake, statement: ResetSetting) -> Any:
     if statement.key is None:
         lake.settings.clear()
         _ZONES.pop(lake, None)
+        _KEPT.pop(lake, None)
         return lake.spark.sql("RESET") if lake.is_spark_started else nothing(lake)
     if statement.key.startswith(_FLINK):
         if statement.key == _FLINK_ZONE:
             _unset_zone(lake)
+        _KEPT.get(lake, {}).pop(statement.key, None)
         return nothing(lake)
     if prefix is None:
         if statement.key.lower() == _SPARK_ZONE.lower() and not lake.is_spark_started:
@@ -121,12 +134,44 @@ def _set_flink(lake: SqlLake, key: str, value: str | None) -> None:
             with spark_errors():
                 lake.spark.conf.set(_SPARK_ZONE, value)
         return
+    if key == CHECKPOINTS:
+        _KEPT.setdefault(lake, {})[key] = f"{_duration_ms(value)} ms"
+        return
+    if key == RESULT_MODE and value.lower() in _RESULT_MODES:
+        _KEPT.setdefault(lake, {})[key] = value.lower()
+        return
     if key not in _FLINK_MEANING:
         warnings.warn(f"`{key}` is a setting of Flink and has no effect here", stacklevel=_USER_FRAME)
         return
     meant, instead = _FLINK_MEANING[key]
     if value.lower() not in meant:
         raise Unsupported(f"setting `{key}` = `{value}` of Flink is not honoured here", hint=instead)
+    if key in _DEFAULTS:
+        _KEPT.setdefault(lake, {})[key] = value.lower()
+
+
+_KEPT: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
+"""Settings of Flink that statements ask for, by lake."""
+
+
+def _flink_setting(lake: SqlLake, key: str) -> str | None:
+    """What a setting of Flink is; None if it is not kept."""
+    return _KEPT.get(lake, {}).get(key, _DEFAULTS.get(key))
+
+
+def is_streaming(lake: SqlLake) -> bool:
+    """Whether INSERTs and SELECTs go on."""
+    return _flink_setting(lake, MODE) == "streaming"
+
+
+def check_interval_ms(lake: SqlLake) -> int:
+    """How often what goes on looks for changes."""
+    return parse_duration(_flink_setting(lake, CHECKPOINTS) or "")
+
+
+def _duration_ms(value: str) -> int:
+    """A duration as Flink writes it: a number without a unit is of milliseconds."""
+    return max(1, parse_duration(f"{value} ms" if value.strip().isdigit() else value))
 
 
 def session_changes_meaning(lake: SqlLake) -> str | None:

@@ -640,6 +640,18 @@ class ResetSetting:
     text: str = field(default="RESET", compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class ShowJobs:
+    """SHOW JOBS."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopJob:
+    """STOP JOB 'id' [WITH SAVEPOINT]: how far a job is stands in its table, so that it is the same with and without."""
+
+    id: str
+
+
 # --- materialized tables ---------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class CreateMaterialized:

@@ -191,6 +191,20 @@ def _why_incomplete(context: TableContext, place: Place, old: Snapshot | None, n
     """Why the changelog does not tell everything between two snapshots; None if it does."""
     if is_view(context):
         return None
+    reason = why_untold(context)
+    if reason is not None:
+        return reason
+    if _was_told_otherwise(context, old):
+        return "its changelog was made otherwise before"
+    if not (place.is_told and is_told(context, new)):
+        return "compactions have not told of its last rows yet"
+    return None
+
+
+def why_untold(context: TableContext) -> str | None:
+    """Why the changelog of a table with a key does not tell everything; None if it does, or the table has no key."""
+    if is_view(context) or not context.has_key:
+        return None
     options = context.options
     if not tells_everything(options):
         made_by = producer(options)
@@ -198,10 +212,6 @@ def _why_incomplete(context: TableContext, place: Place, old: Snapshot | None, n
     rules = told_events(options)
     if rules.ignored_columns or rules.skips_deletes:
         return "some changes are left out of its changelog"
-    if _was_told_otherwise(context, old):
-        return "its changelog was made otherwise before"
-    if not (place.is_told and is_told(context, new)):
-        return "compactions have not told of its last rows yet"
     return None
 
 

@@ -123,6 +123,11 @@ class StreamingInsert:
         return f"<streaming insert {self.name} into {self.target}>"
 
     @property
+    def title(self) -> str:
+        """What errors call it."""
+        return f"INSERT INTO {self.target}"
+
+    @property
     def reads(self) -> tuple[str, ...]:
         """The full names of the tables that the query reads."""
         return tuple(self._tables())
@@ -190,7 +195,7 @@ class StreamingInsert:
         target = self._into.look(tables, begins=begins)
         if self._known is not None:
             check_columns(
-                f"INSERT INTO {self.target} can not go on",
+                f"{self.title} can not go on",
                 tables,
                 self._known,
                 "stop it, and start it with a query that fits the tables",
@@ -199,12 +204,11 @@ class StreamingInsert:
 
     def _cut(self, seen: _Seen) -> ChosenCut:
         before = None if seen.state is None else self._reached(seen.state)
-        title = f"INSERT INTO {self.target}"
-        chosen = chosen_cut(self._lake, title, seen.followed, before)
+        chosen = chosen_cut(self._lake, self.title, seen.followed, before)
         others = {name: table for name, table in seen.tables.items() if name not in seen.followed}
         if not others:
             return chosen
-        return ChosenCut({**chosen_cut(self._lake, title, others, None).snapshots, **chosen.snapshots}, chosen.cut)
+        return ChosenCut({**chosen_cut(self._lake, self.title, others, None).snapshots, **chosen.snapshots}, chosen.cut)
 
     def _cut_or_none(self, seen: _Seen) -> ChosenCut:
         """The same for who only looks: as if the tables had no rows, where a cut has to be waited for."""
@@ -223,7 +227,7 @@ class StreamingInsert:
 
     def _work(self, seen: _Seen, chosen: ChosenCut) -> _Work:
         """The query over a state of its tables. Raises if it can not be followed into the target."""
-        refuse_other_meaning(self._lake, f"INSERT INTO {self.target}")
+        refuse_other_meaning(self._lake, self.title)
         fields = seen.target.fields
         zone = session_zone(self._lake) if seen.state is None else seen.state.zone or session_zone(self._lake)
         try:
@@ -238,7 +242,7 @@ class StreamingInsert:
                 proven_zone(zone)
         except NotProven as unproven:
             raise Unsupported(
-                f"INSERT INTO {self.target} can not follow a query that only Spark answers; {unproven}",
+                f"{self.title} can not follow a query that only Spark answers; {unproven}",
                 hint="write that part otherwise; or keep the query as a materialized table, and insert from that",
             ) from unproven
         if self._known is None:
@@ -296,7 +300,7 @@ class StreamingInsert:
         if only_grows and any(takes_back(part) for part in parts):
             lost = ", ".join(name for name, each in steps.items() if each.way == "comparison")
             raise Unsupported(
-                f"INSERT INTO {self.target} can not go on: rows of `{lost or ', '.join(seen.followed)}` were "
+                f"{self.title} can not go on: rows of `{lost or ', '.join(seen.followed)}` were "
                 "deleted or replaced, and the table can not take back what was sent of them",
                 hint=f"insert into a table that has the key of the query; or {self._into.anew}",
             )
@@ -320,7 +324,7 @@ class StreamingInsert:
         """The error of an INSERT that can not know any more what to take back."""
         cure = self._into.anew
         return Unsupported(
-            f"INSERT INTO {self.target} can not go on: what changed in `{table}` can not be told: {gone.reason}",
+            f"{self.title} can not go on: what changed in `{table}` can not be told: {gone.reason}",
             hint=f"{gone.remedy}; to go on, {cure}" if gone.remedy else cure,
         )
 

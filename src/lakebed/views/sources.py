@@ -133,7 +133,7 @@ def bound_query(
 def tables_of(lake: SqlLake, sql: Sql, reader: str = "a materialized table") -> dict[str, Table]:
     """The tables that a query reads, by their full names; an error for what can not be followed."""
     found: dict[str, Table] = {}
-    _refuse_passing_values(sql)
+    refuse_passing_values(sql)
     _refuse_other_systems(lake, sql)
     for reference in references(lake, sql):
         table = reference.table
@@ -182,7 +182,7 @@ def _refuse_other_systems(lake: SqlLake, sql: Sql) -> None:
             )
 
 
-def _refuse_passing_values(sql: Sql) -> None:
+def refuse_passing_values(sql: Sql) -> None:
     """Raises if a query would give something else each time it is asked."""
     for node in verbatim(sql.text).walk():
         name = None

@@ -100,13 +100,12 @@ def test_errors_of_the_lake(run: Run) -> None:
 def test_hints_are_for_a_terminal(run: Run) -> None:
     """The words of Python for what to do next become those of SQL and of options."""
     assert "-> create it with CREATE TABLE" in run("describe", "nosuch").err
-    assert "`lakebed tail` follows a table" in run("sql", "SET 'execution.runtime-mode' = 'streaming'").err
 
 
 @pytest.mark.filterwarnings("always")
 def test_a_warning_is_a_sentence(run: Run) -> None:
     """It is one line, without a place in the source."""
-    ran = run("sql", "SET 'sql-client.execution.result-mode' = 'tableau'")
+    ran = run("sql", "SET 'sql-client.execution.result-mode' = 'table'")
     assert ran.err == "warning: `sql-client.execution.result-mode` is a setting of Flink and has no effect here\n"
 
 

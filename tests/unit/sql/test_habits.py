@@ -181,8 +181,7 @@ def test_sets_that_are_none(shop: Warehouse) -> None:
         ("SELECT id FROM t@v12, bystander", "VERSION AS OF 12"),
         ("SELECT * FROM delta.`/data/x`", "parquet.`/data/x`"),
         ("SHOW FULL TABLES", "SHOW TABLES"),
-        ("SHOW JOBS", "lake.spark.streams.active"),
-        ("STOP JOB 'x'", "stop()"),
+        ("STOP JOB 'x' WITH DRAIN", "STOP JOB 'x'"),
         ("SHOW MODULES", "leave it out"),
         ("LOAD MODULE hive", "leave it out"),
         ("SHOW JARS", "LIST JARS"),
@@ -207,7 +206,7 @@ def test_sets_that_are_none(shop: Warehouse) -> None:
         ("SHOW BRANCHES t", "SELECT * FROM t$branches"),
         ("CALL system.rewrite_data_files(table => 't')", "CALL sys.compact("),
         ("CALL lakebed.system.rollback_to_snapshot('t', 1)", "CALL sys.rollback_to("),
-        ("SET 'execution.runtime-mode' = 'streaming'", "read_stream"),
+        ("SET 'execution.runtime-mode' = 'turbo'", "streaming"),
     ],
 )
 def test_what_is_to_be_typed_instead(shop: Warehouse, text: str, instead: str) -> None:

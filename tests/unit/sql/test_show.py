@@ -202,11 +202,11 @@ def test_settings(warehouse: Warehouse) -> None:
 def test_settings_of_flink(warehouse: Warehouse) -> None:
     """What tunes Flink's jobs is taken with a warning; what changes the meaning of statements is refused by name."""
     lake = warehouse.lake
-    with pytest.warns(UserWarning, match="`execution.checkpointing.interval` is a setting of Flink"):
-        assert rows(lake, "SET 'execution.checkpointing.interval' = '10 s'")
+    with pytest.warns(UserWarning, match="`execution.checkpointing.mode` is a setting of Flink"):
+        assert rows(lake, "SET 'execution.checkpointing.mode' = 'EXACTLY_ONCE'")
     assert rows(lake, "SET 'execution.runtime-mode' = 'batch'") == [("execution.runtime-mode", "batch")]
-    with warehouse.refuses(Unsupported, "read_stream"):
-        lake.sql("SET 'execution.runtime-mode' = 'streaming'")
+    with warehouse.refuses(Unsupported, "streaming"):
+        lake.sql("SET 'execution.runtime-mode' = 'turbo'")
     with warehouse.refuses(Unsupported, "IS NOT NULL"):
         lake.sql("SET 'table.exec.sink.not-null-enforcer' = 'DROP'")
     lake.sql("RESET 'execution.runtime-mode'")

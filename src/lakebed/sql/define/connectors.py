@@ -120,7 +120,8 @@ def refuse_as_table(lake: SqlLake, statement: Any) -> None:
     if isinstance(statement, st.Insert):
         raise Unsupported(
             f"`{table.full_name}` is a table of connector `{table.connector}`, which a pipeline writes to",
-            hint="write the INSERT into a file, and type: lakebed run FILE; or leave INSERT out to see the rows",
+            hint="SET 'execution.runtime-mode' = 'streaming' first, or write the INSERT into a file, and type: lakebed "
+            "run FILE; or leave INSERT out to see the rows",
         )
     raise InvalidArgument(
         f"`{table.full_name}` is a table of connector `{table.connector}`, not of the lake",

@@ -28,6 +28,7 @@ from lakebed.sql.parse.show import (
     read_reset,
     read_set,
     read_show,
+    read_stop,
     read_truncate,
     read_use,
 )
@@ -50,6 +51,7 @@ _READERS: dict[str, Callable[[Cursor], Statement]] = {
     "SET": read_set,
     "RESET": read_reset,
     "TRUNCATE": read_truncate,
+    "STOP": read_stop,
 }
 _QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
 _SPARK_ONLY = (
@@ -64,11 +66,26 @@ def parse(text: str) -> list[Statement]:
     return [statement for _, statement in parse_lines(text)]
 
 
+def parse_sets(text: str) -> list[list[Statement]]:
+    """The same, each by itself, but for those of a STATEMENT SET, which are one."""
+    found: list[list[Statement]] = []
+    last: int | None = None
+    for tokens, number in without_statement_sets(text, _split(tokens_of(text))):
+        if number is None or number != last:
+            found.append([])
+        last = number
+        found[-1].append(_read_one(Cursor(text, tokens)))
+    return found
+
+
 def parse_lines(text: str) -> Iterator[tuple[int, Statement]]:
     """The statements of a text, each with the line on which it begins; one that is wrong is found in its turn."""
-    for tokens in without_statement_sets(text, _split(tokens_of(text))):
-        cursor = Cursor(text, tokens)
-        yield text.count("\n", 0, tokens[0].start) + 1, read_habit(cursor) or _read(without_plan_for(cursor))
+    for tokens, _ in without_statement_sets(text, _split(tokens_of(text))):
+        yield text.count("\n", 0, tokens[0].start) + 1, _read_one(Cursor(text, tokens))
+
+
+def _read_one(cursor: Cursor) -> Statement:
+    return read_habit(cursor) or _read(without_plan_for(cursor))
 
 
 def _split(tokens: list[Token]) -> list[list[Token]]:

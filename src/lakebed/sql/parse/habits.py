@@ -129,13 +129,15 @@ _READERS: dict[str, Callable[[Cursor], Habit]] = {
 _SETS = (("BEGIN", "STATEMENT", "SET"), ("EXECUTE", "STATEMENT", "SET", "BEGIN"), ("STATEMENT", "SET", "BEGIN"))
 
 
-def without_statement_sets(text: str, statements: list[list[Token]]) -> list[list[Token]]:
-    """The statements without the words around a set: its INSERTs run in order, each with its own commit, as Flink's.
+def without_statement_sets(text: str, statements: list[list[Token]]) -> list[tuple[list[Token], int | None]]:
+    """The statements without the words around a set, each with the number of the set that it is of, None if of none.
 
-    Flink writes them as one job, which saves reading a source twice and promises nothing else.
+    In batch mode the INSERTs of a set run in order, each with its own commit. In streaming mode they are one job, as in
+    Flink, which saves reading a source twice and promises nothing else.
     """
-    found: list[list[Token]] = []
+    found: list[tuple[list[Token], int | None]] = []
     is_open = False
+    number = 0
     for tokens in statements:
         rest = tokens
         begins = next((words for words in _SETS if Cursor(text, tokens).sees(*words)), None)
@@ -143,6 +145,7 @@ def without_statement_sets(text: str, statements: list[list[Token]]) -> list[lis
             if is_open:
                 raise _set_error("a STATEMENT SET begins inside another")
             is_open = True
+            number += 1
             rest = tokens[len(begins) :]
         elif len(tokens) == 1 and Cursor(text, tokens).sees("END"):
             if not is_open:
@@ -152,7 +155,7 @@ def without_statement_sets(text: str, statements: list[list[Token]]) -> list[lis
         if is_open and rest and not Cursor(text, rest).sees_any("INSERT", "WITH"):
             raise _set_error(f"a STATEMENT SET holds `{rest[0].text}`, not an INSERT")
         if rest:
-            found.append(rest)
+            found.append((rest, number if is_open else None))
     if is_open:
         raise _set_error("the STATEMENT SET does not end")
     return found
@@ -185,11 +188,8 @@ _UPSERT = "INSERT INTO a table with a primary key replaces the rows of the same 
 _REGISTER = "register it in Python: lake.spark.udf.register('f', function), or define it in SQL: CREATE TEMPORARY " + (
     "FUNCTION f(x INT) RETURNS INT RETURN x + 1"
 )
-_STREAMS = "streams that Python has started are in lake.spark.streams.active; stop() ends one"
 
 _BEGINNINGS: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    (("SHOW", "JOBS"), "a statement runs to its end: there are no jobs to show", _STREAMS),
-    (("STOP", "JOB"), "a statement runs to its end: there are no jobs to stop", _STREAMS),
     (("SHOW", "MODULES"), "there are no modules as in Flink", _MODULES),
     (("SHOW", "FULL", "MODULES"), "there are no modules as in Flink", _MODULES),
     (("LOAD", "MODULE"), "there are no modules as in Flink", _MODULES),

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlglot.tokens import TokenType
 
+from lakebed.errors import Unsupported
 from lakebed.sql.parse.alter import read_literal, read_partition
 from lakebed.sql.parse.create import DATABASE_WORDS
 from lakebed.sql.statements import (
@@ -22,12 +23,14 @@ from lakebed.sql.statements import (
     ShowCreateTable,
     ShowCurrent,
     ShowDatabases,
+    ShowJobs,
     ShowOptions,
     ShowPartitions,
     ShowProcedures,
     ShowTables,
     ShowTags,
     SparkStatement,
+    StopJob,
     Truncate,
     UseCatalog,
     UseDatabase,
@@ -46,6 +49,7 @@ Shown = (
     | ShowCatalogs
     | ShowCurrent
     | ShowProcedures
+    | ShowJobs
     | SparkStatement
 )
 
@@ -84,6 +88,8 @@ def _read_shown(cursor: Cursor, text: str) -> Shown:
         return ShowCatalogs()
     if cursor.accept("CURRENT"):
         return ShowCurrent(cursor.name("DATABASE or CATALOG").lower())
+    if cursor.accept("JOBS"):
+        return ShowJobs()
     if cursor.accept("PROCEDURES"):
         if cursor.accept("FROM") or cursor.accept("IN"):
             cursor.path("a database's name")
@@ -227,6 +233,21 @@ def read_reset(cursor: Cursor) -> ResetSetting:
 def _unquoted(text: str) -> str:
     is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "`'\""
     return text[1:-1] if is_quoted else text
+
+
+def read_stop(cursor: Cursor) -> StopJob:
+    """STOP JOB 'id' [WITH SAVEPOINT]."""
+    cursor.expect("STOP")
+    cursor.expect("JOB")
+    job = cursor.string("a job's id: SHOW JOBS lists them")
+    cursor.accept("WITH", "SAVEPOINT")
+    if cursor.sees("WITH", "DRAIN"):
+        raise Unsupported(
+            "STOP JOB ... WITH DRAIN ends windows that are still open, and there are none here",
+            hint=f"type STOP JOB '{job}'",
+        )
+    cursor.end()
+    return StopJob(job)
 
 
 def read_truncate(cursor: Cursor) -> Truncate:

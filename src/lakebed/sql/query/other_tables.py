@@ -64,7 +64,8 @@ def check_bounded(table: ConnectorTable) -> None:
     if not is_bounded(table):
         raise Unsupported(
             f"table `{table.full_name}` of connector `{table.connector}` has no end that a SELECT could wait for",
-            hint=f"write INSERT INTO t SELECT ... FROM {table.name} into a file, and type: lakebed run FILE"
+            hint="SET 'execution.runtime-mode' = 'streaming' first, to see rows as they come; or write INSERT INTO t "
+            f"SELECT ... FROM {table.name} into a file, and type: lakebed run FILE"
             + (", or set 'number-of-rows'" if table.connector == "datagen" else ""),
         )
 

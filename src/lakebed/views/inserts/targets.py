@@ -85,7 +85,10 @@ class TableTarget:
     @property
     def anew(self) -> str:
         """What was sent has to go first."""
-        return f"empty `{self._table}` of its rows and run it under another name: it sends all rows again then"
+        return (
+            f"empty `{self._table}` of its rows and run it under another name, which in SQL is a query that is written "
+            "otherwise: it sends all rows again then"
+        )
 
     @property
     def says(self) -> str:
