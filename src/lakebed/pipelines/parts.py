@@ -299,6 +299,11 @@ class Parts:
         for table in found.values():
             if table.full_name in self._landed:
                 continue
+            if not CONNECTORS[table.connector].definition.is_source:
+                raise Unsupported(
+                    f"table `{table.full_name}` of connector `{table.connector}` is written, not read",
+                    hint="read the table of the lake that its rows come from",
+                )
             self._landed[table.full_name] = table
             create_landing(self._scratch, table)
             if not is_synced(table):

@@ -199,6 +199,16 @@ def test_what_a_topic_does_not_take(
         _insert(lake, _defined(lake, columns, options), query).check()
 
 
+def test_what_is_written_is_not_read(lake: lakebed.Lake) -> None:
+    """A query over a sink is refused when the pipeline is tried."""
+    _tables(lake, "lookup")
+    pipeline = lakebed.pipeline(
+        lake, "CREATE TABLE p (id INT) WITH ('connector' = 'print'); INSERT INTO customers (cid) SELECT id FROM p"
+    )
+    with pytest.raises(Unsupported, match="`print` is written, not read"):
+        pipeline.check()
+
+
 def test_a_key_is_never_null(lake: lakebed.Lake) -> None:
     """A null in a column of the key is an error that names it, before anything is sent."""
     _tables(lake, "lookup")
