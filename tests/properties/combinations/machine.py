@@ -409,7 +409,9 @@ class Machine:
             before = self._current()
             self.meaning.remove(gone)
             self.meaning.note(gone=gone)
-            self._committed(before)
+            self._committed(before, compacts=False)
+            if self.meaning.compacts_at_once:  # a key that was told elsewhere is taken back by a compaction there
+                self.meaning.settle(partition=value)
 
         return Step(lambda table: table.drop_partitions([{name: value}]), mean, can_crash=True)
 
@@ -918,7 +920,8 @@ class Machine:
 
         where = f"{column} {sign.replace('==', '=')} {literal(value)}"
         text = f"UPDATE t SET {name} = {literal(new)} WHERE {where}"
-        moves = name in self.configuration.partition_by and self.meaning.has_key
+        stays = self.meaning.has_key or self.meaning.options.get("data-evolution.enabled") == "true"
+        moves = name in self.configuration.partition_by and stays
         return self._statement(text, mean, may_refuse=self._may_refuse_versions or moves)
 
     @property
