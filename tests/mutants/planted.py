@@ -225,8 +225,8 @@ CLASSICS = [
     Mutant(
         "the index of deleted rows is not rolled back",
         "maintenance/rollback.py",
-        "return Changes([*gone, *back], index_entries=index, rewrites_manifests=True, restated=restated, rows_of=target)",
-        "return Changes([*gone, *back], rewrites_manifests=True, restated=restated, rows_of=target)",
+        "index_entries=index, rewrites_manifests=True, restated=restated, rows_of=target",
+        "rewrites_manifests=True, restated=restated, rows_of=target",
         "marks after an old state",
     ),
     Mutant(
