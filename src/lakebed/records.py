@@ -57,8 +57,11 @@ class _AtFirstUse:
         return method if instance is None else method.__get__(instance, owner)
 
     def _made(self) -> Any:
-        """The method, taken from a dataclass of the same fields that has this one only."""
+        """The method: the first that most classes need is made here, others are taken from a dataclass of the same
+        fields that has this one only."""
         cls, name = self._cls, self._name
+        if name == "__init__":
+            return _initialiser(cls, self._frozen, self._slots)
         body = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
         if hasattr(cls, "__post_init__"):
             body["__post_init__"] = cls.__post_init__
@@ -66,15 +69,62 @@ class _AtFirstUse:
             cls.__name__,
             [(field.name, field.type, field) for field in dataclasses.fields(cls)],
             namespace=body,
-            init=name == "__init__",
+            init=False,
             repr=name == "__repr__",
             eq=name == "__eq__" or name in _ORDER,
             order=name in _ORDER,
             unsafe_hash=name == "__hash__",
-            frozen=self._frozen and name == "__init__",
-            slots=self._slots and name == "__init__",
         )
         return vars(twin)[name]
+
+
+class _Factory:
+    """Stands in a signature for a value that is made for each object."""
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+_MADE = _Factory()
+
+
+def _initialiser(cls: Any, frozen: bool, slots: bool) -> Any:
+    """The `__init__` that `dataclasses` would make, which compiles three functions and a class on the way."""
+    missing = dataclasses.MISSING
+    me = "self" if all(each.name != "self" for each in dataclasses.fields(cls)) else "__self__"
+    known: dict[str, Any] = {"__made__": _MADE, "__set__": object.__setattr__}
+    given: tuple[list[str], list[str]] = ([me], [])
+    types: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+    body: list[str] = []
+    for number, each in enumerate(dataclasses.fields(cls)):
+        known[f"__d{number}__"] = each.default
+        known[f"__f{number}__"] = each.default_factory
+        has_factory, by_name = each.default_factory is not missing, each.kw_only is True
+        if each.init:
+            default = "=__made__" if has_factory else "" if each.default is missing else f"=__d{number}__"
+            given[by_name].append(f"{each.name}{default}")
+            types[by_name][each.name] = each.type
+        value = each.name if each.init else f"__d{number}__"
+        if has_factory:
+            made = f"__f{number}__()"
+            value = f"{made} if {each.name} is __made__ else {each.name}" if each.init else made
+        elif not each.init and (each.default is missing or not slots):
+            continue  # somebody else gives it a value, or the class has it
+        body.append(f"__set__({me}, {each.name!r}, {value})" if frozen else f"{me}.{each.name} = {value}")
+    if hasattr(cls, "__post_init__"):
+        body.append(f"{me}.__post_init__()")
+    listed = ", ".join([*given[0], *(["*", *given[1]] if given[1] else [])])
+    lines = "".join(f"\n  {line}" for line in body or ["pass"])
+    scope: dict[str, Any] = {}
+    exec(
+        f"def make({', '.join(known)}):\n def __init__({listed}):{lines}\n return __init__",
+        {"__name__": cls.__module__},
+        scope,
+    )
+    function = scope["make"](**known)
+    function.__qualname__ = f"{cls.__qualname__}.__init__"
+    function.__annotations__ = {**types[0], **types[1], "return": None}
+    return function
 
 
 def _freeze(cls: Any, slots: bool) -> None:
