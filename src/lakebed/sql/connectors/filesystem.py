@@ -131,11 +131,12 @@ class FilesReader:
         return f"{self._root.rstrip('/')}/{name}" if name else self._root
 
     def _rows_from(self, place: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        if self._under_way is not None and self._under_way[0] == _place_of(place):
-            return self._under_way[1]
-        rows = self._file_rows(place["file"], place["size"], place["row"])
-        self._under_way = (_place_of(place), rows)
-        return rows
+        # INVARIANT: rows that fail to come are not under way. An iterator that has raised gives nothing more, as one at
+        # the end of its file does: the file would count as read when it is tried again, and its rows be lost.
+        known, self._under_way = self._under_way, None
+        if known is not None and known[0] == _place_of(place):
+            return known[1]
+        return self._file_rows(place["file"], place["size"], place["row"])
 
     def _file_rows(self, name: str, size_bytes: int, first: int) -> Iterator[pa.RecordBatch]:
         """Rows of a file from one of them on."""

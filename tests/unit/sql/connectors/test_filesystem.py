@@ -125,6 +125,18 @@ def test_what_is_no_row_is_named(warehouse: Warehouse, tmp_path: Path) -> None:
         _reader(warehouse, tmp_path, "csv", "id INT, PRIMARY KEY (id) NOT ENFORCED")
 
 
+def test_a_bad_file_is_told_each_time(warehouse: Warehouse, tmp_path: Path) -> None:
+    """Whoever tries again is told again, and gets the rows once the file is right: it does not count as read."""
+    (tmp_path / "a.json").write_text('{"id": 1}\n')
+    (tmp_path / "b.json").write_text('{"id": 2}\n{"id": oops\n')
+    reader = _reader(warehouse, tmp_path, "json", "id INT", **{"source.monitor-interval": "1 s"})
+    for _ in range(3):
+        with pytest.raises(InvalidData, match=r"b\.json"):
+            reader.read(None, 9)
+    (tmp_path / "b.json").write_text('{"id": 2}\n')
+    assert reader.read(None, 9)[0]["id"].to_pylist() == [1, 2]
+
+
 def test_csv_is_spelled_as_told(warehouse: Warehouse, tmp_path: Path) -> None:
     """Delimiter and header are options, with the names that a table of the lake has for them."""
     (tmp_path / "a.csv").write_text("id;name\n1;a\n")
