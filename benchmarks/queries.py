@@ -4,8 +4,8 @@
 
 The rows come from `tpchgen-cli`, in an environment of its own. Every table is measured twice: fully compacted, and
 after 5 % of its rows were written again, which leaves runs to merge. A process of its own runs all queries in turn,
-each `--repeats` times, and processes of all engines take turns; the best counts. `ratio` is our time divided by DuckDB's; results are compared with DuckDB's,
-value by value. Spark is measured with `--spark` only: it takes minutes.
+each `--repeats` times, and processes of all engines take turns; the best counts. `ratio` is our time divided by
+DuckDB's; results are compared with DuckDB's, value by value. Spark is measured with `--spark` only: it takes minutes.
 """
 
 from __future__ import annotations
