@@ -950,7 +950,9 @@ class Machine:
 
         text = f"DELETE FROM t WHERE {column} {sign.replace('==', '=')} {literal(value)}"
         options = self.meaning.options
-        keeps_rows = options.get("data-evolution.enabled") == "true" and "deletion-vectors.enabled" not in options
+        keeps_rows = (
+            options.get("data-evolution.enabled") == "true" and options.get("deletion-vectors.enabled") != "true"
+        )
         return self._statement(text, mean, may_refuse=self.meaning.is_write_only or keeps_rows)
 
     def op_sql_merge(self, rows: list[Row], name: str, delete: bool) -> Step | None:
