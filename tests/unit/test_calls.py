@@ -89,7 +89,7 @@ def test_warnings_point_at_the_caller(warehouse: Warehouse) -> None:
     options = {"sink.parallelism": "4"}
     calls: list[Callable[[], object]] = [
         lambda: table.with_options(options),
-        lambda: warehouse.lake.sql("SET 'sql-client.execution.result-mode' = 'tableau'"),
+        lambda: warehouse.lake.sql("SET 'pipeline.name' = 'nightly'"),
         lambda: warehouse.lake.create_table("u", {"id": "INT"}, options=options),
     ]
     for call in calls:

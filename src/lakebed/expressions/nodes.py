@@ -173,6 +173,13 @@ class Aggregation(Expression):
         )
 
 
+def _may_go_first(argument: Expression) -> bool:
+    """Whether DuckDB may look at an argument before all others: it computes each branch of a CASE with what is around
+    it, and nothing around one that is null."""
+    parts = [each for each in argument.walk() if isinstance(each, Call)]
+    return argument.nullable and any("CASE" in each.template for each in parts)
+
+
 def call(
     template: str,
     *arguments: Expression,
@@ -195,7 +202,8 @@ def call(
         known = [
             f"{{{n}}} IS NOT NULL"
             for place, (n, argument) in enumerate(in_turn)
-            if argument.nullable and any(later.can_fail for _, later in in_turn[place + 1 :])
+            if (argument.nullable and any(later.can_fail for _, later in in_turn[place + 1 :]))
+            or (argument.can_fail and any(_may_go_first(later) for _, later in in_turn[place + 1 :]))
         ]
         template = f"(CASE WHEN {' AND '.join(known)} THEN {template} END)" if known else template
     return Call(

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import warnings
 from fnmatch import fnmatchcase
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -20,6 +19,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import pyarrow as pa
 
+from lakebed.calls import warn_caller
 from lakebed.errors import InvalidOption, Unsupported
 from lakebed.options import (
     WRITE_HIVE_STYLE_DYNAMIC_PARTITION_ENABLED,
@@ -71,8 +71,6 @@ _FLINK_MEANING: Final = {
 """Settings of Flink that change what statements give: the values that mean what happens here, and what else to do."""
 _MEANT: Final = {"spark.sql.ansi.enabled": "true", "spark.sql.casesensitive": "false"}
 """Settings of a Spark session that change what expressions mean, with the values under which both engines agree."""
-_USER_FRAME = 7
-"""Warnings point at whoever called `lake.sql`."""
 _SHOWN = {"key": pa.string(), "value": pa.string()}
 
 
@@ -141,7 +139,7 @@ def _set_flink(lake: SqlLake, key: str, value: str | None) -> None:
         _KEPT.setdefault(lake, {})[key] = value.lower()
         return
     if key not in _FLINK_MEANING:
-        warnings.warn(f"`{key}` is a setting of Flink and has no effect here", stacklevel=_USER_FRAME)
+        warn_caller(f"`{key}` is a setting of Flink and has no effect here")
         return
     meant, instead = _FLINK_MEANING[key]
     if value.lower() not in meant:

@@ -967,9 +967,11 @@ class Machine:
         ):
             return None
         on = list(dict.fromkeys([*meaning.key_names, *self.configuration.partition_by]))
-        fitting, _ = meaning.fitting(rows, ["+I"] * len(rows))
-        by_key = {tuple(map(repr, (row[each] for each in on))): row for row in fitting}
-        source = list(by_key.values())
+        single = {tuple(repr(row.get(each)) for each in on): row for row in rows}  # one row of a key, then what fits
+        source, _ = meaning.fitting(list(single.values()), ["+I"] * len(single))
+        by_key = {tuple(map(repr, (row[each] for each in on))): row for row in source}
+        if len(by_key) < len(source):
+            return None
         if not source or any(row[each] is None for row in source for each in on):
             return None
         if self.configuration.crosses_partitions:
