@@ -25,6 +25,7 @@ def _statements(db: Database) -> str:
     return statements("mysql-cdc", options)
 
 
+@pytest.mark.nightly  # by day the same statements follow a PostgreSQL
 def test_statements_of_flink_run_as_written(db: Database, spark: Any, tmp_path: Path) -> None:
     """Two tables and a view of another server."""
     prepare(db.run)
