@@ -86,8 +86,8 @@ class BucketStates:
         if current > 0 and total_buckets > 0 and current != total_buckets:
             raise CommitConflict(
                 f"table `{table}` is set to {total_buckets} buckets, but a partition's files are in {current}",
-                hint="if another writer was first, write the rows again; if `bucket` was changed, rewrite the partition "
-                "with an overwrite first",
+                hint="if another writer was first, write the rows again; if `bucket` was changed, rewrite the "
+                "partition with an overwrite first",
             )
 
     def advanced_to(self, stores: MetadataStores, latest: Snapshot | None) -> BucketStates:
