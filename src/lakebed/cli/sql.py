@@ -70,7 +70,7 @@ def _given_text(given: argparse.Namespace) -> str:
     if given.file in (None, "-"):
         return sys.stdin.read()
     try:
-        return Path(given.file).read_text(encoding="utf-8")
+        return Path(given.file).read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         raise NotFound(f"there is no file {given.file}", hint="check the path") from error
     except (OSError, UnicodeDecodeError) as error:

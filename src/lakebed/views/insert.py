@@ -8,7 +8,7 @@ INSERT.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -17,6 +17,7 @@ from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.expressions.functions.clocks import proven_zone
 from lakebed.expressions.nodes import NotProven
 from lakebed.records import dataclass
+from lakebed.sql.bind.scope import Bound
 from lakebed.sql.change.embedded_rows import as_stored, check_engine
 from lakebed.sql.change.insert import columns_of
 from lakebed.sql.query.embedded import has_moments
@@ -24,6 +25,7 @@ from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import session_zone
 from lakebed.sql.statements import Insert, Target
 from lakebed.table.table import Table
+from lakebed.types.logical import DataField
 from lakebed.views.apply import KIND
 from lakebed.views.batches import NothingYet
 from lakebed.views.changes import ChangesGone, Steps, read_changes, steps_between
@@ -94,6 +96,9 @@ class StreamingInsert:
     query belong to `database`; `columns` are those of `INSERT INTO t (a, b)`, all if none are given. `into` is who
     takes the rows if the target is no table of the lake.
     """
+
+    _verb = "insert"
+    """What is done with the rows of a query, in hints."""
 
     def __init__(
         self,
@@ -228,14 +233,11 @@ class StreamingInsert:
     def _work(self, seen: _Seen, chosen: ChosenCut) -> _Work:
         """The query over a state of its tables. Raises if it can not be followed into the target."""
         refuse_other_meaning(self._lake, self.title)
-        fields = seen.target.fields
         zone = session_zone(self._lake) if seen.state is None else seen.state.zone or session_zone(self._lake)
         try:
             check_engine()
             bound = bound_query(self._inside, self._sql, chosen.snapshots, self._known, note_lookup)
-            statement = Insert(Target(self.target), self._sql, columns=self._columns or None)
-            places = columns_of(statement, fields, self.target, list(bound.names)).sources
-            taken = as_stored(bound, fields, places, by_name=False)
+            taken, fields = self._taken(seen, bound)
             flows = flows_of(taken, fields)
             is_zoned = has_moments(taken.relation)
             if is_zoned and zone is not None:
@@ -243,16 +245,24 @@ class StreamingInsert:
         except NotProven as unproven:
             raise Unsupported(
                 f"{self.title} can not follow a query that only Spark answers; {unproven}",
-                hint="write that part otherwise; or keep the query as a materialized table, and insert from that",
+                hint="write that part otherwise; or keep the query as a materialized table, and "
+                f"{self._verb} from that",
             ) from unproven
         if self._known is None:
             self._known = used_columns(bound.relation, seen.tables)
         sink = seen.target.sink
         for flow in flows:
-            check_lookups(self.target, flow)
+            check_lookups(self.title, flow)
         replaces = sink.replaces(flows)
         sink.check(flows)
         return _Work(sink, flows, replaces, zone if is_zoned else None)
+
+    def _taken(self, seen: _Seen, bound: Bound) -> tuple[Bound, Sequence[DataField]]:
+        """The query as the target takes it, and the columns of the target."""
+        fields = seen.target.fields
+        statement = Insert(Target(self.target), self._sql, columns=self._columns or None)
+        places = columns_of(statement, fields, self.target, list(bound.names)).sources
+        return as_stored(bound, fields, places, by_name=False), fields
 
     # --- the first step ------------------------------------------------------------------------------------------
 

@@ -17,14 +17,11 @@ import pyarrow.compute as pc
 from lakebed.embedded.program import running
 from lakebed.errors import InvalidSchema, Unsupported
 from lakebed.expressions import kinds
-from lakebed.expressions.functions.clocks import proven_zone
 from lakebed.expressions.nodes import NotProven
 from lakebed.records import dataclass
 from lakebed.sql.bind.scope import Bound
-from lakebed.sql.change.embedded_rows import as_stored, check_engine
-from lakebed.sql.query.embedded import has_moments
+from lakebed.sql.change.embedded_rows import as_stored
 from lakebed.sql.session import SqlLake
-from lakebed.sql.settings import session_zone
 from lakebed.table.table import Table
 from lakebed.types.arrow import from_arrow_schema
 from lakebed.types.logical import DataField
@@ -32,8 +29,7 @@ from lakebed.types.transfer import to_precision
 from lakebed.views.changes import Steps
 from lakebed.views.cut import ChosenCut
 from lakebed.views.insert import FULL, StreamingInsert, _Seen, _Work
-from lakebed.views.inserts.flows import Flow, flows_of
-from lakebed.views.inserts.lookups import check_lookups, note_lookup
+from lakebed.views.inserts.flows import Flow
 from lakebed.views.inserts.sent import changed_rows, in_order, new_rows
 from lakebed.views.inserts.sink import Sink
 from lakebed.views.inserts.state import InsertState
@@ -42,11 +38,8 @@ from lakebed.views.result import Refreshed
 from lakebed.views.rules.program import Statement
 from lakebed.views.rules.weighted import WEIGHT, Stored
 from lakebed.views.sources import (
-    bound_query,
     plan_sources,
-    refuse_other_meaning,
     tables_of,
-    used_columns,
 )
 from lakebed.views.store import Cut
 
@@ -122,6 +115,8 @@ class _Shown:
 class LiveQuery(StreamingInsert):
     """The changelog of a query over tables of the lake. Each `step` keeps what has changed in `rows`."""
 
+    _verb = "select"
+
     def __init__(self, lake: SqlLake, query: str, *, database: str) -> None:
         super().__init__(lake, "the result", query, name="select", database=database, into=_Shown())
         self.rows: pa.Table | None = None
@@ -155,29 +150,14 @@ class LiveQuery(StreamingInsert):
     def _tables(self) -> dict[str, Table]:
         return tables_of(self._inside, self._sql, "a streaming SELECT")
 
+    def _taken(self, seen: _Seen, bound: Bound) -> tuple[Bound, Sequence[DataField]]:
+        self._shape, self._fields = bound, result_fields(bound)
+        return as_stored(bound, self._fields, range(len(self._fields)), by_name=False), self._fields
+
     def _work(self, seen: _Seen, chosen: ChosenCut) -> _Work:
-        refuse_other_meaning(self._lake, self.title)
-        zone = session_zone(self._lake) if seen.state is None else seen.state.zone or session_zone(self._lake)
-        try:
-            check_engine()
-            bound = bound_query(self._inside, self._sql, chosen.snapshots, self._known, note_lookup)
-            self._shape, self._fields = bound, result_fields(bound)
-            taken = as_stored(bound, self._fields, range(len(self._fields)), by_name=False)
-            flows = flows_of(taken, self._fields)
-            is_zoned = has_moments(taken.relation)
-            if is_zoned and zone is not None:
-                proven_zone(zone)
-        except NotProven as unproven:
-            raise Unsupported(
-                f"a streaming SELECT can not follow a query that only Spark answers; {unproven}",
-                hint="write that part otherwise; or keep the query as a materialized table, and select from that",
-            ) from unproven
-        if self._known is None:
-            self._known = used_columns(bound.relation, seen.tables)
-        for flow in flows:
-            check_lookups("the result", flow)
-        self._only_grows = all(flow.grows_only for flow in flows)
-        return _Work(seen.target.sink, flows, False, zone if is_zoned else None)
+        work = super()._work(seen, chosen)
+        self._only_grows = all(flow.grows_only for flow in work.flows)
+        return work
 
     def _first(self, seen: _Seen, chosen: ChosenCut) -> Refreshed:
         work = self._work(seen, chosen)

@@ -31,11 +31,11 @@ def only_looked_up(lake: SqlLake, sql: Sql) -> frozenset[str]:
     return frozenset(names - {each.table.name for each in found if not each.is_lookup})
 
 
-def check_lookups(target: str, flow: Flow) -> None:
+def check_lookups(title: str, flow: Flow) -> None:
     """Raises unless rows with what was looked up are only ever added: it could not be looked up again as it was."""
     if has_lookups(flow) and not _adds_rows(flow.root):
         raise Unsupported(
-            f"INSERT INTO {target}: rows of the query may change or go after a lookup join, and what was looked up for "
+            f"{title}: rows of the query may change or go after a lookup join, and what was looked up for "
             "them can not be again",
             hint="leave FOR SYSTEM_TIME AS OF out: changes of both tables are followed then",
         )
