@@ -150,6 +150,7 @@ class WriteCommit:
             if not messages and not self._wants_empty_snapshot():
                 return None
             if self._goes_past_waiting(messages, latest):
+                self._check_counts(messages, latest)  # who is refused anyway places nothing before
                 raise _RowsWait
             self._check_base()
             placement_of(self._context).check_commit(self._context, final, latest)
@@ -321,8 +322,10 @@ class WriteCommit:
 
     def _check_unknown_counts(self, messages: list[CommitMessage], latest: Snapshot | None) -> None:
         """Numbers that snapshots keep say nothing of buckets: how many a partition has is known from its files."""
-        if self._states is None or self._states.knows_files:
-            return
+        if self._states is not None and not self._states.knows_files:
+            self._check_counts(messages, latest)
+
+    def _check_counts(self, messages: list[CommitMessage], latest: Snapshot | None) -> None:
         partitions = {message.partition for message in messages}
         counts = BucketStates.load(self._context.stores, latest, partitions)
         for message in messages:

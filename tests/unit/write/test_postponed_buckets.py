@@ -250,6 +250,21 @@ def test_a_write_in_between_stops_the_compaction(tmp_path: Path) -> None:
     assert shown(table) == [(1, 1, "direct"), (1, 2, "waited"), (1, 3, "also")]
 
 
+def test_a_write_that_is_refused_places_nothing() -> None:
+    """A writer chose how many buckets a new partition has, another was first with another number."""
+    table = create({"postpone.target-row-num-per-bucket": "2"})
+    slow = table.writer()
+    slow.write(batch([(1, key, "slow") for key in range(20)]))
+    write(table, [(1, 1, "first")])
+    with table.writer(commit_user="s", commit_identifier=1) as stream:
+        stream.write(batch([(1, 2, "waits")]))
+    before = table.latest_snapshot()
+    with pytest.raises(CommitConflict, match="buckets"):
+        slow.commit()
+    assert table.latest_snapshot() == before
+    assert shown(table) == [(1, 1, "first")]
+
+
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update"])
 @pytest.mark.parametrize("has_buckets", [True, False])
 def test_rows_that_waited_are_older_than_later_ones(engine: str, has_buckets: bool) -> None:
