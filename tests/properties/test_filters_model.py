@@ -23,7 +23,7 @@ def crowded_tables(draw: st.DrawFn) -> TableDefinition:
     return TableDefinition(columns, ("k",), (), {}, draw(layouts(columns)), pools)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(crowded_tables(), st.data())
 def test_filters_see_the_newest_rows_only(definition: TableDefinition, data: st.DataObject) -> None:
     """Statistics, row groups, keys and buckets rule files out, and the rows that match are still the model's."""

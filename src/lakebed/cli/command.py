@@ -55,10 +55,14 @@ def sentence_of(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".partition("\n")[0].rstrip()
 
 
+_INTERRUPTED_QUERY = "Query interrupted"
+"""DuckDB's own words for Ctrl-C, where the signal met it before Python."""
+
+
 def is_interruption(error: BaseException) -> bool:
     """Whether Ctrl-C is behind it: whoever tidies up after one may fail, and Spark does."""
     seen: BaseException | None = error
-    while seen is not None and not isinstance(seen, KeyboardInterrupt):
+    while seen is not None and not isinstance(seen, KeyboardInterrupt) and str(seen) != _INTERRUPTED_QUERY:
         seen = seen.__cause__ or seen.__context__
     return seen is not None
 

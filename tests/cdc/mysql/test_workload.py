@@ -44,7 +44,6 @@ def test_the_lake_equals_the_database_for_long(db: Database, spark: Any, tmp_pat
     _follow(db, spark, tmp_path, seed, rounds=8, steps=30)
 
 
-@pytest.mark.mysql
 def test_batches_that_die_and_are_repeated(db: Database, tmp_path: Path) -> None:
     """Without Spark: schema changes of every kind, and batches that die at any step: equal at every quiet point."""
     workload = Workload(_dialect(db), 6)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import lakebed
-from lakebed.cli.main import COMMANDS
+from lakebed.cli.main import COMMANDS, main
 
 from .terminal import Terminal
 
@@ -43,31 +43,31 @@ def place(tmp_path: Path) -> Path:
 def test_while_a_command_starts(command: str, place: Path) -> None:
     """Whatever it imports or opens just then. Who is done already is done."""
     arguments = ARGUMENTS.get(command, ("t",))
-    for delay_s in (0.12, 0.4):
-        process = subprocess.Popen(
-            # Python's own first moments are not ours: they are over when the first line is written.
-            [sys.executable, "-c", _STARTED, command, *arguments],
-            env={**os.environ, "LAKEBED_WAREHOUSE": str(place)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        assert process.stdout is not None
-        assert process.stdout.readline() == "begun\n"
-        time.sleep(delay_s)
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=120)
-        assert "Traceback" not in errors
-        if process.returncode == -signal.SIGINT:
-            # Python's own last moments, when all is done and said, are not ours either.
-            assert errors in ("", "stopped\n") or errors.startswith("error: ")
-        elif process.returncode == INTERRUPTED:
-            assert errors == "stopped\n"
-        else:
-            assert process.returncode in (0, 1, 2)
+    delay_s = (0.12, 0.4)[list(COMMANDS).index(command) % 2]
+    process = subprocess.Popen(
+        # Python's own first moments are not ours: they are over when the first line is written.
+        [sys.executable, "-c", _STARTED, command, *arguments],
+        env={**os.environ, "LAKEBED_WAREHOUSE": str(place)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    time.sleep(delay_s)
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert "Traceback" not in errors
+    if process.returncode == -signal.SIGINT:
+        # Python's own last moments, when all is done and said, are not ours either.
+        assert errors in ("", "stopped\n") or errors.startswith("error: ")
+    elif process.returncode == INTERRUPTED:
+        assert errors == "stopped\n"
+    else:
+        assert process.returncode in (0, 1, 2)
 
 
 _STARTED = "import sys; from lakebed.cli import program; print('begun', flush=True); sys.exit(program())"
@@ -100,3 +100,17 @@ def test_a_followed_table_on_a_terminal(place: Path) -> None:
         assert terminal.ended() == 0
         assert terminal.screen.endswith("\n")
         assert "Traceback" not in terminal.screen
+
+
+def test_ctrl_c_as_duckdb_says_it(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the signal meets DuckDB before Python, it comes as an error of its own."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr(lakebed.Lake, "sql", interrupted)
+    monkeypatch.setattr(lakebed.Lake, "query", interrupted)
+    assert main(["--warehouse", str(place), "sql", "SELECT a FROM t"]) == INTERRUPTED
+    assert capsys.readouterr().err == "stopped\n"
