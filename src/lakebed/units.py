@@ -26,6 +26,7 @@ __all__ = [
     "format_size",
     "parse_duration",
     "parse_size",
+    "size_text",
 ]
 
 KIB: Final = 1 << 10
@@ -108,3 +109,14 @@ def _parse(text: str, what: str, factors: dict[str, int], hint: str) -> int:
 
 def _limit(what: str) -> int:
     return LONG_MAX if what == "size" else LONG_MAX * _NANOS_PER_MS
+
+
+_SHOWN_UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+def size_text(size_bytes: int) -> str:
+    """A number of bytes for people, in the unit that suits it."""
+    size, unit = float(size_bytes), 0
+    while size >= 1000 and unit + 1 < len(_SHOWN_UNITS):
+        size, unit = size / 1000, unit + 1
+    return f"{size_bytes} B" if unit == 0 else f"{size:.1f} {_SHOWN_UNITS[unit]}"

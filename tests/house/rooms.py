@@ -18,6 +18,7 @@ LAYERS = {
     "checksums": 0,
     "clock": 0,
     "calls": 0,
+    "cells": 0,
     "cleanup": 0,
     "left_out": 0,
     "notebook": 0,
@@ -54,7 +55,8 @@ LAYERS = {
     "connectors": 19,
     "pipelines": 20,
     "__init__": 21,  # what `import lakebed` gives
-    "cli": 22,
+    "ui": 22,
+    "cli": 23,
 }
 ABOVE_ALL = {"testing", "__main__"}
 

@@ -52,7 +52,7 @@ TABLE_MEMBERS = """
     columns to_arrow to_pandas to_polars to_batches to_reader scan_polars to_duckdb head count sample where plan
     to_spark lookup key_lookup scan changes diff changes_to_spark diff_to_spark follow
     read_stream
-    at fixed_to pinned with_options on_branch snapshots latest_snapshot told_snapshot
+    at fixed_to pinned with_options on_branch snapshots latest_snapshot told_snapshot lsm timeline
     write writer write_spark write_stream
     delete_where truncate alter
     compact compact_follow create_tag replace_tag rename_tag delete_tag expire_tags create_due_tags tags

@@ -8,10 +8,10 @@ import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lakebed.cdc.sources import CHANGE_SOURCES, source_class
+from lakebed.cells import to_json
 from lakebed.cli.cdc_progress import shown_progress, summary
 from lakebed.cli.command import OK, Command, Parser, names
 from lakebed.cli.output import Output
-from lakebed.cli.values import to_json
 from lakebed.errors import InvalidArgument
 
 if TYPE_CHECKING:

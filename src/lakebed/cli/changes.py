@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lakebed.cells import text, to_json
 from lakebed.cli.command import OK, Command, Parser, names, whole_number
 from lakebed.cli.lakes import open_table
 from lakebed.cli.output import Output, aligned
 from lakebed.cli.system_rows import print_limited
-from lakebed.cli.values import text, to_json
 from lakebed.definition.scan_mode import FROM_SNAPSHOT, LATEST, LATEST_FULL
 from lakebed.options import CONTINUOUS_DISCOVERY_INTERVAL, SCAN_MODE, SCAN_SNAPSHOT_ID
 

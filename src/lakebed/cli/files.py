@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakebed.cells import seconds_text
 from lakebed.cli.command import FOUND_SOMETHING, OK, Command, Parser, whole_number
 from lakebed.cli.follow import follow_tables, table_names
 from lakebed.cli.lakes import open_lake
 from lakebed.cli.output import Output, Show
 from lakebed.cli.system_rows import add_columns, print_system_table
-from lakebed.cli.values import seconds_text, size_text
 from lakebed.errors import InvalidArgument, NotFound, did_you_mean
 from lakebed.schema.casts import cast_array
 from lakebed.types.logical import STRING
+from lakebed.units import size_text
 
 if TYPE_CHECKING:
     from lakebed.lake import Lake

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lakebed.cells import to_json
 from lakebed.cli.command import OK
 from lakebed.cli.interrupts import interruptible
 from lakebed.cli.output import Output
-from lakebed.cli.values import to_json
 from lakebed.clock import SystemClock
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.table.compact_follow import Follower, follow, follower_of, interval_argument

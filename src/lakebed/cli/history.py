@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
+from lakebed.cells import seconds_text
 from lakebed.cli.command import OK, Command, Parser, whole_number
 from lakebed.cli.lakes import open_lake, open_table
 from lakebed.cli.output import Output
 from lakebed.cli.system_rows import add_columns, print_arrow, print_system_table
-from lakebed.cli.values import seconds_text
 from lakebed.errors import InvalidArgument
 
 # --- snapshots -------------------------------------------------------------------------------------------------------

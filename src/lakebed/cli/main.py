@@ -35,6 +35,7 @@ COMMANDS = {
     "refresh": ("views", "bring materialized tables up to date"),
     "run": ("run", "run a file of INSERTs and materialized tables as one pipeline"),
     "cdc": ("cdc", "follow a database, or a log of change messages, into the lake"),
+    "ui": ("ui", "show the lake in a browser, on this machine"),
     "options": ("options", "print the reference of all table options"),
 }
 """Module and purpose of each command."""
@@ -61,6 +62,9 @@ _HABITS = {
     "mysql": "lakebed cdc mysql PLACE",
     "pipeline": "lakebed run FILE",
     "start": "lakebed run FILE",
+    "serve": "lakebed ui",
+    "web": "lakebed ui",
+    "dashboard": "lakebed ui",
     "version": "lakebed --version",
     "help": "lakebed --help",
 }

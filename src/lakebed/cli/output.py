@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from lakebed.cli.values import plain, text, to_json
+from lakebed.cells import plain, text, to_json
 
 FORMATS: Final = ("table", "json", "csv")
 Show = Callable[[Any], str]

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from lakebed.cells import to_json
 from lakebed.cli.command import sentence_of
 from lakebed.cli.hints import for_command_line
 from lakebed.cli.output import Output
-from lakebed.cli.values import to_json
 from lakebed.clock import Clock
 from lakebed.errors import LakebedError
 from lakebed.views.result import Refreshed

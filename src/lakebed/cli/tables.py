@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from lakebed.catalog.listing import database_names, table_names
+from lakebed.cells import seconds_text, text
 from lakebed.cli.command import OK, Command, Parser
 from lakebed.cli.lakes import check_warehouse, open_lake, open_table
 from lakebed.cli.output import Output
-from lakebed.cli.values import seconds_text, size_text, text
 from lakebed.errors import NotFound, did_you_mean
 from lakebed.fileio import open_fileio
+from lakebed.units import size_text
 
 if TYPE_CHECKING:
     from lakebed.lake import Lake

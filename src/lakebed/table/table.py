@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from lakebed.changes.read import ChangeRead
     from lakebed.read.lookup import KeyLookup
     from lakebed.read.value_lookup import ValueLookup
+    from lakebed.table.pictures.lsm import LsmPicture
+    from lakebed.table.pictures.timeline import Timeline
     from lakebed.table.writer import TableWriter
 
 _REPLACING = "overwrite=True to replace the rows; without it they are added, or replace those of the same key"
@@ -408,6 +410,24 @@ class Table(TableReading, TableUpkeep):
 
         context = self._opened.current()
         return told_snapshot(context, self._opened.pinned or context.stores.snapshots.latest())
+
+    def lsm(self, *, buckets: int = 24, offset: int = 0, partition: str | None = None) -> LsmPicture:
+        """Its files over the keys that they hold, by bucket and level: a picture in a notebook, `to_dict()` elsewhere.
+
+        Of many buckets those from `offset` on are shown; `partition` (`dt=2026-01-01`) chooses those of one partition.
+        """
+        from lakebed.table.pictures.lsm import lsm_picture
+        from lakebed.table.system.base import TableState
+
+        state = TableState(self._opened.current(), self._opened.pinned)
+        return lsm_picture(state, buckets=buckets, offset=offset, partition=partition)
+
+    def timeline(self, *, limit: int = 200) -> Timeline:
+        """Its newest snapshots over time, with their tags: a picture in a notebook, `to_dict()` elsewhere."""
+        from lakebed.table.pictures.timeline import timeline
+        from lakebed.table.system.base import TableState
+
+        return timeline(TableState(self._opened.current()), limit)
 
     def _as(self, opened: OpenedTable) -> Table:
         """The same, opened otherwise."""

@@ -24,6 +24,7 @@ ARGUMENTS = {
     "tag": ("list", "t"),
     "cdc": ("files", "/nowhere"),
     "options": (),
+    "ui": ("--no-browser",),
     "check": (),
     "repair": (),
 }

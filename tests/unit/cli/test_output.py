@@ -10,8 +10,9 @@ from decimal import Decimal
 
 import pytest
 
+from lakebed.cells import plain, text, to_json
 from lakebed.cli.output import Output
-from lakebed.cli.values import plain, size_text, text, to_json
+from lakebed.units import size_text
 
 VALUES = [
     (None, None, ""),

@@ -14,8 +14,6 @@ import math
 import re
 from decimal import Decimal
 
-_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
-
 
 def plain(value: object) -> object:
     """The value as JSON has it. Times are ISO 8601, decimals exact texts, bytes base64, maps lists of pairs."""
@@ -73,17 +71,9 @@ def _time_text(time: str) -> str:
     return f"{short[:-6]}Z" if short.endswith("+00:00") else short
 
 
-def size_text(size_bytes: int) -> str:
-    """A number of bytes in the unit that suits it."""
-    size, unit = float(size_bytes), 0
-    while size >= 1000 and unit + 1 < len(_UNITS):
-        size, unit = size / 1000, unit + 1
-    return f"{size_bytes} B" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
-
-
 def seconds_text(moment: dt.datetime) -> str:
     """A time without fractions of a second."""
     return moment.isoformat(sep=" ", timespec="seconds")
 
 
-__all__ = ["plain", "seconds_text", "size_text", "text", "to_json"]
+__all__ = ["plain", "seconds_text", "text", "to_json"]
