@@ -61,7 +61,7 @@ class LsmFile:
 
 @dataclass(frozen=True)
 class LsmBucket:
-    """A bucket: its files by level, the newest first."""
+    """A bucket: its files by level, the newest first; of very many the first ones."""
 
     partition: str | None
     bucket: int
@@ -69,6 +69,8 @@ class LsmBucket:
     runs: int
     """How many sorted runs the widest section has: a read merges them, unless deletion vectors say what is gone."""
     sections: int
+    file_count: int
+    size_bytes: int
     files: tuple[LsmFile, ...]
 
     @property
@@ -110,6 +112,8 @@ class LsmPicture:
                     "places": each.places,
                     "runs": each.runs,
                     "sections": each.sections,
+                    "file_count": each.file_count,
+                    "size_bytes": each.size_bytes,
                     "files": [asdict(file) for file in each.files],
                 }
                 for each in self.buckets
@@ -199,8 +203,9 @@ def _bucket(
         low = np.searchsorted(bounds, [file.min_sequence_number for file in files]).tolist()
         high = np.searchsorted(bounds, [file.max_sequence_number for file in files]).tolist()
         runs = 1
-    smallest = key_texts(context, files, [file.min_key for file in files]) if keyed else [None] * len(files)
-    greatest = key_texts(context, files, [file.max_key for file in files]) if keyed else [None] * len(files)
+    kept = files[:_MOST_FILES]
+    smallest = key_texts(context, kept, [file.min_key for file in kept]) if keyed else [None] * len(kept)
+    greatest = key_texts(context, kept, [file.max_key for file in kept]) if keyed else [None] * len(kept)
     shown = tuple(
         LsmFile(
             name=file.file_name,
@@ -220,9 +225,18 @@ def _bucket(
             source=file_source(file),
             created_ms=file.creation_time_ms,
         )
-        for n, file in enumerate(files)
+        for n, file in enumerate(kept)
     )
-    return LsmBucket(partition, bucket, max(high, default=0) + 1, runs, len(set(section_of.values())) or 1, shown)
+    return LsmBucket(
+        partition=partition,
+        bucket=bucket,
+        places=max(high, default=0) + 1,
+        runs=runs,
+        sections=len(set(section_of.values())) or 1,
+        file_count=len(files),
+        size_bytes=sum(file.size_bytes for file in files),
+        files=shown,
+    )
 
 
 # --- drawing ---------------------------------------------------------------------------------------------------------
@@ -246,21 +260,20 @@ def _drawn(given: LsmPicture) -> str:
 
 def _draw_bucket(shapes: list[str], bucket: LsmBucket, y: float) -> float:
     """Draws a bucket below `y`; gives where the next begins."""
-    size = sum(file.size_bytes for file in bucket.files)
     caption = (
-        f"{bucket.name} · {_count(len(bucket.files), 'file')} · {size_text(size)} · "
+        f"{bucket.name} · {_count(bucket.file_count, 'file')} · {size_text(bucket.size_bytes)} · "
         f"at most {_count(bucket.runs, 'run')} over one key · {_count(bucket.sections, 'section')}"
     )
     shapes.append(f'<g class="bucket" data-bucket="{bucket.bucket}">')
     shapes.append(svg.text(0, y + 13, caption, size=12))
     top = y + _HEAD
-    rows, labels = _rows(bucket.files[:_MOST_FILES])
+    rows, labels = _rows(bucket.files)
     width = (_WIDTH - _LEFT) / bucket.places
     _draw_sections(shapes, bucket, top, len(labels) * _ROW, width)
     for row, label in enumerate(labels):
         if label:
             shapes.append(svg.text(_LEFT - 8, top + row * _ROW + 10, label, fill=svg.FAINT, anchor="end"))
-    for file, row in zip(bucket.files, rows, strict=False):
+    for file, row in zip(bucket.files, rows, strict=True):
         x = _LEFT + file.low * width
         long = max(3.0, (file.high - file.low + 1) * width - 1)
         colour = _LEVELS[min(max(file.level, 0), len(_LEVELS) - 1)]
@@ -277,7 +290,7 @@ def _draw_bucket(shapes: list[str], bucket: LsmBucket, y: float) -> float:
                 data_file=file.name,
             )
         )
-    left_out = len(bucket.files) - len(rows)
+    left_out = bucket.file_count - len(bucket.files)
     end = top + len(labels) * _ROW
     if left_out > 0:
         shapes.append(svg.text(_LEFT, end + 10, f"… and {_count(left_out, 'file')} more", fill=svg.FAINT))
