@@ -216,6 +216,27 @@ def _opened() -> Any:
     )
 
 
+def version_here() -> str:
+    """The version of DuckDB in this process."""
+    import duckdb
+
+    return str(duckdb.__version__)
+
+
+def zone_here() -> str:
+    """The time zone of queries of this process that name none."""
+    with connected([], None) as connection:
+        return str(connection.execute("SELECT current_setting('TimeZone')").fetchone()[0])
+
+
+def share_machine(execute: Callable[[str], None]) -> None:
+    """Keeps the queries of this process within one core's share of the machine: other processes have the others."""
+    execute("SET threads = 1")
+    if not os.environ.get(MEMORY):
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        execute(f"SET memory_limit = '{max(_LEAST_BYTES, total * 6 // (10 * threads_here()))}B'")
+
+
 def _memory_bound() -> int | None:
     """Bytes that queries of this process may hold in memory; None for what DuckDB takes by itself."""
     text = os.environ.get(MEMORY)

@@ -63,7 +63,7 @@ def made_by(answers: Iterable[str]) -> list[CommitMessage]:
     told = [json.loads(answer) for answer in answers]
     for answer in told:
         if "error" in answer:
-            raise _revived(answer["error"])
+            raise revived(answer["error"])
     return [CommitMessage.from_json(body) for answer in told for body in answer["messages"]]
 
 
@@ -111,7 +111,8 @@ def _named(context: TableContext, job: str) -> TableContext:
     return replace(context, ids=JobIds(job, 0 if task is None else task.taskAttemptId()))
 
 
-def _revived(body: dict[str, str]) -> LakebedError:
+def revived(body: dict[str, str]) -> LakebedError:
+    """The error that a task tells of."""
     kind = getattr(errors, body["class"], LakebedError)
     error: LakebedError = kind(body["message"], hint=body["hint"])
     return error
@@ -210,5 +211,6 @@ __all__ = [
     "made_by",
     "message_paths",
     "remove_leftovers",
+    "revived",
     "run_pieces",
 ]

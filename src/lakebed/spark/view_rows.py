@@ -3,9 +3,10 @@ comes to the driver. What it means is the same as in `views/apply`, where rows a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import Window
 from pyspark.sql import functions as sf
@@ -15,7 +16,9 @@ from lakebed.commit.replay import CommitIdentity
 from lakebed.definition.context import TableContext
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.spark.late_workers import until_workers_come
+from lakebed.spark.types import spark_schema
 from lakebed.spark.write import WriteJob
+from lakebed.types.arrow import from_arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -109,6 +112,33 @@ def kinds_of(events: DataFrame, kind: str) -> dict[str, int]:
     return {row[0]: row[1] for row in rows}
 
 
+def texts_in(frame: DataFrame, column: str) -> list[str]:
+    """The values of a column of a few rows."""
+    rows = until_workers_come(frame.select(_text(column)).collect)
+    return [row[0] for row in rows]
+
+
+def shared_schema(rows: st.StructType, names: tuple[str, str, str, str, tuple[str, ...]]) -> st.StructType:
+    """The columns of rows that are shared among tasks: the part, the table, the weight, and the row itself."""
+    part, source, weight, row, given = names
+    types = {field.name: field.dataType for field in rows.fields}
+    members = [st.StructField(f"f{place}", types[name]) for place, name in enumerate(given)]
+    numbers = [st.StructField(part, st.IntegerType()), st.StructField(source, st.IntegerType())]
+    return st.StructType([*numbers, st.StructField(weight, st.LongType()), st.StructField(row, st.StructType(members))])
+
+
+def in_tasks(
+    frame: DataFrame,
+    parts: int,
+    number: str,
+    work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    schema: pa.Schema,
+) -> DataFrame:
+    """What work makes of the rows of each part, which a column numbers; one task for each."""
+    made = spark_schema(from_arrow_schema(schema))
+    return frame.repartitionById(parts, sf.col(_text(number))).mapInArrow(work, made)
+
+
 def write_events(
     spark: SparkSession,
     context: TableContext,
@@ -122,4 +152,15 @@ def write_events(
     return job.run(spark, events)
 
 
-__all__ = ["difference", "kept", "kinds_of", "numbered", "row_twice", "typed_like", "write_events"]
+__all__ = [
+    "difference",
+    "in_tasks",
+    "kept",
+    "kinds_of",
+    "numbered",
+    "row_twice",
+    "shared_schema",
+    "texts_in",
+    "typed_like",
+    "write_events",
+]

@@ -267,7 +267,9 @@ class Table(TableReading, TableUpkeep):
         reading = ChangeReading.asked(DiffRows(context), names, filter)
         return reading.of_difference(state_named(context, before), state_named(context, after))
 
-    def changes_to_spark(self, since: int = 0, until: int | None = None) -> DataFrame:
+    def changes_to_spark(
+        self, since: int = 0, until: int | None = None, *, columns: Sequence[str] | None = None
+    ) -> DataFrame:
         """What `changes` tells as a Spark DataFrame. Several tasks read it; its partitions are in commit order."""
         from lakebed.changes.range import planned_changes
 
@@ -277,7 +279,8 @@ class Table(TableReading, TableUpkeep):
                 f"`{self.name}` shows changes one by one, each in one row, which Spark's tasks can not tell apart",
                 hint="take the changes of the table itself, or read `t$binlog` with option `incremental-between`",
             )
-        reader, splits = planned_changes(context, since, pinned.id if until is None and pinned else until)
+        names = None if columns is None else names_argument(columns, "columns")
+        reader, splits = planned_changes(context, since, pinned.id if until is None and pinned else until, names)
         return jobs_of(self.name, self._opened.context.jobs).read_changes((reader, list(splits)))
 
     def diff_to_spark(

@@ -33,18 +33,31 @@ from lakebed.views.sources import pinned_at
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-ROWS = "LAKEBED_VIEW_ROWS"
-"""The environment variable that says how many rows a refresh of everything may have in this process."""
+ROWS, CHANGES = "LAKEBED_VIEW_ROWS", "LAKEBED_VIEW_CHANGES"
+"""Environment variables that say how many rows this process may refresh: of everything, and of what changes touch."""
 _MOST_ROWS = 50_000_000
+_MOST_CHANGES = 5_000_000
 
 
 def most_rows() -> int:
     """Rows of tables and result up to which everything is computed in this process."""
-    text = os.environ.get(ROWS)
+    return _said(ROWS, _MOST_ROWS)
+
+
+def most_changes(lake: SqlLake) -> int:
+    """Rows that changed, or that belong to those, up to which changes are followed in this process.
+
+    Where no session is in use there is no cluster either: Spark is not started for less than everything may have.
+    """
+    return _said(CHANGES, _MOST_CHANGES if lake.is_spark_started else max(_MOST_CHANGES, most_rows()))
+
+
+def _said(variable: str, usual: int) -> int:
+    text = os.environ.get(variable)
     if text is None:
-        return _MOST_ROWS
+        return usual
     if not text.strip().isdigit():
-        raise InvalidOption(f"{ROWS}={text!r} is no number of rows", hint=f"set it to a whole number: {_MOST_ROWS}")
+        raise InvalidOption(f"{variable}={text!r} is no number of rows", hint=f"set it to a whole number: {usual}")
     return int(text)
 
 
@@ -132,4 +145,4 @@ class SparkRefresh:
         return frame.mapInArrow(hashed, schema)
 
 
-__all__ = ["ROWS", "SparkRefresh", "Written", "most_rows", "why_here"]
+__all__ = ["CHANGES", "ROWS", "SparkRefresh", "Written", "most_changes", "most_rows", "why_here"]

@@ -1,4 +1,4 @@
-"""Which way a refresh goes: from changes or from all rows, whichever is expected to be cheaper, and why, in one line.
+"""Which way a refresh goes: from changes or from all rows, whichever is expected to be cheaper, where, and why.
 
 A row that a change touches costs about twenty times as much as one that is only read: it is looked for in other tables,
 before and after, and in the stored result. So changes are followed as long as what they touch is no more than a
@@ -6,6 +6,10 @@ twentieth of all rows. That is a guess, which past refreshes correct: each write
 takes long enough to be measured, times decide. What a change touches is known for certain only on the way: one row of
 a small table may belong to all rows of a large one. So rows are counted as they are found, and if they become too many
 the rest is not looked for.
+
+Changes that touch more rows than this process should hold are followed by tasks of Spark's, if the query falls into
+parts. No row costs less there: a job has to begin, and what a part can not find by its key it reads in all parts. So
+Spark is asked for what is large, and never for what is small.
 """
 
 from __future__ import annotations
@@ -26,6 +30,8 @@ _WORTH_MEASURING = 0.2
 """Seconds below which times are noise, and rows decide."""
 _FIXED = 0.1
 """Seconds that following changes takes, however few they are."""
+_FIXED_OF_TASKS = 3.0
+"""The same for tasks of Spark's."""
 _KEPT = 4
 """Refreshes from changes whose times are kept."""
 _FORGOTTEN = 0.8
@@ -49,6 +55,8 @@ class Past:
     incremental: tuple[Measure, ...] = ()
     fan_out: float = 1.0
     """How many rows a changed one has touched."""
+    tasks: tuple[Measure, ...] = ()
+    """What some from changes took as jobs of Spark's."""
 
     @staticmethod
     def of(snapshot: Snapshot | None) -> Past:
@@ -59,8 +67,8 @@ class Past:
         try:
             members = json.loads(text)
             full = members.get("full")
-            incremental = tuple(Measure(*each) for each in members.get("incremental", ()))
-            return Past(None if full is None else Measure(*full), incremental, float(members.get("fan-out", 1.0)))
+            here, tasks = (tuple(Measure(*each) for each in members.get(way, ())) for way in ("incremental", "tasks"))
+            return Past(None if full is None else Measure(*full), here, float(members.get("fan-out", 1.0)), tasks)
         except (ValueError, TypeError):  # a hint, which nothing depends on
             return Past()
 
@@ -69,19 +77,36 @@ class Past:
         members: dict[str, object] = {"fan-out": round(self.fan_out, 2)}
         if self.full is not None:
             members["full"] = [self.full.rows, round(self.full.seconds, 3)]
-        members["incremental"] = [[each.rows, round(each.seconds, 3)] for each in self.incremental]
+        for way, known in (("incremental", self.incremental), ("tasks", self.tasks)):
+            if known or way == "incremental":
+                members[way] = [[each.rows, round(each.seconds, 3)] for each in known]
         return {_MEASURES: json.dumps(members)}
 
     def with_full(self, measure: Measure) -> Past:
         """After a refresh of everything."""
-        faded = tuple(replace(each, seconds=each.seconds * _FORGOTTEN) for each in self.incremental)
-        return replace(self, full=measure, incremental=faded)
+        here, tasks = (
+            tuple(replace(each, seconds=each.seconds * _FORGOTTEN) for each in known)
+            for known in (self.incremental, self.tasks)
+        )
+        return replace(self, full=measure, incremental=here, tasks=tasks)
 
     def with_changes(self, changed: int, measure: Measure) -> Past:
         """After one from changes."""
-        others = [each for each in self.incremental if not measure.rows / 2 < each.rows < measure.rows * 2]
-        kept = sorted([*others[-_KEPT + 1 :], measure], key=lambda each: each.rows)
-        return replace(self, incremental=tuple(kept), fan_out=max(1.0, measure.rows / max(1, changed)))
+        return replace(self, incremental=_with(self.incremental, measure), fan_out=_fan_out(changed, measure))
+
+    def with_tasks(self, changed: int, measure: Measure) -> Past:
+        """After one from changes by tasks of Spark's."""
+        return replace(self, tasks=_with(self.tasks, measure), fan_out=_fan_out(changed, measure))
+
+
+def _with(known: tuple[Measure, ...], measure: Measure) -> tuple[Measure, ...]:
+    """The last of each size."""
+    others = [each for each in known if not measure.rows / 2 < each.rows < measure.rows * 2]
+    return tuple(sorted([*others[-_KEPT + 1 :], measure], key=lambda each: each.rows))
+
+
+def _fan_out(changed: int, measure: Measure) -> float:
+    return max(1.0, measure.rows / max(1, changed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +120,34 @@ class Estimate:
     touched: int | None = None
     """Rows that were found to belong to the changes so far; None before they are looked for."""
     past: Past = field(default_factory=Past)
+    most_here: int | None = None
+    """Rows that this process may follow; None for any number."""
+    parts: int = 0
+    """How many tasks of Spark's follow the changes; 0 if this process does."""
+    shared_by: str = ""
+    """What they share rows by."""
+    why_here: str = ""
+    """Why they can not."""
+
+    @property
+    def is_too_large_here(self) -> bool:
+        """Whether so many rows are touched that tasks of Spark's have to follow the changes, if they can."""
+        most = self.most_here
+        return most is not None and self._expected > most and not self.parts and not self.why_here
+
+    @property
+    def way_told(self) -> str:
+        """Who follows the changes, in words, if the choice is not the estimate's."""
+        return f"{self.changed:,} changed rows{self._where}"
+
+    @property
+    def _where(self) -> str:
+        if self.why_here:
+            return f"; not by Spark: {self.why_here}"
+        if not self.parts:
+            return ""
+        rows = f"{round(self._expected):,} rows are more than {self.most_here:,}"
+        return f"; by Spark: {rows}, in {self.parts} parts by {self.shared_by}"
 
     @property
     def follows_changes(self) -> bool:
@@ -106,6 +159,9 @@ class Estimate:
     def reason(self) -> str:
         """In words."""
         follows = self.follows_changes
+        return f"{self._compared(follows)}{self._where if follows else ''}"
+
+    def _compared(self, follows: bool) -> str:
         touching = (
             f", which touch {self.touched:,}," if self.touched is not None and self.touched > self.changed else ""
         )
@@ -124,7 +180,7 @@ class Estimate:
     @property
     def _units(self) -> float:
         """Following changes, counted in rows that are only read."""
-        return self._expected * _COST_OF_A_CHANGE + self.scanned * _COST_OF_A_SCAN
+        return self._expected * _COST_OF_A_CHANGE + self.scanned * max(1, self.parts) * _COST_OF_A_SCAN
 
     def _times(self) -> tuple[float, float] | None:
         """Seconds that changes and everything are expected to take; None if too little is known."""
@@ -139,16 +195,17 @@ class Estimate:
 
     def _seconds(self, rate: float) -> float:
         """Between two refreshes from changes what lies between them; beyond them in proportion."""
-        rows, known = self._expected, self.past.incremental
+        rows, known = self._expected, self.past.tasks if self.parts else self.past.incremental
+        fixed = _FIXED_OF_TASKS if self.parts else _FIXED
         if not known:
-            return _FIXED + rate * self._units
+            return fixed + rate * self._units
         below = [each for each in known if each.rows <= rows]
         above = [each for each in known if each.rows > rows]
         if not below:
             return above[0].seconds
         last = below[-1]
         if not above:
-            return last.seconds + max(0.0, last.seconds - _FIXED) * (rows - last.rows) / max(1, last.rows)
+            return last.seconds + max(0.0, last.seconds - fixed) * (rows - last.rows) / max(1, last.rows)
         step = (rows - last.rows) / (above[0].rows - last.rows)
         return last.seconds + step * (above[0].seconds - last.seconds)
 

@@ -41,6 +41,11 @@ def give_changes(run: Run, scan: Scan, rows: pa.Table) -> None:
     """The changes of a scan's table: of the columns that it reads, consolidated."""
     raw = f"raw_{scan.view}"
     run.give(raw, rows)
+    consolidate(run, scan, raw)
+
+
+def consolidate(run: Run, scan: Scan, raw: str) -> None:
+    """The same of changes that are there under a name."""
     pairs = zip(scan.names, scan.columns, strict=True)
     chosen = ", ".join([*(f"{kinds.quoted(name)} AS {each.id}" for name, each in pairs), f"{CHANGE} AS w"])
     given = Stored(columns=(*scan.columns, WEIGHT), name=f"(SELECT {chosen} FROM {raw})")

@@ -9,11 +9,12 @@ from lakebed.definition.views import is_view
 from lakebed.sql.session import SqlLake
 from lakebed.table.opened import opened_of
 from lakebed.table.table import Table
-from lakebed.views.by_spark import most_rows, why_here
+from lakebed.views.by_spark import most_changes, most_rows, why_here
 from lakebed.views.define import Looked, looked_at
 from lakebed.views.lake_in import LakeIn, read_sql
 from lakebed.views.plan.build import ViewPlan
 from lakebed.views.plan.judge import Judged
+from lakebed.views.shared_delta import shared_by, why_not_shared
 from lakebed.views.sources import tables_of
 from lakebed.views.store import Definition
 
@@ -49,15 +50,30 @@ def _text(lake: SqlLake, title: str, looked: Looked, tables: dict[str, Table]) -
     plan = looked.plan
     way = "incremental" if not plan.is_full else "full"
     key = "none: equal rows are numbered" if plan.key is None else ", ".join(plan.key) or "none: one row"
-    lines = [f"{title}: {way}, in this process", *_of_everything(lake, plan, tables), f"key: {key}"]
+    lines = [f"{title}: {way}, in this process", *_of_changes(lake, plan, tables), *_of_everything(lake, plan, tables)]
+    lines += [f"key: {key}"]
     lines += plan_lines(plan, plan.judged, tables)
     return Explanation("\n".join(lines))
 
 
+def _of_changes(lake: SqlLake, plan: ViewPlan, tables: Mapping[str, Table]) -> list[str]:
+    """Who follows changes that are many, if there can be so many that it matters."""
+    most = most_changes(lake)
+    if plan.is_full or _rows_in(tables) <= most:
+        return []
+    here = why_not_shared(plan, tables)
+    where = f"by Spark, in parts by {shared_by(plan)}" if here is None else f"in this process: {here}"
+    return [f"changes: {where} (if they touch more than {most:,} rows)"]
+
+
+def _rows_in(tables: Mapping[str, Table]) -> int:
+    found = [table.latest_snapshot() for table in tables.values()]
+    return sum(each.total_record_count for each in found if each is not None)
+
+
 def _of_everything(lake: SqlLake, plan: ViewPlan, tables: Mapping[str, Table]) -> list[str]:
     """Which engine computes everything, if there is so much that it matters."""
-    found = [table.latest_snapshot() for table in tables.values()]
-    rows, most = sum(each.total_record_count for each in found if each is not None), most_rows()
+    rows, most = _rows_in(tables), most_rows()
     if rows <= most:
         return []
     here = why_here(lake, plan, next(iter(tables.values())))

@@ -7,6 +7,7 @@ import pyarrow as pa
 from lakebed.embedded.program import Run
 from lakebed.errors import LakebedError
 from lakebed.expressions import kinds
+from lakebed.metadata.snapshot import Snapshot
 from lakebed.types.transfer import to_transfer, transfer_schema
 from lakebed.views.rules.program import Lookup, Statement
 from lakebed.views.sources import pinned_at, source_of
@@ -23,8 +24,7 @@ def looked_up(run: Run, statement: Statement) -> int | None:
     if lookup is None:
         return None
     source = source_of(lookup.scan)
-    rows = 0 if source.snapshot is None else source.snapshot.total_record_count
-    if rows < _FEWEST_ROWS or run.count(lookup.keys.name) * _SHARE > rows:
+    if source.snapshot is None or not is_worth_a_search(run.count(lookup.keys.name), source.snapshot):
         return None
     try:
         found = _rows(run, lookup)
@@ -35,6 +35,11 @@ def looked_up(run: Run, statement: Statement) -> int | None:
     run.give(f"raw_{statement.name}", found)
     run.execute(f"CREATE TEMP TABLE {statement.name} AS SELECT {listed} FROM raw_{statement.name}")
     return int(found.num_rows)
+
+
+def is_worth_a_search(keys: int, snapshot: Snapshot) -> bool:
+    """Whether so many keys of a table are better searched for than found among all."""
+    return keys * _SHARE <= snapshot.total_record_count >= _FEWEST_ROWS
 
 
 def _rows(run: Run, lookup: Lookup) -> pa.Table:

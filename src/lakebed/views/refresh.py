@@ -11,12 +11,11 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from lakebed.algebra.relations import Group, scans
+from lakebed.algebra.relations import scans
 from lakebed.commit.replay import CommitIdentity, last_identifiers
 from lakebed.definition.context import TableContext
-from lakebed.embedded.program import Run, running
+from lakebed.embedded.program import running
 from lakebed.errors import CommitConflict, InvalidData, InvalidSchema, Unsupported
-from lakebed.expressions import kinds
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import COMMIT_FORCE_CREATE_SNAPSHOT
 from lakebed.records import dataclass
@@ -28,35 +27,24 @@ from lakebed.sql.statements import Sql
 from lakebed.table.opened import opened_of
 from lakebed.table.table import Table
 from lakebed.table.writer import TableWriter
-from lakebed.types.transfer import to_transfer, transfer_schema
-from lakebed.views.apply import (
-    COUNT,
-    HASH,
-    KIND,
-    NUMBER,
-    TARGET,
-    Layout,
-    counted_difference,
-    given_rows,
-    keyed_difference,
-    less_stored,
-)
+from lakebed.types.transfer import transfer_schema
+from lakebed.views.apply import HASH, KIND, NUMBER, Layout
 from lakebed.views.batches import NothingYet
-from lakebed.views.by_spark import SparkRefresh, most_rows, why_here
-from lakebed.views.changes import ChangesGone, read_changes, steps_between
+from lakebed.views.by_spark import SparkRefresh, most_changes, most_rows, why_here
+from lakebed.views.changes import ChangesGone, Steps, read_changes, steps_between
 from lakebed.views.cost import Estimate, Measure, Past, Stopwatch
 from lakebed.views.cut import ChosenCut, chosen_cut
 from lakebed.views.deltas import give_changes, names_of, source_rules
+from lakebed.views.difference import Difference
 from lakebed.views.found_rows import looked_up
 from lakebed.views.lake_in import LakeIn, read_sql, remembering
-from lakebed.views.plan.build import ViewPlan, carried_by, planned, with_rows
+from lakebed.views.plan.build import ViewPlan, planned
 from lakebed.views.result import Refreshed
 from lakebed.views.row_hashes import BITS
 from lakebed.views.rules.compile import Compiled, compiled
 from lakebed.views.rules.program import Statement
-from lakebed.views.rules.weighted import WEIGHT, Stored
+from lakebed.views.shared_delta import shared_delta
 from lakebed.views.sources import (
-    Source,
     bound_query,
     check_columns,
     pinned_at,
@@ -110,6 +98,7 @@ class Refresh:
         self.before = cut_of(self.base)
         self.chosen: ChosenCut = chosen_cut(self.lake, self.table.name, self.tables, self.before, self.most)
         self.layout = _layout_of(self.table, self.definition)
+        self.difference = Difference(self.table, self.base, self.layout, self.definition.key)
         self.watch, self.past = Stopwatch(), Past.of(self.base)
 
     def run(self, full: bool) -> Refreshed:
@@ -122,11 +111,9 @@ class Refresh:
             except (ChangesGone, InvalidData) as gone:
                 why = gone.reason if isinstance(gone, ChangesGone) else f"following changes failed: {gone.message}"
             else:
-                if isinstance(found, str):
-                    why = found
-                else:
-                    way, reason, rows = found
-                    return self._commit(way, reason, rows)
+                if not isinstance(found, str):
+                    return self._commit(*found) if isinstance(found, tuple) else found
+                why = found
         assert why is not None
         if self.definition.policy == "incremental strict" and self.before is not None and not full:
             raise Unsupported(
@@ -189,19 +176,24 @@ class Refresh:
 
     # --- from changes --------------------------------------------------------------------------------------------
 
-    def _follow(self, plan: ViewPlan, before: Cut) -> tuple[str, str, pa.Table] | str:
-        """The way, why, and the difference; or why not."""
+    def _follow(self, plan: ViewPlan, before: Cut) -> tuple[str, str, pa.Table] | Refreshed | str:
+        """The way, why, and the difference; what tasks of Spark's have done; or why not."""
         steps = {
             name: steps_between(table, before.tables[name], self.chosen.snapshots[name])
             for name, table in self.tables.items()
         }
         plan_sources(plan.root)
         if all(each.way == "none" for each in steps.values()):
-            return NONE, "nothing changed", self._nothing()
+            return NONE, "nothing changed", self.difference.nothing()
         is_free = self.definition.policy == "auto"
         estimate = self._estimate(sum(each.rows for each in steps.values()))
         if is_free and not estimate.follows_changes:  # before anything is read: that would cost, too
             return estimate.reason
+        if estimate.is_too_large_here:
+            done = self._by_tasks(plan, steps, estimate)
+            if not isinstance(done, Estimate):
+                return done
+            estimate = done
         changes = {
             name: read_changes(self.tables[name], steps[name], names_of(plan.scans, name)) for name in self.tables
         }
@@ -209,7 +201,7 @@ class Refresh:
         rules = {scan.view: source_rules(scan, steps) for scan in plan.scans}
         changed = {scan.view for scan in plan.scans if changes[source_of(scan).table.name].num_rows}
         if not changed:
-            return NONE, "nothing changed", self._nothing()
+            return NONE, "nothing changed", self.difference.nothing()
         adding = plan.linear
         added = None if adding is None else (adding.states, adding.changes)
         program = compiled(plan.root, rules, changed, added)
@@ -226,140 +218,46 @@ class Refresh:
                 estimate = replace(estimate, touched=touched)
                 if is_free and touched > estimate.changed and not estimate.follows_changes:
                     return estimate.reason
-            rows = self._difference(run, program, plan)
+                if touched > estimate.changed and estimate.is_too_large_here:
+                    done = self._by_tasks(plan, steps, estimate)
+                    if not isinstance(done, Estimate):
+                        return done
+                    estimate = done
+            rows = self.difference.of(run, program, plan)
         if rows is None:
             return "what is stored does not fit the changes"
-        reason = estimate.reason if is_free else f"{estimate.changed:,} changed rows"
+        reason = estimate.reason if is_free else estimate.way_told
         measured = Measure(max(estimate.changed, estimate.touched or 0), self.watch.seconds())
         self.past = self.past.with_changes(estimate.changed, measured)
         return INCREMENTAL, reason, rows
 
+    def _by_tasks(self, plan: ViewPlan, steps: Mapping[str, Steps], estimate: Estimate) -> Refreshed | str | Estimate:
+        """Has tasks of Spark's follow the changes. If everything is cheaper, that; if they can not, what is expected of
+        this process."""
+        shared = shared_delta(plan, self.tables, steps, self.difference, self.definition.zone)
+        if isinstance(shared, str):
+            return replace(estimate, why_here=shared)
+        estimate = replace(estimate, scanned=_scanned(shared.program), parts=shared.parts, shared_by=shared.by)
+        is_free = self.definition.policy == "auto"
+        if is_free and not estimate.follows_changes:
+            return estimate.reason
+        began, reason = perf_counter(), estimate.reason if is_free else estimate.way_told
+
+        def computed(touched: int) -> Mapping[str, str]:
+            measured = Measure(max(estimate.changed, touched), perf_counter() - began)
+            self.past = self.past.with_tasks(estimate.changed, measured)
+            return self._properties(INCREMENTAL, reason)
+
+        done = shared.write(self.lake, self._written_to(), self._identity(), computed)
+        return Refreshed.counted(self.table.name, INCREMENTAL, reason, done.kinds, done.snapshot)
+
     def _estimate(self, changed: int) -> Estimate:
-        return Estimate(changed, self._all_rows(), past=self.past)
+        return Estimate(changed, self._all_rows(), past=self.past, most_here=most_changes(self.lake))
 
     def _all_rows(self) -> int:
         """Of the tables and of what is stored."""
         rows = [self.base, *self.chosen.snapshots.values()]
         return sum(each.total_record_count for each in rows if each is not None)
-
-    def _difference(self, run: Run, program: Compiled, plan: ViewPlan) -> pa.Table | None:
-        result = program.result
-        if result is None:
-            return self._nothing()
-        ids = [each.id for each in plan.root.columns]
-        if program.added is not None:
-            return self._added(run, result, program.added, plan)
-        if self.layout.is_numbered:
-            weight = WEIGHT.id
-            source = result.name
-            if program.replaced is not None:
-                return self._numbered_replacement(run, program, plan, ids)
-            given_rows(run, self.layout, source, ids, weight=weight)
-            hashes = run.table(f"SELECT DISTINCT {HASH} FROM {TARGET}")
-            return counted_difference(run, self.layout, self._stored_hashes(run, hashes))
-        if program.replaced is not None:
-            given_rows(run, self.layout, result.name, ids)
-            return keyed_difference(run, self.layout, self._stored_of(run, program, plan))
-        given_rows(run, self.layout, result.name, ids, weight=WEIGHT.id)
-        names = ", ".join(kinds.quoted(name) for name in self.layout.primary_key)
-        keys = run.table(f"SELECT DISTINCT {names} FROM {TARGET}")
-        run.execute(f"CREATE TEMP TABLE new_rows AS SELECT * EXCLUDE ({COUNT}) FROM {TARGET} WHERE {COUNT} > 0")
-        return keyed_difference(run, self.layout, self._looked_up(keys), "new_rows")
-
-    def _added(self, run: Run, changes: Stored, states: Group, plan: ViewPlan) -> pa.Table | None:
-        """The stored groups with the change of their parts added; None if one would have less than no rows."""
-        names = {each.id: name for each, name in zip(plan.root.columns, plan.names, strict=True)}
-        stored = {each.id: names[above.id] for each in states.columns if (above := carried_by(plan.root, each))}
-        keys, parts = states.columns[: len(states.keys)], states.columns[len(states.keys) :]
-        typed = [f"CAST({k.id} AS {kinds.duckdb_name(k.type)}) AS {kinds.quoted(stored[k.id])}" for k in keys]
-        listed = ", ".join(typed) or "1 AS one"
-        run.execute(f"CREATE TEMP TABLE replaced_keys AS SELECT DISTINCT {listed} FROM {changes.name}")
-        self._find_stored(run, [stored[each.id] for each in keys])
-        same = [f"s.{kinds.quoted(stored[each.id])} IS NOT DISTINCT FROM d.{each.id}" for each in keys]
-        added = [
-            f"CAST(d.{each.id} + coalesce(s.{kinds.quoted(stored[each.id])}, 0) AS {kinds.duckdb_name(each.type)}) "
-            f"AS {each.id}"
-            for each in parts
-        ]
-        chosen = ", ".join([*(f"d.{each.id}" for each in keys), *added])
-        run.execute(
-            f"CREATE TEMP TABLE new_states AS SELECT {chosen} FROM {changes.name} AS d "
-            f"LEFT JOIN found_rows AS s ON {' AND '.join(same) or 'TRUE'}"
-        )
-        rows = parts[0].id
-        if run.table(f"SELECT count(*) AS c FROM new_states WHERE {rows} < 0").column("c")[0].as_py():
-            return None
-        left = f" WHERE {rows} > 0" if keys else ""  # a group of all rows is there without any
-        run.execute(f"CREATE TEMP TABLE kept_states AS SELECT * FROM new_states{left}")
-        root = with_rows(plan.root, Stored(columns=states.columns, name="kept_states"))
-        run.make(Statement("new_result", root))
-        given_rows(run, self.layout, "new_result", [each.id for each in plan.root.columns])
-        return keyed_difference(run, self.layout, "found_rows")
-
-    def _numbered_replacement(self, run: Run, program: Compiled, plan: ViewPlan, ids: list[str]) -> pa.Table | None:
-        """Groups of rows that may be equal: those stored of the groups go, the new ones come."""
-        assert program.result is not None
-        given_rows(run, self.layout, program.result.name, ids)
-        stored = self._stored_of(run, program, plan)
-        less_stored(run, self.layout, stored)
-        hashes = run.table(f"SELECT DISTINCT {HASH} FROM {TARGET}")
-        return counted_difference(run, self.layout, self._stored_hashes(run, hashes))
-
-    # --- what is stored ------------------------------------------------------------------------------------------
-
-    def _stored_of(self, run: Run, program: Compiled, plan: ViewPlan) -> str:
-        """The stored rows of the groups that are replaced, under a name."""
-        keys = program.replaced
-        assert keys is not None
-        names = {each.id: name for each, name in zip(plan.root.columns, plan.names, strict=True)}
-        by = [names[each.id] for each in program.by]
-        schema = self.layout.columns
-        typed = ", ".join(
-            f"CAST({key.id} AS {kinds.duckdb_name(schema.field(name).type)}) AS {kinds.quoted(name)}"
-            for key, name in zip(keys.columns, by, strict=True)
-        )
-        run.execute(f"CREATE TEMP TABLE replaced_keys AS SELECT DISTINCT {typed} FROM {keys.name}")
-        self._find_stored(run, by)
-        return "found_rows"
-
-    def _find_stored(self, run: Run, by: list[str]) -> None:
-        """Stored rows whose columns have the values of `replaced_keys`, as `found_rows`: by their key if that tells."""
-        if self.definition.key is not None and set(by) == set(self.definition.key) and self._finds_by(by):
-            listed = HASH if self.layout.has_hash else ", ".join(kinds.quoted(n) for n in self.layout.primary_key)
-            chosen = f"{self.layout.hash_of()} AS {HASH}" if self.layout.has_hash else listed
-            run.give("found_rows", self._looked_up(run.table(f"SELECT {chosen} FROM replaced_keys")))
-            return
-        self._define_stored(run)
-        same = " AND ".join(f"s.{kinds.quoted(name)} IS NOT DISTINCT FROM k.{kinds.quoted(name)}" for name in by)
-        run.execute(
-            f"CREATE TEMP TABLE found_rows AS SELECT s.* FROM stored_all AS s SEMI JOIN replaced_keys AS k ON {same}"
-        )
-
-    def _finds_by(self, by: list[str]) -> bool:
-        """Whether the primary key follows from these columns."""
-        return all(name == HASH or name in by for name in self.layout.primary_key)
-
-    def _define_stored(self, run: Run) -> None:
-        names = tuple(self.layout.stored_schema().names)
-        run.define("stored_all", Source(self.table, (), self.base, names))
-
-    def _looked_up(self, keys: pa.Table) -> pa.Table:
-        """The stored rows of these primary keys."""
-        schema = self.layout.stored_schema()
-        if self.base is None or not keys.num_rows:
-            return schema.empty_table()
-        found = pinned_at(self.table, self.base).lookup(keys, list(schema.names))
-        batches = [to_transfer(batch, schema) for batch in found.combine_chunks().to_batches()]
-        return pa.Table.from_batches(batches, schema=schema)
-
-    def _stored_hashes(self, run: Run, hashes: pa.Table) -> pa.Table:
-        """The hash of each stored row that has one of these."""
-        run.define("stored_hashes", Source(self.table, (), self.base, (HASH,)))
-        run.give("asked_hashes", hashes)
-        return run.table(f"SELECT s.{HASH} FROM stored_hashes AS s SEMI JOIN asked_hashes AS k ON s.{HASH} = k.{HASH}")
-
-    def _nothing(self) -> pa.Table:
-        return pa.schema([pa.field(KIND, pa.string()), *self.layout.stored_schema()]).empty_table()
 
     # --- from all rows -------------------------------------------------------------------------------------------
 
@@ -367,17 +265,7 @@ class Refresh:
         plan_sources(plan.root)
         with running([plan.root], self.definition.zone, (BITS,)) as run:
             run.make(Statement("result", plan.root))
-            return self._all_differences(run, "result", [each.id for each in plan.root.columns])
-
-    def _all_differences(self, run: Run, source: str, ids: list[str]) -> pa.Table:
-        given_rows(run, self.layout, source, ids)
-        self._define_stored(run)
-        if not self.layout.is_numbered:
-            return keyed_difference(run, self.layout, "stored_all")
-        less_stored(run, self.layout, "stored_all")
-        found = counted_difference(run, self.layout, run.table(f"SELECT {HASH} FROM stored_all"))
-        assert found is not None
-        return found
+            return self.difference.of_everything(run, "result", [each.id for each in plan.root.columns])
 
     def _why_not_as_written(self) -> str | None:
         """Why the text of the query gives something else to Spark than it meant when it was written; None if not."""

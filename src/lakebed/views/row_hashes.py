@@ -1,7 +1,8 @@
 """The hash of a row or of its key, by which a materialized table finds it again.
 
 The same values have the same hash in every version and time zone: it is made of numbers, never of how something is
-shown. A null is a value, too.
+shown. A null is a value, too. Hashes by which rows are shared among tasks are others: quicker to make, and forgotten
+with the job.
 """
 
 from __future__ import annotations
@@ -29,6 +30,20 @@ def hashed(columns: list[tuple[str, pa.DataType]]) -> str:
     """The hash of values, given their spellings for DuckDB."""
     parts = [f"coalesce({_text(text, kind)}, 'n')" for text, kind in columns]
     return f"md5(concat_ws(',', {', '.join(parts)}))" if parts else "md5('')"
+
+
+def part_of(columns: list[tuple[str, pa.DataType]], parts: int) -> str:
+    """Which of so many parts rows with these values belong to, from 0 on: the same for whole numbers of all types.
+
+    INVARIANT: only within one job, in which all tasks have one version of DuckDB. Its hashes change with that.
+    """
+    return f"CAST(hash({', '.join(_hashed_alike(*each) for each in columns) or '0'}) % {parts} AS INTEGER)"
+
+
+def _hashed_alike(text: str, kind: pa.DataType) -> str:
+    if kinds.is_integral(kind):
+        return f"CAST({text} AS BIGINT)"
+    return f"{BITS.name}(CAST({text} AS DOUBLE))" if kinds.is_fraction(kind) else text
 
 
 def _text(text: str, kind: pa.DataType, depth: int = 0) -> str:

@@ -91,7 +91,7 @@ def planned(bound: Bound, *, is_stored: bool = True) -> ViewPlan:
     by_id = {each.id: name for each, name in zip(relation.columns, names, strict=True)}
     top, _ = top_of(relation) if is_stored else (None, ())
     if adding is not None:
-        adding = replace(adding, states=_states_of(relation))
+        adding = replace(adding, states=states_of(relation))
     return ViewPlan(
         root=relation,
         names=names,
@@ -103,7 +103,7 @@ def planned(bound: Bound, *, is_stored: bool = True) -> ViewPlan:
     )
 
 
-def _states_of(root: Relation) -> Group:
+def states_of(root: Relation) -> Group:
     """The grouping at the end of a query."""
     while isinstance(root, Project):
         root = root.input

@@ -269,9 +269,9 @@ class Normaliser:
                 if step is None
                 else {each.id: given for each, given in zip(step.columns, step.values, strict=True)}
             )
-            value = _replaced(value, mapping)
+            value = replaced(value, mapping)
         if not outputs:
-            value = _replaced(value, below)
+            value = replaced(value, below)
         known = {each.id for each in joined.columns}
         is_complete = all(each.id in known for each in value.walk() if isinstance(each, Column))
         return (joined, value) if is_complete else None
@@ -393,7 +393,7 @@ def _with(value: Expression, query: Subquery, other: Expression) -> Expression:
     return _changed(value, lambda each: other if each is query else None)
 
 
-def _replaced(value: Expression, mapping: dict[str, Expression]) -> Expression:
+def replaced(value: Expression, mapping: dict[str, Expression]) -> Expression:
     """An expression with others in the place of columns."""
     return _changed(value, lambda each: mapping.get(each.id) if isinstance(each, Column) else None)
 
