@@ -22,6 +22,7 @@ from typing import Any, Self, cast
 from lakebed.errors import AlreadyExists, StorageError
 from lakebed.fileio.base import FileIO, OutputFile
 from lakebed.fileio.sync_later import SyncLater
+from lakebed.fileio.together import PutLater, answers_late
 from lakebed.metadata.data_file import INDEX_SUFFIX
 from lakebed.records import dataclass
 
@@ -39,8 +40,9 @@ class Visibility:
 class Attempt:
     """Notes the files of one commit. Use it in a `with` block, or call `give_up` in every other way out."""
 
-    def __init__(self, fileio: FileIO, visibility: Visibility | None = None) -> None:
-        self._files = WrittenFiles(*SyncLater.of(fileio))
+    def __init__(self, fileio: FileIO, visibility: Visibility | None = None, *, puts_together: bool = False) -> None:
+        later = PutLater.of if puts_together and answers_late(fileio) else SyncLater.of
+        self._files = WrittenFiles(*later(fileio))
         self._visibility = visibility or Visibility()
         self._undo: list[Callable[[], None]] = []
 
@@ -98,7 +100,7 @@ class WrittenFiles:
         self._paths: list[str] = []
 
     def make_durable(self) -> None:
-        """Waits until all files so far would survive a power failure."""
+        """Waits until all files so far are there, and would survive a power failure."""
         self._sync()
 
     def open_output(self, path: str) -> OutputFile:
@@ -124,12 +126,17 @@ class WrittenFiles:
         """
         paths, self._paths = self._paths, []
         for path in paths:
-            if path.removesuffix(INDEX_SUFFIX) in keep:
+            if path.removesuffix(INDEX_SUFFIX) in keep or path in self._others_files:
                 continue
             try:
                 self._inner.delete(path)
             except StorageError as error:
                 _log.warning("left an unreferenced file behind: %s (%s)", path, error.message)
+
+    @property
+    def _others_files(self) -> Container[str]:
+        """Files that were found to be somebody else's only when they were put."""
+        return getattr(self._inner, "taken", ())
 
     @contextlib.contextmanager
     def _noted(self, path: str) -> Iterator[None]:

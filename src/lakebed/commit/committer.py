@@ -31,6 +31,9 @@ from lakebed.commit.replay import (
 from lakebed.commit.row_ids import RowIdRules, number_rows
 from lakebed.commit.sequence_state import MAX_SEQUENCE_NUMBER, next_kept_number
 from lakebed.errors import CommitConflict, CorruptFile, FileMissing, LakebedError, NotFound, OutcomeUnknown
+from lakebed.fileio.base import FileIO
+from lakebed.fileio.glance import no_glance, one_glance
+from lakebed.fileio.together import answers_late, ask_together
 from lakebed.metadata.entries import all_metas, base_metas, read_manifests
 from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.manifest import EntryKind, ManifestEntry, live_entries
@@ -121,7 +124,8 @@ class Committer:
         attempt = attempt or Attempt(self.stores.fileio)
         started_ms = self.clock.now_ms()
         for turn in range(self.rules.max_retries + 1):
-            with self.stores.fileio.advisory_lock(self.stores.paths.snapshot_directory):
+            lock = self.stores.fileio.advisory_lock(self.stores.paths.snapshot_directory)
+            with lock, one_glance(*self._what_changes, afresh=True):
                 latest = self._latest()
                 try:
                     # INVARIANT: changes are fitted to the very snapshot they are published on, anew in every turn.
@@ -131,13 +135,15 @@ class Committer:
                     if changes is None:
                         return None
                     stamp = _Stamp(kind, identity, schema_id(), watermark, operation, dict(properties or {}))
-                    snapshot = self._published(latest, changes, stamp, attempt)
+                    with no_glance():
+                        snapshot = self._published(latest, changes, stamp, attempt)
                 except FileMissing:
                     if not self._is_outdated(latest):
                         raise
                     snapshot = None  # expired under our hands: others were faster
             if snapshot is not None:
-                self._update_hint(snapshot)
+                if not answers_late(self.stores.fileio):
+                    self._update_hint(snapshot.id)
                 _tell(self.table, snapshot, changes.entries if changes else ())
                 return snapshot
             if self.rules.timeout_ms is not None and self.clock.now_ms() - started_ms > self.rules.timeout_ms:
@@ -162,7 +168,8 @@ class Committer:
         return latest
 
     def _is_outdated(self, latest: Snapshot | None) -> bool:
-        return self.stores.snapshots.latest_id() != (latest.id if latest else None)
+        with no_glance():
+            return self.stores.snapshots.latest_id() != (latest.id if latest else None)
 
     def _wait_seconds(self, turn: int) -> float:
         wait_us: int = min(self.rules.min_retry_wait_ms * 2**turn, self.rules.max_retry_wait_ms) * 1000
@@ -171,7 +178,7 @@ class Committer:
     def _published(self, latest: Snapshot | None, changes: Changes, stamp: _Stamp, attempt: Attempt) -> Snapshot | None:
         """The published snapshot, or None when the id was taken by somebody else."""
         given, visibility = self.stores, attempt.visibility
-        with Attempt(given.fileio, visibility) as metadata:
+        with Attempt(given.fileio, visibility, puts_together=True) as metadata:
             stores = MetadataStores.open(metadata.fileio, given.paths, given.compression, given.manifest_cache)
             snapshot = self._build(stores, latest, changes, stamp)
             # INVARIANT: a snapshot names only what survives a power failure, or the table would be unreadable after it.
@@ -180,7 +187,7 @@ class Committer:
             # INVARIANT: said before the store is asked. Interrupted from here on, nobody knows whether readers see the
             # files, so they stay; what is taken back is only what was read back as not there.
             visibility.is_possible = True
-            visibility.is_possible = self._publish(snapshot, visibility) and self._is_in_line(latest, snapshot, changes)
+            visibility.is_possible = self._publish(snapshot, visibility) and self._stands(latest, snapshot, changes)
             if visibility.is_possible:
                 return snapshot
             metadata.give_up()
@@ -206,6 +213,27 @@ class Committer:
             return None
         except LakebedError as error:
             raise self._in_doubt(snapshot) from error
+
+    @property
+    def _what_changes(self) -> tuple[FileIO, str, str]:
+        paths = self.stores.paths
+        return self.stores.fileio, paths.schema_directory, paths.snapshot_directory
+
+    def _stands(self, latest: Snapshot | None, snapshot: Snapshot, changes: Changes) -> bool:
+        """As `_is_in_line`; where answers are late the hint is updated meanwhile, and put right if it does not stand.
+
+        The hint names a snapshot that is there, or was a moment ago, as it may whenever one is taken back.
+        """
+        if not answers_late(self.stores.fileio):
+            return self._is_in_line(latest, snapshot, changes)
+        stands, _ = ask_together(
+            self.stores.fileio,
+            [lambda: self._is_in_line(latest, snapshot, changes), lambda: self._update_hint(snapshot.id)],
+        )
+        newest = None if stands else max(self.stores.snapshots.ids(), default=None)
+        if newest is not None:
+            self._update_hint(newest)
+        return bool(stands)
 
     def _is_in_line(self, latest: Snapshot | None, snapshot: Snapshot, changes: Changes) -> bool:
         """Whether the published snapshot continues the table's history; taken back if not."""
@@ -293,9 +321,9 @@ class Committer:
         number = next_kept_number(self.stores, latest, entries)
         return {} if number is None else {MAX_SEQUENCE_NUMBER: str(number)}
 
-    def _update_hint(self, snapshot: Snapshot) -> None:
+    def _update_hint(self, snapshot_id: int) -> None:
         try:
-            self.stores.snapshots.write_latest_hint(snapshot.id)
+            self.stores.snapshots.write_latest_hint(snapshot_id)
         except LakebedError as error:
             # Readers find the newest snapshot without the hint; the commit stands.
             _log.warning("table %s: the LATEST hint was not updated: %s", self.table, error.message)

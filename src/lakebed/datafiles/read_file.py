@@ -44,7 +44,7 @@ from lakebed.types.predicate_evaluate import to_expression
 from lakebed.types.predicate_ranges import with_ranges
 
 _SYSTEM_COLUMNS = frozenset({SEQUENCE_NUMBER, VALUE_KIND, ROW_ID.name})
-_READ_WHOLE_BYTES = 256 << 10
+READ_WHOLE_BYTES = 256 << 10
 """Files up to this size are read in one go: a store answers one request sooner than one for each column."""
 
 
@@ -194,7 +194,7 @@ class FileReader:
                 filter=pushed,
                 batch_rows=self.batch_rows,
                 # To hand a few rows to other threads takes longer than to read them.
-                use_threads=self.use_threads and file.size_bytes > _READ_WHOLE_BYTES,
+                use_threads=self.use_threads and file.size_bytes > READ_WHOLE_BYTES,
             ):
                 rows_seen += batch.num_rows
                 yield position, batch
@@ -219,7 +219,7 @@ class FileReader:
         return Written(fields, schema.options)
 
     def _open(self, path: str, file: DataFile) -> pa.NativeFile:
-        if file.size_bytes <= _READ_WHOLE_BYTES:
+        if file.size_bytes <= READ_WHOLE_BYTES:
             return pa.BufferReader(self.fileio.read_bytes(path))
         return self.fileio.open_input(path)
 

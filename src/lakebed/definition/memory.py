@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from lakebed.metadata.manifest import ManifestCache
+from lakebed.metadata.stores import ManifestCache
 
 _T = TypeVar("_T")
 

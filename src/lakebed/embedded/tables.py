@@ -213,12 +213,11 @@ class MergedRows:
         schema = transfer_schema(reader.fields)
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for split in self.splits:
-                for batch in reader.read(split):
-                    rows = to_transfer(batch, schema)
-                    if late is not None:
-                        rows = rows.filter(evaluate(late, rows))
-                    yield rows.select(names)
+            for batch in reader.read_each(self.splits):
+                rows = to_transfer(batch, schema)
+                if late is not None:
+                    rows = rows.filter(evaluate(late, rows))
+                yield rows.select(names)
 
         return pa.RecordBatchReader.from_batches(pa.schema([schema.field(name) for name in names]), batches())
 

@@ -36,6 +36,8 @@ class FileStatus:
     size_bytes: int
     modified_ms: int
     is_directory: bool
+    version: str = ""
+    """What changes with the content, where a store tells it; empty where it does not."""
 
     @property
     def name(self) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
+from lakebed.fileio.together import answers_late, ask_together
 from lakebed.metadata.data_file import creation_time_to_epoch
 from lakebed.metadata.manifest import ManifestEntry, live_entries
 from lakebed.metadata.manifest_list import ManifestMeta
@@ -27,7 +29,10 @@ def all_metas(stores: MetadataStores, snapshot: Snapshot | None) -> list[Manifes
     """Manifests that together describe the state of the snapshot: its base, then its delta."""
     if snapshot is None:
         return []
-    return base_metas(stores, snapshot) + delta_metas(stores, snapshot)
+    base, delta = ask_together(
+        stores.fileio, [lambda: base_metas(stores, snapshot), lambda: delta_metas(stores, snapshot)]
+    )
+    return base + delta
 
 
 def base_metas(stores: MetadataStores, snapshot: Snapshot) -> list[ManifestMeta]:
@@ -57,6 +62,9 @@ def read_manifests(
         return keep(entries) if keep else entries
 
     wanted = list(metas)
+    if answers_late(stores.fileio):
+        answers = ask_together(stores.fileio, [partial(read, meta) for meta in wanted])
+        return [entry for entries in answers for entry in entries]
     if sum(meta.size_bytes for meta in wanted) < SMALL_BYTES:
         return [entry for meta in wanted for entry in read(meta)]
     with ThreadPoolExecutor(READ_THREADS) as pool:

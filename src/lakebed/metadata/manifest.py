@@ -6,8 +6,6 @@ the way of every query, so entries stay close to the bytes: no statistics, key o
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from enum import IntEnum
 from itertools import islice
@@ -27,7 +25,7 @@ from lakebed.metadata.avro_container import (
 )
 from lakebed.metadata.corruption import checked_size
 from lakebed.metadata.data_file import DataFile, data_file_builders, data_file_schema, data_file_to_record
-from lakebed.metadata.manifest_list import ManifestMeta
+from lakebed.metadata.manifest_list import ManifestMeta, MetadataCache
 from lakebed.metadata.paths import TablePaths
 from lakebed.metadata.stats import partition_stats
 from lakebed.records import dataclass
@@ -127,7 +125,7 @@ class ManifestStore:
         paths: TablePaths,
         compression: str = "zstd",
         level: int = 1,
-        cache: ManifestCache | None = None,
+        cache: MetadataCache[ManifestEntry] | None = None,
     ) -> None:
         self._fileio = fileio
         self._paths = paths
@@ -154,7 +152,10 @@ class ManifestStore:
                 block = list(islice(remaining, _ENTRIES_PER_BLOCK))
             data = writer.finish()
             name = f"manifest-{uuid4()}-0"
-            self._fileio.write_bytes(self._paths.manifest_file(name), data)
+            path = self._paths.manifest_file(name)
+            self._fileio.write_bytes(path, data)
+            if self._cache is not None:
+                self._cache.put(path, len(data), written)
             metas.append(_describe(name, len(data), written, partition_types))
         return metas
 
@@ -241,47 +242,3 @@ _SCHEMA = RecordSchema(
     ],
     {_NAME: _build, **data_file_builders(f"{_NAME}__FILE")},
 )
-
-
-# --- Small manifests that were read lately: a writer that commits again and again need not decode them each time --
-#
-# Manifests never change under their names, so what was read once stays true. Large ones are left out: they are read
-# seldom, and would push out the many small ones that each commit looks at.
-
-
-_LARGEST_BYTES = 128 << 10
-_MOST_BYTES = 2 << 20
-"""Of the files; the entries in memory take about ten times as much."""
-
-
-class ManifestCache:
-    """Entries of manifests by path, the least recently used ones forgotten first."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[str, tuple[int, tuple[ManifestEntry, ...]]] = OrderedDict()
-        self._size_bytes = 0
-
-    def get(self, path: str, size_bytes: int | None) -> list[ManifestEntry] | None:
-        """The entries, if they are known and the file is as large as it should be."""
-        with self._lock:
-            found = self._kept.get(path)
-            if found is None or size_bytes not in (None, found[0]):
-                return None
-            self._kept.move_to_end(path)
-            return list(found[1])
-
-    def put(self, path: str, size_bytes: int, entries: Sequence[ManifestEntry]) -> None:
-        """Keeps the entries of a file."""
-        if size_bytes > _LARGEST_BYTES:
-            return
-        with self._lock:
-            if path not in self._kept:
-                self._size_bytes += size_bytes
-            self._kept[path] = (size_bytes, tuple(entries))
-            while self._size_bytes > _MOST_BYTES:
-                _, (gone_bytes, _) = self._kept.popitem(last=False)
-                self._size_bytes -= gone_bytes
-
-
-__all__ = ["ManifestCache"]

@@ -5,8 +5,10 @@ A `ManifestMeta` is one line of such a list. Minimum and maximum members may be 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
 from lakebed.fileio.base import FileIO
@@ -50,20 +52,75 @@ class ManifestMeta:
     extra_files: tuple[str, ...] | None = None
 
 
+# --- Lists and manifests that were read or written lately: who commits or reads again need not decode them anew ---
+#
+# They never change under their names, so what was read once stays true. Large ones are left out: they are read seldom,
+# and would push out the many small ones that each commit looks at.
+
+
+_LARGEST_BYTES = 128 << 10
+_MOST_BYTES = 2 << 20
+"""Of the files; the entries in memory take about ten times as much."""
+
+_Entry = TypeVar("_Entry")
+
+
+class MetadataCache(Generic[_Entry]):
+    """Entries of files by path, the least recently used ones forgotten first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, tuple[int, tuple[_Entry, ...]]] = OrderedDict()
+        self._size_bytes = 0
+
+    def get(self, path: str, size_bytes: int | None) -> list[_Entry] | None:
+        """The entries, if they are known and the file is as large as it should be."""
+        with self._lock:
+            found = self._kept.get(path)
+            if found is None or size_bytes not in (None, found[0]):
+                return None
+            self._kept.move_to_end(path)
+            return list(found[1])
+
+    def put(self, path: str, size_bytes: int, entries: Sequence[_Entry]) -> None:
+        """Keeps the entries of a file."""
+        if size_bytes > _LARGEST_BYTES:
+            return
+        with self._lock:
+            if path not in self._kept:
+                self._size_bytes += size_bytes
+            self._kept[path] = (size_bytes, tuple(entries))
+            while self._size_bytes > _MOST_BYTES:
+                _, (gone_bytes, _) = self._kept.popitem(last=False)
+                self._size_bytes -= gone_bytes
+
+
 class ManifestListStore:
     """Reads and writes manifest lists of one table."""
 
-    def __init__(self, fileio: FileIO, paths: TablePaths, compression: str = "zstd", level: int = 1) -> None:
+    def __init__(
+        self,
+        fileio: FileIO,
+        paths: TablePaths,
+        compression: str = "zstd",
+        level: int = 1,
+        cache: MetadataCache[ManifestMeta] | None = None,
+    ) -> None:
         self._fileio = fileio
         self._paths = paths
         self._compression = codec_name(compression)
         self._level = level
+        self._cache = cache
 
     def write(self, metas: Iterable[ManifestMeta]) -> tuple[str, int]:
         """Write a new list, possibly empty; its name and its exact size, which the snapshot records."""
         name = f"manifest-list-{uuid4()}-0"
-        data = encode(_SCHEMA, [_to_record(meta) for meta in metas], self._compression, self._level)
-        self._fileio.write_bytes(self._paths.manifest_file(name), data)
+        lines = list(metas)
+        data = encode(_SCHEMA, [_to_record(meta) for meta in lines], self._compression, self._level)
+        path = self._paths.manifest_file(name)
+        self._fileio.write_bytes(path, data)
+        if self._cache is not None:
+            self._cache.put(path, len(data), lines)
         return name, len(data)
 
     def read(self, name: str, size_bytes: int | None = None) -> list[ManifestMeta]:
@@ -71,8 +128,14 @@ class ManifestListStore:
         if not name:
             return []
         path = self._paths.manifest_file(name)
+        known = self._cache.get(path, size_bytes) if self._cache is not None else None
+        if known is not None:
+            return known
         data = checked_size(self._fileio.read_bytes(path), size_bytes, path)
-        return decode(data, _SCHEMA, path)
+        lines: list[ManifestMeta] = decode(data, _SCHEMA, path)
+        if self._cache is not None:
+            self._cache.put(path, len(data), lines)
+        return lines
 
     def delete(self, name: str) -> bool:
         """Delete a list that no snapshot names; false when it was gone already."""

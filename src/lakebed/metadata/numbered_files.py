@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from lakebed.errors import FileMissing
 from lakebed.fileio.base import FileIO
+from lakebed.fileio.glance import newest_number
 from lakebed.fileio.local import list_names
 from lakebed.records import dataclass
 
@@ -50,6 +51,9 @@ class NumberedFiles:
 
     def latest_id(self) -> int | None:
         """The largest id; `None` when there is no file."""
+        seen = newest_number(self.fileio, self.directory)
+        if seen is not None:
+            return seen
         hint = self.hint(self.latest_hint)
         if hint is not None and self.exists(hint) and not self.exists(hint + 1):
             return hint

@@ -8,11 +8,19 @@ from lakebed.fileio.base import FileIO
 from lakebed.metadata.changelog import ChangelogStore
 from lakebed.metadata.consumer import ConsumerStore
 from lakebed.metadata.index_manifest import IndexManifestStore
-from lakebed.metadata.manifest import ManifestCache, ManifestStore
-from lakebed.metadata.manifest_list import ManifestListStore
+from lakebed.metadata.manifest import ManifestEntry, ManifestStore
+from lakebed.metadata.manifest_list import ManifestListStore, ManifestMeta, MetadataCache
 from lakebed.metadata.paths import TablePaths
 from lakebed.metadata.snapshot import SnapshotStore
 from lakebed.metadata.tag import TagStore
+
+
+class ManifestCache:
+    """What manifests and lists of them say that were read or written lately."""
+
+    def __init__(self) -> None:
+        self.entries: MetadataCache[ManifestEntry] = MetadataCache()
+        self.lists: MetadataCache[ManifestMeta] = MetadataCache()
 
 
 class MetadataStores:
@@ -41,12 +49,14 @@ class MetadataStores:
     @cached_property
     def manifests(self) -> ManifestStore:
         """Manifests: entries of data files."""
-        return ManifestStore(self.fileio, self.paths, self.compression, cache=self.manifest_cache)
+        cache = None if self.manifest_cache is None else self.manifest_cache.entries
+        return ManifestStore(self.fileio, self.paths, self.compression, cache=cache)
 
     @cached_property
     def manifest_lists(self) -> ManifestListStore:
         """Lists of manifests."""
-        return ManifestListStore(self.fileio, self.paths, self.compression)
+        cache = None if self.manifest_cache is None else self.manifest_cache.lists
+        return ManifestListStore(self.fileio, self.paths, self.compression, cache=cache)
 
     @cached_property
     def index_manifests(self) -> IndexManifestStore:

@@ -8,17 +8,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
-from lakebed.datafiles.read_file import FileReader
+from lakebed.datafiles.read_file import READ_WHOLE_BYTES, FileReader
 from lakebed.definition.branch import context_on_branch
 from lakebed.definition.context import TableContext
 from lakebed.definition.row_rules import lowest_level_counts
 from lakebed.definition.shown_defaults import stored_part, with_defaults
 from lakebed.errors import InvalidArgument, Unsupported
+from lakebed.fileio.base import FileIO
 from lakebed.fileio.local import LocalFileIO
+from lakebed.fileio.together import ReadAhead, answers_late
 from lakebed.formats.base import DEFAULT_ROW_GROUP_ROWS
 from lakebed.lsm.merge_runs import came_one_after_the_other, merge_levels, merge_runs, read_runs
 from lakebed.lsm.sections import Section, SortedRun
@@ -75,6 +78,8 @@ class SplitReader:
     use_threads: bool = True
     keeps_everything: bool = False
     """Whether the caller holds all rows in the end: then more of them are read at a time, which is quicker."""
+    source: FileIO | None = None
+    """Where files come from, if not from the table's own file system: see `reading_ahead`."""
 
     def __getstate__(self) -> dict[str, object]:
         """What another process needs: not what was worked out from it."""
@@ -112,14 +117,35 @@ class SplitReader:
 
     def read_all(self, splits: Sequence[Split]) -> list[pa.RecordBatch]:
         """Matching rows of splits, in their order, read by as many threads as the table's options allow."""
+        ahead = self.reading_ahead(splits)
         pieces = [piece for split in splits for piece in pieces_of(split)]
         threads = threads_for(self.context, (file.size_bytes for piece in pieces for file in piece.files))
         if min(threads, len(pieces)) <= 1:
-            return [batch for piece in pieces for batch in self.read(piece)]
+            return [batch for piece in pieces for batch in ahead.read(piece)]
         # With enough pieces for all threads, reading the columns of one in parallel would only cost.
-        reader = self if len(pieces) < threads else replace(self, use_threads=False)
+        reader = ahead if len(pieces) < threads else replace(ahead, use_threads=False)
         with ThreadPoolExecutor(min(threads, len(pieces)), thread_name_prefix="lakebed-read") as pool:
             return [batch for batches in pool.map(lambda piece: list(reader.read(piece)), pieces) for batch in batches]
+
+    def read_each(self, splits: Iterable[Split]) -> Iterator[pa.RecordBatch]:
+        """Matching rows of splits, in their order, one batch after the other."""
+        wanted = list(splits)
+        reader = self.reading_ahead(wanted)
+        for split in wanted:
+            yield from reader.read(split)
+
+    def reading_ahead(self, splits: Sequence[Split]) -> SplitReader:
+        """The same for splits that will be read in this order: where answers are late, small files come beforehand."""
+        if self.source is not None or not self._in_files or not answers_late(self.context.fileio):
+            return self
+        paths = [
+            self._path(split, file)
+            for split in splits
+            if not split.branch
+            for file in split.files
+            if file.size_bytes <= READ_WHOLE_BYTES
+        ]
+        return self if len(paths) < 2 else replace(self, source=cast(FileIO, ReadAhead(self.context.fileio, paths)))
 
     def read_newest(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The newest row of each key, a retract too, with its kind; of the filter only what it says of keys is used."""
@@ -307,7 +333,7 @@ class SplitReader:
     def _new_file_reader(self, fields: tuple[DataField, ...], batch_rows: int | None) -> FileReader:
         context = self.context
         return FileReader(
-            context.fileio,
+            self.source or context.fileio,
             context.schemas.get,
             fields,
             frozenset(context.schema.partition_keys),
@@ -396,5 +422,4 @@ def rows_of(
 ) -> Iterator[pa.RecordBatch]:
     """Merged rows batch by batch, of these columns; all of them without."""
     reader = SplitReader(context, projected_fields(context, columns), None)
-    for split in plan_scan(context, snapshot, None).splits:
-        yield from reader.read(split)
+    yield from reader.read_each(plan_scan(context, snapshot, None).splits)

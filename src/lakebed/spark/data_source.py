@@ -125,9 +125,8 @@ class _TableReader(DataSourceReader):  # type: ignore[misc]
         assert isinstance(partition, _Splits)
         prepare_worker()
         schema = transfer_schema(self._reader.fields)
-        for split in partition.splits:
-            for batch in self._reader.read(split):
-                yield to_transfer(batch, schema)
+        for batch in self._reader.read_each(partition.splits):
+            yield to_transfer(batch, schema)
 
 
 @dataclass

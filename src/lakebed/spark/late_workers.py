@@ -29,6 +29,10 @@ _OPENING_S = 120.0
 _LOOK_S = 0.01
 _MOST_LOOK_S = 0.25
 
+_LATELY_S = 3600.0
+_repeated_at: list[float] = []
+"""When something was last repeated."""
+
 _Result = TypeVar("_Result")
 
 
@@ -43,10 +47,16 @@ def until_workers_come(action: Callable[[], _Result], pause: Callable[[float], N
                 raise
             if attempt == _ATTEMPTS:
                 raise worker_late() from None  # Spark searches long texts for signs of a stop, and fails over it
+        _repeated_at[:] = [time.monotonic()]
         _log.warning("%s: trying again in %.0f s (attempt %d of %d)", _BUSY, pause_s, attempt + 1, _ATTEMPTS)
         pause(pause_s)
         pause_s *= 2
     raise AssertionError("unreachable")
+
+
+def repeated_lately() -> bool:
+    """Whether this process has had Spark do something twice within the hour: the first time may have left files."""
+    return bool(_repeated_at) and time.monotonic() - _repeated_at[0] < _LATELY_S
 
 
 def started(writer: Any, pause: Callable[[float], None] = time.sleep) -> StreamingQuery:
@@ -72,4 +82,4 @@ def _failure_to_open(query: StreamingQuery, pause: Callable[[float], None]) -> E
     return None if query.isActive else query.exception()
 
 
-__all__ = ["started", "until_workers_come"]
+__all__ = ["repeated_lately", "started", "until_workers_come"]

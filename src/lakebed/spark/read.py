@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
 from itertools import chain
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -61,6 +60,8 @@ LOCAL_ROWS = 50_000
 _TASK_BYTES = 64 << 20
 _LEAST_TASK_BYTES = 8 << 20
 """Files of one task, about; small splits share one. Less than the second is not worth a task, not even an idle one."""
+_FILE_BYTES = 256 << 10
+"""What opening a file costs, in bytes that are read in the same time: thousands of small ones are much work."""
 
 
 @dataclass(frozen=True)
@@ -167,9 +168,7 @@ class HybridRead:
     def _merged_frame(self, spark: SparkSession, splits: Sequence[Split]) -> DataFrame:
         groups = packed(splits, _parallelism(spark))
         reader = replace(self.reader, use_threads=False, keeps_everything=False)
-        return _frame_of_groups(
-            spark, groups, reader.fields, lambda group: chain.from_iterable(map(reader.read, group))
-        )
+        return _frame_of_groups(spark, groups, reader.fields, reader.read_each)
 
 
 def table_frame(
@@ -212,7 +211,7 @@ def _changes_frame(spark: SparkSession, changes: ChangeRead) -> DataFrame:
 
 def groups_of_changes(changes: ChangeRead, parallelism: int = 1) -> list[ChangeRead]:
     """Changes in parts, one for each task, in their order."""
-    groups = packed(changes.pieces(), parallelism, lambda piece: sum(file.size_bytes for file in piece.plan().files))
+    groups = packed(changes.pieces(), parallelism, lambda piece: _work(piece.plan().files))
     return [ChangeRead.joined(group) for group in groups]
 
 
@@ -222,7 +221,7 @@ def changes_frame(spark: SparkSession, reader: ChangeReader, splits: Sequence[Ch
     size_bytes, rows = _size([file for item in splits for file in item.split.files])
     if size_bytes <= _LOCAL_BYTES and rows <= LOCAL_ROWS:
         return arrow_frame(spark, reader.read_all(splits), fields)
-    groups = packed(splits, _parallelism(spark), lambda item: item.split.size_bytes)
+    groups = packed(splits, _parallelism(spark), lambda item: _work(item.split.files))
     return _frame_of_groups(spark, groups, fields, lambda group: chain.from_iterable(map(reader.read, group)))
 
 
@@ -287,10 +286,19 @@ def are_few(files: Sequence[DataFile]) -> bool:
     return size_bytes <= _LOCAL_BYTES // 4 and rows <= LOCAL_ROWS
 
 
+def _work(files: Sequence[DataFile]) -> int:
+    """How much it is to read files, in bytes: they count by their sizes and by their number."""
+    return sum(file.size_bytes for file in files) + _FILE_BYTES * len(files)
+
+
+def _work_of_split(split: Any) -> int:
+    return _work(split.files)
+
+
 def packed(
-    items: Sequence[_Item], parallelism: int = 1, size_of: Callable[[_Item], int] = attrgetter("size_bytes")
+    items: Sequence[_Item], parallelism: int = 1, size_of: Callable[[_Item], int] = _work_of_split
 ) -> list[list[_Item]]:
-    """Items in groups, one for each task, in their order: groups of about the same size, and work for everybody."""
+    """Items in groups, one for each task, in their order: groups of about the same work, and some for everybody."""
     sizes = [size_of(item) for item in items]
     total_bytes = max(1, sum(sizes))
     tasks = max(-(-total_bytes // _TASK_BYTES), min(parallelism, total_bytes // _LEAST_TASK_BYTES), 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
@@ -23,8 +24,9 @@ from lakebed.errors import LakebedError
 from lakebed.fileio.base import FileIO
 from lakebed.fileio.local import list_names
 from lakebed.fileio.memory import MemoryFileIO
+from lakebed.fileio.together import answers_late, delete_all
 from lakebed.metadata.data_file import INDEX_SUFFIX
-from lakebed.spark.late_workers import until_workers_come
+from lakebed.spark.late_workers import repeated_lately, until_workers_come
 from lakebed.spark.session import prepare_worker
 
 if TYPE_CHECKING:
@@ -108,7 +110,9 @@ def _named(context: TableContext, job: str) -> TableContext:
     from pyspark import TaskContext  # runs where Spark is
 
     task = TaskContext.get()
-    return replace(context, ids=JobIds(job, 0 if task is None else task.taskAttemptId()))
+    if task is None:
+        return replace(context, ids=JobIds(job, 0))
+    return replace(context, ids=JobIds(job, task.taskAttemptId(), is_repeated=task.attemptNumber() > 0))
 
 
 def revived(body: dict[str, str]) -> LakebedError:
@@ -122,19 +126,28 @@ def revived(body: dict[str, str]) -> LakebedError:
 #
 # They are known by their names, each of which contains that of the job. What can not be listed or removed is left for
 # orphan cleaning; nothing refers to it.
+#
+# To look for them is to list the directory of each bucket: nothing on a disk, a request each on an object store. So it
+# is looked where it costs little, and otherwise where the names of the files that were committed say that a task ran
+# again. What the job before it left in the rare case that nobody can tell, such as a stage that began anew because the
+# rows before it were lost, is left for orphan cleaning as well.
 
 
 _log = logging.getLogger(__name__)
 
 _NUMBERS = itertools.count()
+_REPEATED = "r"
+"""What the number of an attempt ends with that was not the first at its task."""
+_MOST_LISTED = 64
+"""Directories of a disk that are listed after each commit."""
 _METADATA = frozenset({"schema", "snapshot", "manifest", "tag", "changelog", "consumer", "statistics", "branch"})
 
 
 class JobIds:
     """Names the files of one attempt at one task: those of data, of changes, of rows that wait, and of indexes."""
 
-    def __init__(self, job: str, attempt: int) -> None:
-        self._start = f"{job}-{attempt}"
+    def __init__(self, job: str, attempt: int, *, is_repeated: bool = False) -> None:
+        self._start = f"{job}-{attempt}{_REPEATED if is_repeated else ''}"
 
     def new_id(self) -> str:
         """A name that no other attempt at any task gives, nor this one again: it may have many pieces of work."""
@@ -148,8 +161,7 @@ def remove_leftovers(context: TableContext, job: str, committed: Iterable[Commit
             paths = list(_below(context, context.paths.root, job))
         else:
             paths = list(_beside(context, job, list(committed)))
-        for path in paths:
-            context.fileio.delete(path)
+        delete_all(context.fileio, paths)
     except LakebedError as error:
         _log.warning("table %s: files of a task may be left behind: %s", context.name, error.message)
 
@@ -168,10 +180,35 @@ def message_paths(context: TableContext, messages: Iterable[CommitMessage]) -> l
 def _beside(context: TableContext, job: str, messages: Sequence[CommitMessage]) -> Iterator[str]:
     """What lies where the job's tasks have written, and is not part of the commit."""
     kept = set(message_paths(context, messages))
-    for directory in sorted(_directories(context, messages)):
-        for name in list_names(context.fileio, directory):
-            if job in name and f"{directory}/{name}".removesuffix(INDEX_SUFFIX) not in kept:
-                yield f"{directory}/{name}"
+    is_late = answers_late(context.fileio)
+    buckets = {(message.partition, message.bucket) for message in messages}
+    if (is_late or len(buckets) > _MOST_LISTED) and not _may_have_left_files(job, kept):
+        return
+    found: Iterable[str]
+    if is_late:
+        found = _below(context, context.paths.root, job)  # a thousand names with each request, whatever the buckets
+    else:
+        found = (
+            f"{directory}/{name}"
+            for directory in sorted(_directories(context, messages))
+            for name in list_names(context.fileio, directory)
+            if job in name
+        )
+    yield from (path for path in found if path.removesuffix(INDEX_SUFFIX) not in kept)
+
+
+def _may_have_left_files(job: str, kept: Iterable[str]) -> bool:
+    """Whether a task of the job, or the whole of it, may have run twice."""
+    repeated = re.compile(rf"{re.escape(job)}-[0-9]+{_REPEATED}-")
+    return repeated_lately() or _is_speculating() or any(repeated.search(path) for path in kept)
+
+
+def _is_speculating() -> bool:
+    """Whether Spark starts slow tasks a second time while they run, and kills whichever is later."""
+    from pyspark.sql import SparkSession  # runs where Spark is
+
+    session = SparkSession.getActiveSession()
+    return session is not None and str(session.conf.get("spark.speculation", "false")).lower() == "true"
 
 
 def _directories(context: TableContext, messages: Sequence[CommitMessage]) -> set[str]:
@@ -191,6 +228,12 @@ def _is_bucket(name: str) -> bool:
 
 
 def _below(context: TableContext, directory: str, job: str) -> Iterator[str]:
+    if answers_late(context.fileio):
+        root = context.paths.root
+        for status in context.fileio.list_recursive(root):
+            if job in status.name and status.path.removeprefix(root).strip("/").partition("/")[0] not in _METADATA:
+                yield status.path
+        return
     for entry in context.fileio.list_directory(directory):
         if entry.is_directory:
             if not _is_metadata(context, entry.path):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from lakebed.definition.context import TableContext, once_per_context
 from lakebed.definition.moments import is_travelling, resolve_snapshot
 from lakebed.definition.validate import check_fixed_options, validate_table
 from lakebed.errors import InvalidArgument, NotFound, Unsupported
+from lakebed.fileio.glance import one_glance
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import (
     BRANCH,
@@ -62,6 +64,11 @@ class OpenedTable:
             check_fixed_options(latest, context.options, self.name)  # the table may have changed since they were given
         self._last = context  # not before it is found to be in order, or the next look would not say so
         return context
+
+    def at_a_glance(self) -> AbstractContextManager[None]:
+        """Within this the store is asked once for what may have changed, if each answer takes a while."""
+        paths = self.context.paths
+        return one_glance(self.context.fileio, paths.schema_directory, paths.snapshot_directory)
 
     def readable(self) -> TableContext:
         """As `current`, for what reads rows: the table's options must let this version read."""

@@ -37,6 +37,11 @@ PlannedRead: TypeAlias = "tuple[SplitReader, ScanPlan] | ChangeRead"
 def plan_read(table: Holder, columns: Sequence[str] | None = None, filter: Any = None) -> PlannedRead:  # noqa: A002
     """A read in parts. Arguments are those of `Table.to_arrow`."""
     opened = opened_of(table)
+    with opened.at_a_glance():
+        return _plan_read(opened, columns, filter)
+
+
+def _plan_read(opened: OpenedTable, columns: Sequence[str] | None, filter: Any) -> PlannedRead:  # noqa: A002
     context = opened.readable()
     if not shows_only_changes(context):
         return _plan_state(context, opened.pinned, columns, filter)

@@ -325,7 +325,8 @@ def _batches(planned: PlannedRead | pa.Table) -> Iterator[pa.RecordBatch]:
     if not isinstance(planned, tuple):
         return planned.batches()
     reader, plan = planned
-    return (batch for split in plan.splits for batch in reader.read(split))
+    batches: Iterator[pa.RecordBatch] = reader.read_each(plan.splits)
+    return batches
 
 
 def _needs(package: str) -> Any:

@@ -159,17 +159,18 @@ def write_rows(
     properties: Mapping[str, str] | None = None,
 ) -> Snapshot | None:
     """Writes rows as one commit; None when there was nothing to write. Arguments are those of `Table.write`."""
-    current = opened_of(table).current()
-    data = arrow_rows(data, current.schema.arrow_schema)
-    if current.options[WRITE_MERGE_SCHEMA]:
-        data = reader_of(data)
-        make_room(table, data.schema, row_kind)
-    context, identity = plan_write(table)
-    wanted = None if overwrite is False else overwrite
-    writer = TableWriter(context, row_kind=row_kind, overwrite=wanted, identity=identity, properties=properties)
-    with writer:
-        writer.write(data)
-        return writer.commit()
+    with opened_of(table).at_a_glance():
+        current = opened_of(table).current()
+        data = arrow_rows(data, current.schema.arrow_schema)
+        if current.options[WRITE_MERGE_SCHEMA]:
+            data = reader_of(data)
+            make_room(table, data.schema, row_kind)
+        context, identity = plan_write(table)
+        wanted = None if overwrite is False else overwrite
+        writer = TableWriter(context, row_kind=row_kind, overwrite=wanted, identity=identity, properties=properties)
+        with writer:
+            writer.write(data)
+            return writer.commit()
 
 
 def remove_all_rows(table: Holder, properties: Mapping[str, str] | None = None) -> Snapshot | None:

@@ -19,6 +19,7 @@ from lakebed.errors import (
 )
 from lakebed.fileio import open_fileio
 from lakebed.fileio.object_store import ObjectStoreFileIO
+from lakebed.fileio.patience import Patience
 
 NO_RETRY = {"s3.max-retries": "0"}
 
@@ -220,7 +221,7 @@ def test_endpoint_from_the_environment_needs_proof(s3, monkeypatch: pytest.Monke
 def test_rename_reports_an_incomplete_copy(s3, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rename that fails while copying leaves the source complete and says so."""
     store = MemoryStore()
-    io = ObjectStoreFileIO(store)
+    io = ObjectStoreFileIO(store, patience=Patience(most_repeats=0))
     for name in "ab":
         io.write_bytes(f"old/{name}", b"x")
     real = MemoryStore.copy

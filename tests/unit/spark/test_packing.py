@@ -47,3 +47,10 @@ def test_tasks_come_in_full_rounds() -> None:
     """There are as many tasks as workers, or a multiple of it, so that none is idle at the end."""
     assert len(packed(_splits([24 * MB] * 8), 2)) == 4
     assert len(packed(_splits([150 * MB] * 8), 2)) == 8
+
+
+def test_many_small_files_are_much_work() -> None:
+    """Files count by their number too: thousands of them are not left to one task."""
+    groups = packed(_splits([4000] * 2000), 4)
+    assert len(groups) == 8
+    assert {len(group) for group in groups} == {250}

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from lakebed.metadata import manifest as manifest_cache
-from lakebed.metadata.manifest import ManifestCache
+from lakebed.metadata import manifest_list
+from lakebed.metadata.manifest_list import MetadataCache
 
 
 def test_entries_come_back_as_a_list_of_their_own() -> None:
     """Whoever changes what they got changes nothing here; a file of another size is another file."""
-    cache = ManifestCache()
+    cache: MetadataCache[Any] = MetadataCache()
     entries: list[Any] = ["a", "b"]
     cache.put("m", 10, entries)
     found = cache.get("m", 10)
@@ -26,9 +26,9 @@ def test_entries_come_back_as_a_list_of_their_own() -> None:
 
 def test_the_least_used_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """No more is kept than fits, and nothing large."""
-    monkeypatch.setattr(manifest_cache, "_MOST_BYTES", 30)
-    monkeypatch.setattr(manifest_cache, "_LARGEST_BYTES", 20)
-    cache = ManifestCache()
+    monkeypatch.setattr(manifest_list, "_MOST_BYTES", 30)
+    monkeypatch.setattr(manifest_list, "_LARGEST_BYTES", 20)
+    cache: MetadataCache[Any] = MetadataCache()
     for name in ("a", "b", "c"):
         cache.put(name, 10, [])
     cache.put("large", 21, [])
