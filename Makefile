@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo tour test test-connect check format bench nightly docs dist test-dist lock clean
+.PHONY: help setup demo tour test test-connect test-cluster check format bench nightly docs dist test-dist lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -34,6 +34,9 @@ test: $(READY) ## all tests but the nightly ones
 
 test-connect: $(READY) ## the tests on Spark once more, on a local Spark Connect server
 	@LAKEBED_TEST_CONNECT=1 $(BIN)/python -m pytest tests/spark tests/cdc/pipeline/test_on_spark.py tests/cdc/pipeline/test_postgres_workload.py tests/cdc/mysql/test_spark.py
+
+test-cluster: $(READY) ## tables, streams, CDC and kills on a Spark cluster of two workers with the lake in an S3 server
+	@$(BIN)/python -m pytest -m "nightly or not nightly" tests/cluster
 
 check: $(READY) ## formatter, linter, types
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy --no-error-summary && echo "check: all good"

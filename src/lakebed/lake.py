@@ -37,6 +37,7 @@ from lakebed.types.logical import DataField, renumbered
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from lakebed.spark.attach import Attached
     from lakebed.sql.query.answer import QueryResult
     from lakebed.views.consistent import ConsistentTables
     from lakebed.views.describe import MaterializedTable
@@ -58,7 +59,7 @@ def connect(path: str | os.PathLike[str], spark: object = None, options: Mapping
         raise InvalidArgument(f"path is {path!r}", hint="pass a directory, or a URL such as s3://bucket/path")
     keep_memory_warm()
     jobs = SparkJobs(spark if isinstance(spark, Session) else Session(spark))
-    return Lake(open_catalog(os.fspath(path), options, jobs), jobs)
+    return Lake(open_catalog(os.fspath(path), options, jobs), jobs, options)
 
 
 _HABITS = {
@@ -112,9 +113,12 @@ _ARGUMENTS = {
 class Lake:
     """Databases and tables of one warehouse. Names are `table` (in the current database) or `database.table`."""
 
-    def __init__(self, catalog: Catalog, jobs: SparkJobs | None = None) -> None:
+    def __init__(
+        self, catalog: Catalog, jobs: SparkJobs | None = None, options: Mapping[str, str] | None = None
+    ) -> None:
         self._catalog = catalog
         self._jobs = jobs or SparkJobs(Session(None))
+        self._storage_options = dict(options or {})
         self._database = DEFAULT_DATABASE
         self.settings: dict[str, str] = {}
         """Options for all tables in statements of this lake: what SET has set."""
@@ -145,6 +149,11 @@ class Lake:
         return self._catalog.root
 
     @property
+    def storage_options(self) -> dict[str, str]:
+        """What the lake was opened with, keys of its store among them: not for logs."""
+        return dict(self._storage_options)
+
+    @property
     def spark(self) -> SparkSession:
         """The Spark session in use; a local one is started if there is none yet."""
         return self._jobs.spark
@@ -153,6 +162,22 @@ class Lake:
     def is_spark_started(self) -> bool:
         """Whether a Spark session is in use already."""
         return self._jobs.session.is_started
+
+    def attach(
+        self, spark: SparkSession | None = None, *, prefix: str = "lakebed_", databases: Sequence[str] | None = None
+    ) -> Attached:
+        """Gives the tables of the lake names in a Spark session (that of the lake), as long as that lives.
+
+        The table `shop.orders` becomes `lakebed_shop.orders` for `spark.sql`, `spark.table` and `spark.catalog`: it can
+        be queried, joined, inserted into and read as a stream, and its rows are the newest whenever a query runs. New
+        tables and columns show after `refresh()` of the result. UPDATE, DELETE, MERGE, time travel and `CREATE TABLE`
+        are statements of `lake.sql`, which also reads less: Spark pushes neither columns nor filters down there.
+        """
+        from lakebed.spark.attach import Attached  # needs PySpark
+
+        session = self._jobs.spark if spark is None else Session(spark).get()
+        chosen = None if databases is None else names_argument(databases, "databases")
+        return Attached(session, self._catalog, prefix, chosen)
 
     def sql(self, text: str, args: Mapping[str, Any] | Sequence[Any] | None = None) -> DataFrame:
         """Carries out SQL in Flink's or Spark's spelling, one statement or several with `;` between them.

@@ -78,8 +78,9 @@ INNER: dict[str, Sequence[Iterable[str]]] = {
         ("procedures",),
         ("run", "__init__"),
     ],
-    "spark": [{REST}, ("stream",), {"jobs", "data_source"}],
+    "spark": [{REST}, ("stream",), {"jobs", "data_source"}, ("attach",)],
     "cdc": [
+        ("storage",),
         ("envelope",),
         ("routing", "payloads", "progress"),
         ("formats", "rows"),

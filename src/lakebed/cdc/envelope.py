@@ -15,8 +15,8 @@ from typing import Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
+from lakebed.cdc.storage import PLAIN, Storage
 from lakebed.errors import InvalidData
-from lakebed.fileio import open_fileio
 from lakebed.fileio.local import LocalFileIO
 from lakebed.records import dataclass
 from lakebed.types.arrow import as_data_type, to_arrow_type
@@ -313,10 +313,10 @@ def size_at(place: str) -> int:
     return int(place.split(":", 2)[1])
 
 
-def payload_at(place: str) -> pa.Buffer:
+def payload_at(place: str, storage: Storage = PLAIN) -> pa.Buffer:
     """The payload at a place. On a local disk it is mapped, not read."""
     start, size, url = place.split(":", 2)
-    fileio, path = open_fileio(url)
+    fileio, path = storage.open(url)
     with pa.memory_map(path) if isinstance(fileio, LocalFileIO) else fileio.open_input(path) as file:
         file.seek(int(start))
         return file.read_buffer(int(size))

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.cdc.envelope import UNCHANGED, Chunk, chunks_from_arrow, chunks_to_arrow, decode_rows, place_of
+from lakebed.cdc.storage import PLAIN, Storage
 from lakebed.cleanup import on_failure
-from lakebed.fileio import open_fileio
 from lakebed.fileio.base import FileIO, OutputFile
 from lakebed.fileio.sync_later import SyncLater
 
@@ -28,8 +28,8 @@ INLINE_BYTES: Final = 64 << 10
 class PayloadFile:
     """One file for the large payloads of a task. It is made with the first of them."""
 
-    def __init__(self, url: str, *, is_durable: bool = False) -> None:
-        fileio, self._path = open_fileio(url)
+    def __init__(self, url: str, *, is_durable: bool = False, storage: Storage = PLAIN) -> None:
+        fileio, self._path = storage.open(url)
         self._url = url
         self._fileio: FileIO = fileio if is_durable else SyncLater.of(fileio)[0]
         self._output: OutputFile | None = None

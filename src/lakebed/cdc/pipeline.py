@@ -36,6 +36,7 @@ from lakebed.cdc.schema.backfill import fill_waiting
 from lakebed.cdc.schema.evolve import EvolvedTable, evolve
 from lakebed.cdc.schema.links import TableLinks
 from lakebed.cdc.schema.targets import target_table
+from lakebed.cdc.storage import Storage
 from lakebed.cleanup import on_failure
 from lakebed.clock import SystemClock
 from lakebed.errors import InvalidArgument, InvalidData, InvalidSchema, LakebedError
@@ -105,6 +106,7 @@ class Pipeline:
         self._lake = lake
         self._rules = rules
         self._checkpoint = checkpoint
+        self._storage = Storage(lake.storage_options, checkpoint)
         self._source = source
         self._notes = notes or SyncNotes(source)
         self._board = board or ProgressBoard()
@@ -152,7 +154,7 @@ class Pipeline:
             kept.unpersist()
             if self._is_copy:
                 with suppress(LakebedError):  # it is there for those who watch
-                    ProgressFile(self._checkpoint).write(self._board.now)
+                    ProgressFile(self._checkpoint, self._storage).write(self._board.now)
 
     def close(self, *, in_haste: bool = False) -> None:
         """Sees to what the last commits made due; `in_haste` leaves to the next run what has not begun."""
@@ -339,7 +341,7 @@ class Pipeline:
                     pieces.append(None)
                 elif chunk.kind == ROWS:
                     payload = chunk.payload or payloads.get(chunk.ordinal)
-                    rows = ChunkPlace(chunk.ordinal, chunk.kind, payload, chunk.place).rows()
+                    rows = ChunkPlace(chunk.ordinal, chunk.kind, payload, chunk.place).rows(self._storage)
                     times.append(rows.column(1))
                     pieces.append(part.evolved.shapes[part.evolved.shape_of[chunk.ordinal]].shaped(rows))
             rows_to_write = assembled(part.commit.context, pieces)
@@ -374,9 +376,9 @@ class Pipeline:
         for part in parts:
             part.commit.take([])  # whatever tasks leave behind is looked for from now on
         if found is not None and workers <= _MOST_READERS:
-            made = batch.run_apart(BatchJob(tasks, chunk_of, min(ways, workers), found))
+            made = batch.run_apart(BatchJob(tasks, chunk_of, min(ways, workers), found, self._storage))
         else:
-            made = batch.run(BatchJob(tasks, chunk_of, min(ways, 2 * workers)))
+            made = batch.run(BatchJob(tasks, chunk_of, min(ways, 2 * workers), storage=self._storage))
         for number, part in enumerate(parts):
             part.commit.take(made.get(number, []))
         return [marks.counts(part.chunks) for part in parts]

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import asdict, field, replace
 from typing import Any, Self
 
+from lakebed.cdc.storage import PLAIN, Storage
 from lakebed.errors import LakebedError
-from lakebed.fileio import open_fileio
 from lakebed.records import dataclass
 
 
@@ -133,8 +133,8 @@ class ProgressBoard:
 class ProgressFile:
     """The progress of a sync whose batches are made elsewhere, beside its checkpoint."""
 
-    def __init__(self, checkpoint: str) -> None:
-        self._fileio, root = open_fileio(checkpoint)
+    def __init__(self, checkpoint: str, storage: Storage = PLAIN) -> None:
+        self._fileio, root = storage.open(checkpoint)
         self._path = f"{root}/{_FILE}"
 
     def write(self, progress: SyncProgress) -> None:

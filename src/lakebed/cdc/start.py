@@ -21,7 +21,9 @@ from lakebed.cdc.pipeline import Pipeline
 from lakebed.cdc.progress import ProgressBoard, ProgressFile, SyncProgress
 from lakebed.cdc.rules import type_modes
 from lakebed.cdc.sources import ChangeSource, open_source, source_class
+from lakebed.cdc.storage import Storage
 from lakebed.errors import InvalidArgument, LakebedError
+from lakebed.spark.cluster import check_seen_by_tasks
 from lakebed.spark.errors import cause_of
 from lakebed.spark.late_workers import started
 from lakebed.spark.stream.query import batch_errors, query_id_of, trigger_of
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 _STOP_S = 60.0
 _LOOK_S = 0.05
+_NO_FILE_SYSTEM = ("No FileSystem for scheme", "UnsupportedFileSystemException", "S3AFileSystem not found")
+"""What Hadoop says of URLs that it has no module for."""
 
 
 class SyncRun:
@@ -153,10 +157,15 @@ def sync(
     notes = SyncNotes(opened.name, opened.settled_at, keeps_transactions=opened.keeps_transactions)
     step = rules.get("on_step")
     pipeline = Pipeline(lake, wanted, place, source=opened.name, board=board, on_step=step, notes=notes, **size)
+    storage = Storage(lake.storage_options, place)
     pipeline.prepare(opened.tables(), _former_user(lake, place))
-    opened.keep_state_in(f"{place.rstrip('/')}/source-state")
+    opened.keep_state_in(f"{place.rstrip('/')}/source-state", storage)
+    if opened.shares_state:
+        check_seen_by_tasks(
+            lake.spark, *storage.open(f"{place.rstrip('/')}/source-state"), "the checkpoint's directory"
+        )
     opened.prepare()
-    told = ProgressFile(place) if _is_connect(lake) else None
+    told = ProgressFile(place, storage) if _is_connect(lake) else None
     if told is not None:
         told.remove()
     query = _start(lake, opened, pipeline, place, how_often, query_name)
@@ -195,7 +204,14 @@ def _former_user(lake: Lake, checkpoint: str) -> str:
         return query_id_of(lake.spark, checkpoint) if (local / "metadata").exists() else ""
     try:
         return query_id_of(lake.spark, checkpoint)
-    except Exception:  # noqa: BLE001 - whatever a store says about a file that is not there
+    except Exception as error:
+        if any(sign in str(error) for sign in _NO_FILE_SYSTEM):
+            scheme = checkpoint.partition(":")[0]
+            raise InvalidArgument(
+                f"Spark can not keep a checkpoint at {checkpoint}: it knows no file system for `{scheme}`",
+                hint="give Spark the module for it, hadoop-aws for s3 (see docs/cluster.md); or choose a directory, "
+                "which all machines of a cluster see",
+            ) from error
         return ""
 
 

@@ -11,7 +11,9 @@ from lakebed.cdc.sources import CHANGE_SOURCES, source_class
 from lakebed.cells import to_json
 from lakebed.cli.cdc_progress import shown_progress, summary
 from lakebed.cli.command import OK, Command, Parser, names
+from lakebed.cli.lakes import connected
 from lakebed.cli.output import Output
+from lakebed.cli.sessions import add_session, pairs, session_of
 from lakebed.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ def _arguments(parser: Parser) -> None:
     _add_tables(parser)
     _add_columns(parser)
     _add_policies(parser)
+    add_session(parser)
 
 
 def _source_name(typed: str) -> str:
@@ -107,9 +110,8 @@ def _add_policies(parser: Parser) -> None:
 
 def _run(given: argparse.Namespace, out: Output) -> int:
     import lakebed.cdc  # loads Spark
-    from lakebed.spark.session import Session
 
-    lake = lakebed.connect(given.warehouse, spark=Session(plans_only=True))
+    lake = connected(given, session_of(given, plans_only=True))
     checkpoint = given.checkpoint or f"{given.warehouse.rstrip('/')}/_cdc/{given.source}-{given.database}"
     run = lakebed.cdc.sync(
         lake,
@@ -123,7 +125,7 @@ def _run(given: argparse.Namespace, out: Output) -> int:
         excluding=given.excluding,
         prefix=given.prefix,
         suffix=given.suffix,
-        mapping=_pairs(given.map, "--map"),
+        mapping=pairs(given.map, "--map"),
         merge_shards=given.merge_shards,
         case=given.case,
         primary_keys=given.primary_key,
@@ -165,7 +167,7 @@ def source_options(given: argparse.Namespace) -> dict[str, Any]:
     """What the source is made with."""
     source = source_class(given.source)
     options: dict[str, Any] = {source.place: given.place}
-    for key, value in _pairs(given.option, "--option").items():
+    for key, value in pairs(given.option, "--option").items():
         name = key.replace("-", "_")
         options[name] = names(value) if name in source.list_settings else _value(value)
     if given.password_env is not None:
@@ -179,20 +181,9 @@ def _value(text: str) -> Any:
     return int(text) if text.isdigit() else text
 
 
-def _pairs(given: list[str], what: str) -> dict[str, str]:
-    pairs = {}
-    for text in given:
-        key, sign, value = text.partition("=")
-        if not sign or not key.strip():
-            # Not repeated: it may be a secret that was typed in the wrong place.
-            raise InvalidArgument(f"{what} is not understood", hint=f"write it as {what} key=value")
-        pairs[key.strip()] = value
-    return pairs
-
-
 def _table_conf(given: list[str]) -> dict[str, Any]:
     conf: dict[str, Any] = {}
-    for key, value in _pairs(given, "--table-conf").items():
+    for key, value in pairs(given, "--table-conf").items():
         pattern, sign, name = key.rpartition(":")
         if sign:
             conf.setdefault(pattern, {})[name] = value

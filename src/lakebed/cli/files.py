@@ -15,6 +15,7 @@ from lakebed.cli.command import FOUND_SOMETHING, OK, Command, Parser, whole_numb
 from lakebed.cli.follow import follow_tables, table_names
 from lakebed.cli.lakes import open_lake
 from lakebed.cli.output import Output, Show
+from lakebed.cli.sessions import add_session, session_of
 from lakebed.cli.system_rows import add_columns, print_system_table
 from lakebed.errors import InvalidArgument, NotFound, did_you_mean
 from lakebed.schema.casts import cast_array
@@ -75,10 +76,11 @@ def _compact_arguments(parser: Parser) -> None:
     )
     parser.add_argument("--follow", action="store_true", help="go on: compact whenever somebody has committed")
     parser.add_argument("--interval", default="1 s", metavar="TIME", help="how often --follow looks; default: '1 s'")
+    add_session(parser)
 
 
 def _compact(given: argparse.Namespace, out: Output) -> int:
-    lake = open_lake(given)
+    lake = open_lake(given, session_of(given))
     if given.follow:
         if given.full:
             raise InvalidArgument(

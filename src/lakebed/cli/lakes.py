@@ -7,10 +7,12 @@ import os
 from typing import TYPE_CHECKING
 
 import lakebed
+from lakebed.cli.sessions import storage_of
 from lakebed.errors import NotFound
 
 if TYPE_CHECKING:
     from lakebed.lake import Lake
+    from lakebed.spark.session import Session
     from lakebed.table.table import Table
 
 
@@ -23,10 +25,15 @@ def check_warehouse(path: str) -> None:
         )
 
 
-def open_lake(given: argparse.Namespace) -> Lake:
+def open_lake(given: argparse.Namespace, spark: Session | None = None) -> Lake:
     """The lake of --warehouse, which must be there."""
     check_warehouse(given.warehouse)
-    return lakebed.connect(given.warehouse)
+    return connected(given, spark)
+
+
+def connected(given: argparse.Namespace, spark: Session | None = None) -> Lake:
+    """The lake of --warehouse, which need not be there yet."""
+    return lakebed.connect(given.warehouse, spark=spark, options=storage_of(given))
 
 
 def open_table(given: argparse.Namespace) -> Table:
@@ -34,4 +41,4 @@ def open_table(given: argparse.Namespace) -> Table:
     return open_lake(given).table(given.table)
 
 
-__all__ = ["check_warehouse", "open_lake", "open_table"]
+__all__ = ["check_warehouse", "connected", "open_lake", "open_table"]

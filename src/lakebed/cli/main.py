@@ -16,6 +16,7 @@ from importlib import import_module
 from lakebed.cli.command import FAILED, INTERRUPTED, OK, Command, Parser, is_interruption, sentence_of
 from lakebed.cli.hints import for_command_line
 from lakebed.cli.output import FORMATS, Output
+from lakebed.cli.sessions import add_storage
 from lakebed.errors import InvalidArgument, LakebedError, did_you_mean
 from lakebed.version import VERSION
 
@@ -98,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     parser = Parser("lakebed", "Tables of a lake from the command line.", _listing())
     parser.add_argument("--version", action="version", version=f"lakebed {VERSION}")
-    _add_common(parser, os.environ.get("LAKEBED_WAREHOUSE", "./warehouse"), "table")
+    _add_common(parser, os.environ.get("LAKEBED_WAREHOUSE", "./warehouse"), "table", [])
     parser.add_argument("command", nargs="?", metavar="COMMAND", help="what to do")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="…", help="see `lakebed COMMAND --help`")
     try:
@@ -123,15 +124,16 @@ def _command(given: argparse.Namespace) -> tuple[Command, Parser]:
     command: Command = getattr(import_module(f"lakebed.cli.{module}"), given.command.upper())
     parser = Parser(f"lakebed {given.command}", purpose[0].upper() + purpose[1:] + ".")
     command.arguments(parser)
-    _add_common(parser, given.warehouse, given.format)
+    _add_common(parser, given.warehouse, given.format, given.storage)
     return command, parser
 
 
-def _add_common(parser: Parser, warehouse: str, form: str) -> None:
+def _add_common(parser: Parser, warehouse: str, form: str, storage: list[str]) -> None:
     group = parser.add_argument_group("all commands")
     place = "directory or URL of the lake; default: $LAKEBED_WAREHOUSE, or ./warehouse"
     group.add_argument("--warehouse", default=warehouse, metavar="PATH", help=place)
     group.add_argument("--format", default=form, choices=FORMATS, help="how to print; default: table")
+    add_storage(group, storage)
 
 
 def _listing() -> str:

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import lakebed
 from lakebed.cli.command import FAILED, OK, Command, Parser
 from lakebed.cli.interrupts import interruptible
+from lakebed.cli.lakes import connected
 from lakebed.cli.output import Output
 from lakebed.cli.pipeline_progress import Teller, shown_pipeline
+from lakebed.cli.sessions import add_session, session_of
 from lakebed.errors import InvalidArgument, NotFound
 
 if TYPE_CHECKING:
@@ -32,13 +33,14 @@ def _arguments(parser: Parser) -> None:
         metavar="TIME",
         help="how often to look for changes; default: what SET 'execution.checkpointing.interval' says, or 1 s",
     )
+    add_session(parser)
 
 
 def _run(given: argparse.Namespace, out: Output) -> int:
     from lakebed.pipelines.pipeline import Pipeline
 
     text = _text(given.file)
-    pipeline = Pipeline(lakebed.connect(given.warehouse), Path(given.file).stem)
+    pipeline = Pipeline(connected(given, session_of(given)), Path(given.file).stem)
     pipeline.sql(text, place=f"{given.file}, line {{line}}")
     if given.dry_run:
         return _told_plan(pipeline.check(), out)

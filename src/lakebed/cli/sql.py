@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import lakebed
 from lakebed.cli.command import OK, Command, Parser, is_interruption, sentence_of, whole_number
 from lakebed.cli.hints import for_command_line
+from lakebed.cli.lakes import connected
 from lakebed.cli.output import Output
 from lakebed.cli.prompt import typed_statements
+from lakebed.cli.sessions import add_session, session_of
 from lakebed.cli.statements import all_statements, without_comments
 from lakebed.cli.system_rows import print_limited
 from lakebed.commit.committer import Committed, heard_commits
@@ -31,10 +32,11 @@ def _arguments(parser: Parser) -> None:
     parser.add_argument("statement", nargs="?", help="one statement, or several with semicolons between them")
     parser.add_argument("-f", "--file", metavar="FILE", help="run the statements of this file; - reads from a pipe")
     parser.add_argument("--limit", type=whole_number, metavar="N", help="print at most N rows of each result")
+    add_session(parser)
 
 
 def _sql(given: argparse.Namespace, out: Output) -> int:
-    lake = lakebed.connect(given.warehouse)
+    lake = connected(given, session_of(given))
     if given.statement is None and given.file is None and sys.stdin.isatty():
         _converse(lake, given.limit, out)
         return OK

@@ -12,6 +12,7 @@ from lakebed.cells import seconds_text, text
 from lakebed.cli.command import OK, Command, Parser
 from lakebed.cli.lakes import check_warehouse, open_lake, open_table
 from lakebed.cli.output import Output
+from lakebed.cli.sessions import storage_of
 from lakebed.errors import NotFound, did_you_mean
 from lakebed.fileio import open_fileio
 from lakebed.units import size_text
@@ -43,7 +44,7 @@ def _tables_arguments(parser: Parser) -> None:
 
 def _tables(given: argparse.Namespace, out: Output) -> int:
     check_warehouse(given.warehouse)
-    fileio, root = open_fileio(given.warehouse)
+    fileio, root = open_fileio(given.warehouse, storage_of(given))
     databases = database_names(fileio, root)
     if given.database is not None and given.database not in databases:
         raise NotFound(f"database `{given.database}` does not exist", hint=did_you_mean(given.database, databases))

@@ -12,12 +12,16 @@ from lakebed.commit.message import CommitMessage
 from lakebed.errors import InvalidArgument
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.units import format_size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
 _Piece = TypeVar("_Piece")
+
+HERE_BYTES = 16 << 20
+"""So little is worked through faster here than a job starts."""
 
 Work = Callable[[Any, _Piece, FileIO], Sequence[CommitMessage]]
 """Makes files from one piece, given the table's context; nothing is visible before somebody commits."""
@@ -68,6 +72,10 @@ class SparkJobs(Protocol):
         """Runs work on files as Spark jobs."""
         ...
 
+    def cluster(self) -> str:
+        """The master of the session in use, if its tasks run on other machines; empty otherwise, or if none is."""
+        ...
+
     def write_stream(
         self,
         table: Any,
@@ -82,6 +90,28 @@ class SparkJobs(Protocol):
         ...
 
 
+def place_of_work(context: Any, on_spark: bool | None = None) -> Elsewhere | None:
+    """Where files of a table are rewritten, if there is much to do: the one rule.
+
+    In tasks of Spark if the caller asks for them; if nothing is asked, where the lake's session is: in tasks if that
+    is a cluster, whose machines together have more hands than this one. None stands for threads of this process.
+    """
+    if on_spark is None:
+        on_spark = context.jobs is not None and bool(context.jobs.cluster())
+    return jobs_of(context.name, context.jobs).elsewhere() if on_spark else None
+
+
+def told_place(context: Any, on_spark: bool | None = None) -> str:
+    """The same rule in words."""
+    cluster = "" if context.jobs is None else context.jobs.cluster()
+    here = f"rounds of at most {format_size(HERE_BYTES)} in this process: a job starts more slowly than they are done"
+    if on_spark or (on_spark is None and cluster):
+        why = "on_spark=True asks for it" if on_spark else f"the session is a cluster ({cluster})"
+        return f"files are rewritten in tasks of Spark, since {why}; {here}"
+    why = "on_spark=False asks for it" if on_spark is False else "no session of a cluster is in use"
+    return f"files are rewritten in threads of this process, since {why}"
+
+
 def jobs_of(table: str, jobs: SparkJobs | None) -> SparkJobs:
     """The jobs of a table that was opened through a lake."""
     if jobs is None:
@@ -92,4 +122,4 @@ def jobs_of(table: str, jobs: SparkJobs | None) -> SparkJobs:
     return jobs
 
 
-__all__ = ["Elsewhere", "SparkJobs", "Work", "jobs_of"]
+__all__ = ["HERE_BYTES", "Elsewhere", "SparkJobs", "Work", "jobs_of", "place_of_work", "told_place"]

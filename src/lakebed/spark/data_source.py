@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from typing import ClassVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -23,7 +24,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from lakebed.catalog.names import DEFAULT_DATABASE, parse_table_name
+from lakebed.catalog.base import Catalog
+from lakebed.catalog.names import DEFAULT_DATABASE, TableName, parse_table_name
 from lakebed.catalog.registry import open_catalog
 from lakebed.changes.read import ChangeRead
 from lakebed.commit.attempt import Attempt
@@ -55,6 +57,9 @@ from lakebed.write.sequence import BucketStates
 class LakebedDataSource(DataSource):  # type: ignore[misc]
     """Tables by the format name `lakebed`."""
 
+    is_bound: ClassVar[bool] = False
+    """Whether the table is inside, and need not be named."""
+
     @classmethod
     def name(cls) -> str:
         """The word in `format(...)`."""
@@ -62,6 +67,13 @@ class LakebedDataSource(DataSource):  # type: ignore[misc]
 
     def schema(self) -> StructType:
         """The table's columns, and those that options of a stream ask for: it is not known yet whether it is one."""
+        if "provider" in self.options and not self.is_bound:
+            # Told for CREATE TABLE alone. Spark would make the table, and forget what the options say of it.
+            raise Unsupported(
+                "CREATE TABLE ... USING lakebed makes a table of Spark's own catalog, which Spark could not read",
+                hint="make the table with lake.sql('CREATE TABLE ...'); lake.attach(spark) gives tables of a lake "
+                "names in Spark's catalog",
+            )
         table, options = self._found()
         try:
             columns = spark_schema(from_arrow_schema(self._table().arrow_schema))
@@ -104,6 +116,24 @@ class LakebedDataSource(DataSource):  # type: ignore[misc]
 
     def _found(self) -> tuple[Table, dict[str, str]]:
         return _find_table({key: value for key, value in self.options.items() if key not in ("rowkind", "row_kind")})
+
+
+def bound_source(catalog: Catalog, table: TableName, name: str) -> type[LakebedDataSource]:
+    """A data source of one table, by a name of its own. It travels with all that it needs, keys of the store included:
+    inside of what is pickled, not in options, which Spark shows."""
+
+    class BoundDataSource(LakebedDataSource):
+        is_bound = True
+
+        @classmethod
+        def name(cls) -> str:
+            return name
+
+        def _found(self) -> tuple[Table, dict[str, str]]:
+            known = {key: value for key, value in self.options.items() if find_option(key) is not None}
+            return catalog.table(table), {_spelling().get(key, key): value for key, value in known.items()}
+
+    return BoundDataSource
 
 
 @dataclass
@@ -258,8 +288,8 @@ def _table(given: Mapping[str, str], storage: Mapping[str, str]) -> Table:
         raise InvalidArgument(
             'format("lakebed") was given no table',
             hint='name its directory in load(path) or save(path), or set the options "warehouse" and "table"; '
-            "saveAsTable makes tables of Spark's own catalog: write a DataFrame to a table of the lake with "
-            "t.write_spark(df)",
+            "saveAsTable and CREATE TABLE ... USING lakebed make tables of Spark's own catalog, which are none of the "
+            "lake: write a DataFrame with t.write_spark(df), and name tables in Spark with lake.attach(spark)",
         )
     parent, _, table = path.rstrip("/").rpartition("/")
     root, _, database = parent.rpartition("/")
@@ -272,4 +302,4 @@ def _table(given: Mapping[str, str], storage: Mapping[str, str]) -> Table:
     return open_catalog(root or "/", storage).table(parsed)
 
 
-__all__ = ["LakebedDataSource"]
+__all__ = ["LakebedDataSource", "bound_source"]

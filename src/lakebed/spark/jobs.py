@@ -89,6 +89,10 @@ class SparkJobs:
 
         return run_pieces(lambda: self.spark)
 
+    def cluster(self) -> str:
+        """The master of the session in use, if its tasks run on other machines; empty otherwise, or if none is."""
+        return self.session.cluster()
+
     def write_stream(
         self,
         table: Table,

@@ -8,8 +8,9 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,9 @@ import pyarrow as pa
 
 from lakebed.errors import InvalidArgument, MissingDependency
 from lakebed.left_out import take_pandas_back
+from lakebed.records import dataclass
 from lakebed.spark.launchers import launcher
-from lakebed.spark.worker_python import named_in_environment, use_this_python
+from lakebed.spark.worker_python import first_on_path, named_in_environment, use_this_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,13 +41,27 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %replace{%m %ex{short.me
 """One line for each error: whoever called has the rest of it in an exception."""
 
 
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A session that is to be started: on which master, or at which server of Spark Connect, with which settings."""
+
+    master: str | None = None
+    remote: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it is to be somewhere else than on this machine."""
+        return self.master is not None or self.remote is not None
+
+
 class Session:
-    """Gives the Spark session, and starts a local one at the first call if there is none.
+    """Gives the Spark session, and starts one at the first call if there is none: a local one, or as `where` says.
 
     `plans_only` is for a process in which Spark's JVM only plans, and all rows go through Python.
     """
 
-    def __init__(self, given: Any = None, *, plans_only: bool = False) -> None:
+    def __init__(self, given: Any = None, *, plans_only: bool = False, where: Where | None = None) -> None:
         if given is not None and not hasattr(given, "createDataFrame"):
             raise InvalidArgument(
                 f"spark is {type(given).__name__}, not a Spark session",
@@ -53,12 +69,15 @@ class Session:
             )
         self._spark: SparkSession | None = given
         self._plans_only = plans_only
+        self._where = where or Where()
         self._is_fitted = False
+        self._cluster: str | None = None
         self._followers: list[Callable[[], None]] = []
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the session: whoever gets a copy of this is in another process, and has one of its own."""
-        return {"_spark": None, "_plans_only": self._plans_only, "_is_fitted": False, "_followers": []}
+        here = {"_plans_only": self._plans_only, "_where": Where(), "_cluster": None}
+        return {"_spark": None, **here, "_is_fitted": False, "_followers": []}
 
     def when_started(self, follow: Callable[[], None]) -> None:
         """Has something done as soon as there is a session that was not there before."""
@@ -69,11 +88,23 @@ class Session:
         """Whether there is a session already."""
         return self._spark is not None
 
+    def cluster(self) -> str:
+        """The master of the session if its tasks run on other machines; empty otherwise, or if there is none.
+
+        One that is to be started on other machines is started for the answer.
+        """
+        if self._spark is None and not self._where.is_named:
+            return ""
+        if self._cluster is None:
+            spark = self.get()
+            self._cluster = str(spark.conf.get("spark.master", "")) if is_cluster(spark) else ""
+        return self._cluster
+
     def get(self) -> SparkSession:
         """The session."""
         is_new = self._spark is None or _is_stopped(self._spark)
         if self._spark is None or is_new:
-            self._spark = _active_session() or start_local(plans_only=self._plans_only)
+            self._spark, self._cluster = self._started(), None
             self._is_fitted = False
         if not self._is_fitted:
             use_this_python(self._spark)
@@ -82,15 +113,52 @@ class Session:
             follow()
         return self._spark
 
+    def _started(self) -> SparkSession:
+        if self._where.is_named:
+            return start_elsewhere(self._where)
+        return _active_session() or start_local(plans_only=self._plans_only, settings=self._where.settings)
 
-def start_local(*, plans_only: bool = False) -> SparkSession:
+
+def start_elsewhere(where: Where) -> SparkSession:
+    """A session on a cluster, or at a server of Spark Connect: with what we can not do without, and what is asked for.
+
+    Workers of the driver run on the Python of this process, those on other machines on the `python3` that these have,
+    unless PYSPARK_PYTHON or `spark.pyspark.python` names another for all of them.
+    """
+    builder = import_pyspark()()
+    if where.remote is not None:
+        builder = builder.remote(where.remote)
+    else:
+        if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+            os.environ["JAVA_HOME"] = java_home() or ""
+        builder = builder.master(where.master).appName("lakebed")
+    own = {} if where.remote is not None else _cluster_settings()
+    for key, value in {**own, **where.settings}.items():
+        builder = builder.config(key, value)
+    with first_on_path(), _no_jvm_left_behind():
+        session: SparkSession = builder.getOrCreate()
+    return session
+
+
+def _cluster_settings() -> dict[str, str]:
+    return {
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_logging_file()}",
+        "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": _own_directory(),
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+    }
+
+
+def start_local(*, plans_only: bool = False, settings: Mapping[str, str] | None = None) -> SparkSession:
     """A local session with settings that fit the machine."""
     builder_of = import_pyspark()
     home = java_home()
     if home is not None:
         os.environ["JAVA_HOME"] = home
     builder = builder_of().master(f"local[{os.cpu_count() or 1}]").appName("lakebed")
-    for key, value in _settings(plans_only).items():
+    for key, value in {**_settings(plans_only), **(settings or {})}.items():
         builder = builder.config(key, value)
     # Workers would take whatever `python3` is on the path.
     with named_in_environment(), _no_jvm_left_behind():
@@ -182,6 +250,12 @@ def import_pyspark() -> Callable[[], Any]:
             "pyspark is not installed, and this needs Spark", hint='install it with: pip install "lakebed[spark]"'
         ) from error
     return lambda: SparkSession.builder
+
+
+def is_cluster(spark: Any) -> bool:
+    """Whether tasks may run on other machines than the driver: not with a master that is `local` or `local[N]`."""
+    master = str(spark.conf.get("spark.master", "local"))
+    return not (master == "local" or master.startswith("local["))
 
 
 def _active_session() -> SparkSession | None:

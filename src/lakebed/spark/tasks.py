@@ -19,7 +19,7 @@ from lakebed import errors
 from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
 from lakebed.definition.context import TableContext
-from lakebed.definition.elsewhere import Elsewhere, Work
+from lakebed.definition.elsewhere import HERE_BYTES, Elsewhere, Work
 from lakebed.errors import LakebedError
 from lakebed.fileio.base import FileIO
 from lakebed.fileio.local import list_names
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
 
 MOST_TASKS = 512
-
-_HERE_BYTES = 16 << 20
-"""So little is worked through faster here than a job starts."""
 
 _Piece = TypeVar("_Piece")
 
@@ -76,7 +73,7 @@ def run_pieces(session: Callable[[], SparkSession]) -> Elsewhere:
         context: TableContext, pieces: Sequence[_Piece], size_bytes: int, work: Work[_Piece]
     ) -> list[CommitMessage] | None:
         is_reachable = not isinstance(context.fileio, MemoryFileIO)
-        return _made_from(session(), context, pieces, work) if size_bytes > _HERE_BYTES and is_reachable else None
+        return _made_from(session(), context, pieces, work) if size_bytes > HERE_BYTES and is_reachable else None
 
     return run
 

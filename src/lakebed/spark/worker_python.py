@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from lakebed.errors import MissingDependency
 from lakebed.spark.launchers import launcher
 
 _EARLY_CONNECT = Path(__file__).parent / "workers" / "early_connect.py"
@@ -29,11 +31,13 @@ _one_at_a_time = threading.Lock()
 def worker_python(python: str | None = None) -> str:
     """A program that does what a Python does, this one if none is named; only that Spark's workers connect early."""
     given = python or os.environ.get("PYSPARK_PYTHON") or sys.executable
-    if os.name != "posix" or _is_ours(given):
-        return given
+    return given if os.name != "posix" or _is_ours(given) else str(_early("python", given))
+
+
+def _early(name: str, given: str) -> Path:
     run, early = shlex.quote(given), shlex.quote(str(_EARLY_CONNECT))
     choice = f'case "$1 $2" in "-m pyspark."*) exec {run} {early} "$@";; *) exec {run} "$@";; esac'
-    return str(launcher(_KIND, "python", f"#!/bin/sh\n{choice}\n"))
+    return launcher(_KIND, name, f"#!/bin/sh\n{choice}\n")
 
 
 @contextmanager
@@ -43,7 +47,11 @@ def early_workers(spark: Any) -> Iterator[None]:
     A client of Spark Connect has no say in it, and a program on this machine is of no use to workers on others.
     """
     context = None if type(spark).__module__.startswith("pyspark.sql.connect") else spark.sparkContext
-    if context is None or not str(context.master).startswith("local"):
+    if context is None:
+        yield
+        return
+    if not str(context.master).startswith("local"):
+        _check_python(spark)
         yield
         return
     with _one_at_a_time:  # who comes second would take what the first has set for the user's
@@ -74,6 +82,45 @@ def use_this_python(spark: Any) -> None:
 
 
 @contextmanager
+def first_on_path() -> Iterator[None]:
+    """A JVM that starts in the meantime finds this Python under the name `python3`, as it is called on other machines.
+
+    Spark has one name for the Python of the driver and of all machines. On a cluster that is a name to look for.
+    """
+    before = os.environ.get("PATH", os.defpath)
+    if os.name == "posix":
+        os.environ["PATH"] = os.pathsep.join([str(_early("python3", sys.executable).parent), before])
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = before
+
+
+def _check_python(spark: Any) -> None:
+    """Raises if the Python that the driver of a cluster's session starts has none of our modules.
+
+    Spark plans Python data sources in a process of their own, on the `python3` of the driver's PATH: in a virtual
+    environment that is not activated, that is another one.
+    """
+    context = spark.sparkContext
+    found = shutil.which(context.pythonExec)
+    if found is None or Path(found).parent == Path(sys.executable).parent or _is_ours(found) or found in _looked_at:
+        return
+    look = "import importlib.util as u, sys; sys.exit(0 if u.find_spec('lakebed') else 1)"
+    if subprocess.run([found, "-c", look], check=False, capture_output=True).returncode == 1:
+        raise MissingDependency(
+            f"Spark starts {found} on the driver, which has no lakebed; this is {sys.executable}",
+            hint="activate the environment of this Python before the session starts, or set PYSPARK_PYTHON to one that "
+            "has lakebed on all machines",
+        )
+    _looked_at.add(found)
+
+
+_looked_at: set[str] = set()
+"""Pythons that have our modules."""
+
+
+@contextmanager
 def named_in_environment() -> Iterator[None]:
     """A JVM that starts in the meantime takes the program for all its workers."""
     names = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
@@ -100,4 +147,4 @@ def _is_ours(python: str) -> bool:
 if __name__ == "__main__":
     sys.stdout.write(worker_python() + "\n")
 
-__all__ = ["early_workers", "named_in_environment", "use_this_python", "worker_python"]
+__all__ = ["early_workers", "first_on_path", "named_in_environment", "use_this_python", "worker_python"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from lakebed.commit.replay import CommitIdentity
 from lakebed.definition.arguments import names_argument
-from lakebed.definition.elsewhere import jobs_of
+from lakebed.definition.elsewhere import place_of_work
 from lakebed.maintenance.tidy_up import tidy_up
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import COMMIT_USER_PREFIX
@@ -27,7 +27,7 @@ def compact_table(
     order_by: Sequence[str],
     order_strategy: str,
     progress: Callable[[int, int], None] | None,
-    on_spark: bool,
+    on_spark: bool | None,
 ) -> Snapshot | None:
     """Merges files; None when there was nothing to do. Arguments are those of `Table.compact`."""
     opened = opened_of(table)
@@ -36,7 +36,7 @@ def compact_table(
     predicate = partition_filter(context, where)
     sieve = FileSieve(context, predicate)
     user = (context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()
-    run_pieces = jobs_of(context.name, context.jobs).elsewhere() if on_spark else None
+    run_pieces = place_of_work(context, on_spark)
     if order_by:
         columns = names_argument(order_by, "order_by")
         snapshot = sort_compact(context, order_strategy, columns, predicate, CommitIdentity(user), run_pieces)

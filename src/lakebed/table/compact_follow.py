@@ -16,7 +16,7 @@ from lakebed.clock import Clock
 from lakebed.commit.replay import CommitIdentity
 from lakebed.definition.changelog_rules import full_compaction_every
 from lakebed.definition.context import TableContext
-from lakebed.definition.elsewhere import Elsewhere, jobs_of
+from lakebed.definition.elsewhere import Elsewhere, place_of_work
 from lakebed.errors import CommitConflict, FileMissing, InvalidArgument, LakebedError, NotFound
 from lakebed.maintenance.tidy_up import tidy_up
 from lakebed.metadata.entries import Keep
@@ -104,12 +104,12 @@ class Follower:
         return False
 
 
-def follower_of(table: Holder, where: Any = None, *, on_spark: bool = False) -> Follower:
+def follower_of(table: Holder, where: Any = None, *, on_spark: bool | None = None) -> Follower:
     """Compacts a table round by round, for those who follow several at once. Arguments are those of `Table.compact`."""
     opened = opened_of(table)
     context = opened.writable()
     sieve = FileSieve(context, partition_filter(context, where))
-    run_pieces = jobs_of(context.name, context.jobs).elsewhere() if on_spark else None
+    run_pieces = place_of_work(context, on_spark)
     return Follower(context.name, opened.folded, sieve.keep_entries, sieve.keep_partitions, run_pieces)
 
 

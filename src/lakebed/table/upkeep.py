@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from lakebed.calls import explains_calls
 from lakebed.definition.arguments import names_argument, snapshot_argument
 from lakebed.definition.branch import branch_argument, context_on_branch, list_branches
-from lakebed.definition.elsewhere import jobs_of
+from lakebed.definition.elsewhere import place_of_work, told_place
 from lakebed.definition.views import refuse_view
 from lakebed.errors import InvalidArgument
 from lakebed.metadata.consumer import Consumer
@@ -69,7 +69,7 @@ class TableUpkeep(Holder):
         order_by: Sequence[str] = (),
         order_strategy: str = "order",
         progress: Callable[[int, int], None] | None = None,
-        on_spark: bool = False,
+        on_spark: bool | None = None,
     ) -> Snapshot | None:
         """Merges files; None when there was nothing to do.
 
@@ -81,7 +81,8 @@ class TableUpkeep(Holder):
         along a curve that keeps rows together which are close in all of them (`zorder`, `hilbert`).
 
         `progress` is told how many buckets, or groups of files, are done, and how many there are to do. `on_spark`
-        merges large buckets in a Spark job instead of in threads of this process.
+        says whether large buckets are merged in a Spark job (True) or in threads of this process (False); left out,
+        where the lake's session is: in a job if that is a cluster. `explain_work` tells which it will be.
 
         Rows that wait because buckets are postponed are brought to their buckets first: then readers see them. What
         streams of this process are still compacting is waited for.
@@ -90,6 +91,10 @@ class TableUpkeep(Holder):
 
         return compact_table(self, full, where, order_by, order_strategy, progress, on_spark)
 
+    def explain_work(self, on_spark: bool | None = None) -> str:
+        """Where compactions, sorting and other rewriting of the table's files would be carried out now, and why."""
+        return told_place(self._opened.context, on_spark)
+
     def compact_follow(
         self,
         stop: threading.Event | Callable[[], bool] | None = None,
@@ -97,7 +102,7 @@ class TableUpkeep(Holder):
         interval: str | float = "1 s",
         where: Any = None,
         report: Callable[[Snapshot], None] | None = None,
-        on_spark: bool = False,
+        on_spark: bool | None = None,
     ) -> int:
         """Compacts what is due whenever somebody has committed, until `stop`; how many compactions there were.
 
@@ -472,24 +477,24 @@ class TableUpkeep(Holder):
         bucket_num: int | None = None,
         partitions: Sequence[Mapping[str, Any]] | None = None,
         *,
-        on_spark: bool = False,
+        on_spark: bool | None = None,
     ) -> Snapshot | None:
         """Rewrites partitions (all) into `bucket_num` buckets (what the option `bucket` says), in one commit.
 
         Set the table's option `bucket` to the same number, or writes to these partitions are refused. Refused itself if
-        somebody writes to the partitions meanwhile. None when there was nothing to rewrite. `on_spark` rewrites large
-        partitions in a Spark job instead of in threads of this process.
+        somebody writes to the partitions meanwhile. None when there was nothing to rewrite. `on_spark` is as in
+        `compact`.
         """
         from lakebed.rewrite.rescale import rescale
         from lakebed.table.follow_up import FollowUp
 
         context = self._opened.folded()
         count = context.options[BUCKET] if bucket_num is None else bucket_num
-        run_pieces = jobs_of(context.name, context.jobs).elsewhere() if on_spark else None
+        run_pieces = place_of_work(context, on_spark)
         done = rescale(context, count, partitions, new_identity(context), run_pieces)
         if done is None:
             return None
-        FollowUp(done).run()
+        FollowUp(done).run(run_pieces)
         return done.snapshot
 
     # --- branches ------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from lakebed.clock import Clock
 from lakebed.commit.attempt import Attempt
 from lakebed.commit.replay import CommitIdentity, last_identifiers
 from lakebed.definition.context import TableContext
+from lakebed.definition.elsewhere import place_of_work
 from lakebed.definition.incoming import arrow_rows, reader_of
 from lakebed.definition.partition_spec import Overwrite
 from lakebed.errors import InvalidArgument
@@ -121,7 +122,7 @@ class TableWriter:
         if committed is None:
             return None
         self._files.remember(committed.snapshot)
-        FollowUp(committed).run()
+        FollowUp(committed).run(place_of_work(committed.context))
         return committed.snapshot
 
     def abort(self) -> None:

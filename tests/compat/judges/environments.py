@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +63,21 @@ def prepare_jars(name: str) -> list[Path]:
 
     _once(name, directory, build)
     return sorted(directory.glob("*.jar"))
+
+
+def prepare_go_program(name: str, module: str) -> Path:
+    """A program that `go install` builds from a pinned module: a server of which the tests need no more."""
+    if shutil.which("go") is None:
+        raise JudgeUnavailable(f"{name} needs go on the PATH")
+    directory = CACHE / f"{name}-{hashlib.sha256(module.encode()).hexdigest()[:16]}"
+    made = {"GOBIN": str(directory), "GOPATH": str(directory / "go"), "GOFLAGS": "-modcacherw", "CGO_ENABLED": "0"}
+
+    def build() -> None:
+        _run(["go", "install", module], made)
+        shutil.rmtree(directory / "go", ignore_errors=True)
+
+    _once(name, directory, build)
+    return directory / name
 
 
 def is_at_hand(name: str) -> bool:
@@ -160,7 +175,7 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _run(command: list[str]) -> None:
+def _run(command: list[str], more: Mapping[str, str] | None = None) -> None:
     try:
         done = subprocess.run(
             command,
@@ -168,7 +183,7 @@ def _run(command: list[str]) -> None:
             text=True,
             timeout=BUILD_TIMEOUT_S,
             check=False,
-            env={**os.environ, "PYTHONPATH": ""},
+            env={**os.environ, "PYTHONPATH": "", **(more or {})},
         )
     except (OSError, subprocess.TimeoutExpired) as failure:
         raise JudgeUnavailable(f"{command[0]}: {failure}") from failure

@@ -129,7 +129,7 @@ def test_errors_of_ours(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_interrupting(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C ends a command with one line, and with the status that shells expect."""
 
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(lakebed, "connect", interrupt)

@@ -23,6 +23,7 @@ from lakebed.bucket.hashing import hash_rows
 from lakebed.cdc.envelope import TRUNCATE, decode_rows, encode_rows, payload_at
 from lakebed.cdc.rows.assemble import ROW_KIND, Piece, assembled, completed, needs_old_values, with_kinds, writable
 from lakebed.cdc.rows.shape import RowShape
+from lakebed.cdc.storage import PLAIN, Storage
 from lakebed.commit.message import CommitMessage
 from lakebed.definition.bucket_mode import TaskNeeds, WritePart, shared_rules
 from lakebed.definition.context import TableContext
@@ -132,9 +133,9 @@ class ChunkPlace:
     payload: bytes | None
     place: str | None
 
-    def rows(self) -> pa.RecordBatch:
+    def rows(self, storage: Storage) -> pa.RecordBatch:
         """The changes inside."""
-        return decode_rows(payload_at(self.place) if self.place is not None else self.payload or b"")
+        return decode_rows(payload_at(self.place, storage) if self.place is not None else self.payload or b"")
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,8 @@ class BatchJob:
     places: int
     chunks: tuple[ChunkPlace, ...] = ()
     """All that are listed, in their order, if it is known where they lie."""
+    storage: Storage = PLAIN
+    """How files of payloads are opened."""
 
     def run(self, envelopes: DataFrame) -> dict[int, list[CommitMessage]]:
         """What was made, by the number of the table."""
@@ -172,7 +175,7 @@ class BatchJob:
             for ordinal, kind, place, payload in small:
                 found = self.chunk_of.get(ordinal)
                 if found is not None:
-                    data = payload.as_buffer() if place is None else payload_at(place)
+                    data = payload.as_buffer() if place is None else payload_at(place, self.storage)
                     yield from self._blocks(*found, ordinal, kind, data)
 
     def _blocks(self, number: int, shape: int, ordinal: int, kind: str, payload: pa.Buffer) -> Iterator[pa.RecordBatch]:
@@ -233,9 +236,9 @@ class BatchJob:
             if chunk.kind == TRUNCATE:
                 yield _CUT, None
             elif table.is_whole:
-                yield shape, chunk.rows()
+                yield shape, chunk.rows(self.storage)
             else:
-                rows = table.rows(shape, chunk.rows())
+                rows = table.rows(shape, chunk.rows(self.storage))
                 if len(ways) < table.ways:
                     rows = rows.filter(pa.array(np.isin(table.way_of(rows), ways)))
                 yield _SHAPED, rows

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from lakebed.cdc.envelope import SourceTable
 from lakebed.cdc.routing import TablePatterns
+from lakebed.cdc.storage import PLAIN, Storage
 from lakebed.errors import InvalidArgument
 from lakebed.metadata.source_position import own_words
 from lakebed.records import dataclass
@@ -31,6 +32,14 @@ class SourceProgress:
     lag_bytes: int | None = None
     copied_rows: int | None = None
     rows_to_copy: int | None = None
+
+
+def with_storage(kind: type[DataSource], storage: Storage) -> type[DataSource]:
+    """The data source with what opens its files.
+
+    Not among its options, which Spark shows: a class that is made here is sent as it is, with all that is inside.
+    """
+    return type(kind.__name__, (kind,), {"storage": storage, "__doc__": kind.__doc__})
 
 
 def truth(name: str, value: bool | str) -> bool:
@@ -60,6 +69,9 @@ class ChangeSource(ABC):
     keeps_transactions: ClassVar[bool] = False
     """Whether a batch ends where a transaction of the source does, so that none is in the lake in part."""
 
+    shares_state: ClassVar[bool] = False
+    """Whether its tasks read or write what lies beside the checkpoint, so that all machines have to see it."""
+
     metadata_columns: ClassVar[tuple[str, ...]] = ("database_name", "table_name", "op_ts")
     """What may be added to each row of a table: see `lakebed.cdc.rows.metadata`."""
 
@@ -77,8 +89,9 @@ class ChangeSource(ABC):
     def prepare(self) -> None:  # noqa: B027 - many sources need nothing
         """Makes what the source needs, such as a replication slot, once all is checked. May be called again."""
 
-    def keep_state_in(self, directory: str) -> None:  # noqa: B027 - many sources have none
-        """Told before `stream`: a directory beside the checkpoint for what has to outlive a restart."""
+    def keep_state_in(self, directory: str, storage: Storage = PLAIN) -> None:  # noqa: B027 - many sources have none
+        """Told before `stream`: a directory beside the checkpoint for what has to outlive a restart, and how to open
+        it: also in tasks, which see it as well."""
 
     def data_source(self) -> type[DataSource] | None:
         """The Spark data source that reads envelope rows; None if `stream` starts another one."""
@@ -120,4 +133,4 @@ class ChangeSource(ABC):
         return f"<{type(self).__name__}>"  # never what it was made with: that may hold a password
 
 
-__all__ = ["ChangeSource", "SourceProgress", "truth"]
+__all__ = ["ChangeSource", "SourceProgress", "truth", "with_storage"]

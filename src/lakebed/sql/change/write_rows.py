@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakebed.definition.elsewhere import place_of_work
 from lakebed.errors import InvalidData
 from lakebed.fileio.scratch import ScratchFileIO
 from lakebed.options import LAKEBED_COUNT_FIELDS, ROWKIND_FIELD, SNAPSHOT_IGNORE_EMPTY_COMMIT
@@ -165,7 +166,7 @@ class ChangedRows:
         if self.rewrites:
             committed = RowRewrite(context, self.pinned.fixed_to, identity).write(rows, KIND)
             if committed is not None:
-                FollowUp(committed).run()
+                FollowUp(committed).run(place_of_work(committed.context))
             return
         with TableWriter(context, row_kind=KIND, identity=identity, read=self._read) as writer:
             writer.write(rows)

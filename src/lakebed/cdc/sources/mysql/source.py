@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lakebed.cdc.envelope import COPY, STREAM, SourceTable
 from lakebed.cdc.routing import TablePatterns
-from lakebed.cdc.sources.base import ChangeSource, SourceProgress
+from lakebed.cdc.sources.base import ChangeSource, SourceProgress, with_storage
 from lakebed.cdc.sources.mysql.columns import TableColumns
 from lakebed.cdc.sources.mysql.copy.state import CopyState
 from lakebed.cdc.sources.mysql.server.check import check_server, check_tables
@@ -20,6 +20,7 @@ from lakebed.cdc.sources.mysql.server.follow import Follow
 from lakebed.cdc.sources.mysql.server.mapping import source_table
 from lakebed.cdc.sources.mysql.server.server import Server
 from lakebed.cdc.sources.mysql.settings import ServerSettings, keep_password
+from lakebed.cdc.storage import PLAIN, Storage
 from lakebed.errors import InvalidArgument, LakebedError, did_you_mean
 
 if TYPE_CHECKING:
@@ -62,10 +63,12 @@ class MySqlSource(ChangeSource):
         settings = {"host": "127.0.0.1", "port": _PORT, "user": "root", **server}
         self.settings = ServerSettings(**{**settings, "port": _number("port", settings["port"])})
         self._state: str | None = None
+        self._storage = PLAIN
         self.follow = Follow(**follow).with_replica_id(self.settings)
 
-    def keep_state_in(self, directory: str) -> None:
+    def keep_state_in(self, directory: str, storage: Storage = PLAIN) -> None:
         """A directory beside the checkpoint, for names of columns that the catalog may forget."""
+        self._storage = storage
         self._state = directory if "://" in directory or directory.startswith("file:") else os.path.abspath(directory)
 
     def follow_only(self, patterns: TablePatterns) -> None:
@@ -84,7 +87,7 @@ class MySqlSource(ChangeSource):
         """The Spark data source."""
         from lakebed.cdc.sources.mysql.spark_source import MySqlChanges
 
-        return MySqlChanges
+        return with_storage(MySqlChanges, self._storage)
 
     def reader_options(self) -> Mapping[str, str]:
         """Options of the Spark stream: the password is not among them."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -27,6 +27,7 @@ from lakebed.cdc.sources.mysql.server.known_booleans import Booleans, KnownBoole
 from lakebed.cdc.sources.mysql.server.server import Server, covers, is_alive, rows
 from lakebed.cdc.sources.mysql.settings import ServerSettings
 from lakebed.cdc.sources.mysql.stream import StreamReader
+from lakebed.cdc.storage import PLAIN, Storage
 from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
 from lakebed.records import dataclass
 
@@ -77,6 +78,8 @@ class LogPart(InputPartition):  # type: ignore[misc]
 class MySqlChanges(DataSource):  # type: ignore[misc]
     """Envelope rows of the changes of a MySQL or MariaDB server."""
 
+    storage: ClassVar[Storage] = PLAIN
+
     @classmethod
     def name(cls) -> str:
         """The format's name."""
@@ -89,15 +92,19 @@ class MySqlChanges(DataSource):  # type: ignore[misc]
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """The reader of a stream."""
         options = dict(self.options)
-        return MySqlStreamReader(ServerSettings.from_options(options), Follow.from_options(options), options.get(STATE))
+        settings, follow = ServerSettings.from_options(options), Follow.from_options(options)
+        return MySqlStreamReader(settings, follow, options.get(STATE), self.storage)
 
 
 class MySqlStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Plans batches on the driver and reads them in tasks."""
 
-    def __init__(self, settings: ServerSettings, follow: Follow, state: str | None = None) -> None:
+    def __init__(
+        self, settings: ServerSettings, follow: Follow, state: str | None = None, storage: Storage = PLAIN
+    ) -> None:
         self._settings = settings
         self._state = state
+        self._storage = storage
         self._booleans: KnownBooleans | None = None
         self._follow = follow.with_replica_id(settings)
         self._target: MariaDbPosition | MySqlPosition | None = None
@@ -105,10 +112,11 @@ class MySqlStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         self._scout: LogReader | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_settings": self._settings, "_follow": self._follow, "_state": self._state}
+        names = ("_settings", "_follow", "_state", "_storage")
+        return {name: getattr(self, name) for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["_settings"], state["_follow"], state["_state"])  # type: ignore[misc]
+        self.__init__(state["_settings"], state["_follow"], state["_state"], state["_storage"])  # type: ignore[misc]
 
     # --- driver -----------------------------------------------------------------------------------------------------
 
@@ -199,7 +207,7 @@ class MySqlStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
     def _known_booleans(self) -> KnownBooleans:
         # Made when needed: the object is sent to tasks, which have no use for it.
         if self._booleans is None:
-            self._booleans = KnownBooleans(self._state)
+            self._booleans = KnownBooleans(self._state, self._storage)
         return self._booleans
 
     def _server(self) -> _Borrowed:

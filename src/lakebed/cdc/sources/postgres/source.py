@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakebed.cdc.envelope import COPY, STREAM, SourceName, SourceTable
 from lakebed.cdc.routing import TablePatterns
-from lakebed.cdc.sources.base import ChangeSource, SourceProgress
+from lakebed.cdc.sources.base import ChangeSource, SourceProgress, with_storage
 from lakebed.cdc.sources.postgres.connect import session
 from lakebed.cdc.sources.postgres.names import Offset, format_lsn, parse_lsn
 from lakebed.cdc.sources.postgres.prepare import prepare
@@ -18,6 +18,7 @@ from lakebed.cdc.sources.postgres.server.catalog import Catalog, describe
 from lakebed.cdc.sources.postgres.server.check import check_source, followable
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.state import SourceState
+from lakebed.cdc.storage import PLAIN, Storage
 from lakebed.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -36,11 +37,13 @@ class PostgresSource(ChangeSource):
     place = "url"
     takes_patterns = True
     keeps_transactions = True
+    shares_state = True
     metadata_columns = ("database_name", "schema_name", "table_name", "op_ts")
 
     def __init__(self, url: str | None = None, *, password: str | None = None, **settings: Any) -> None:
         self.settings = PostgresSettings.of(url, password, **settings)
         self._state: str | None = None
+        self._storage = PLAIN
         self._copied_lsns: list[int] = []
 
     def follow_only(self, patterns: TablePatterns) -> None:
@@ -63,21 +66,21 @@ class PostgresSource(ChangeSource):
                 for table in found
             ]
 
-    def keep_state_in(self, directory: str) -> None:
+    def keep_state_in(self, directory: str, storage: Storage = PLAIN) -> None:
         """Where slot, plan and rows of the copy are written down: beside the checkpoint."""
         # Spark asks from other processes, whose working directory is not ours.
+        self._storage = storage
         self._state = directory if "://" in directory or directory.startswith("file:") else os.path.abspath(directory)
 
     def prepare(self) -> None:
         """Makes publication and slot, and plans the copy; nothing if that was done for this checkpoint."""
-        prepare(self.settings, SourceState(self._required_state()))
+        prepare(self.settings, self._opened_state())
 
     def data_source(self) -> type[DataSource]:
         """The Spark data source."""
         from lakebed.cdc.sources.postgres.spark_source import PostgresDataSource  # needs PySpark
 
-        kind: type[DataSource] = PostgresDataSource
-        return kind
+        return with_storage(PostgresDataSource, self._storage)
 
     def reader_options(self) -> Mapping[str, str]:
         """Settings without secrets, and the state's place."""
@@ -90,7 +93,7 @@ class PostgresSource(ChangeSource):
         there, and as of the log from then on; transactions are not divided: they belong to the batch of their commit.
         """
         read = Offset.from_json(json.loads(offset))
-        state = SourceState(self._required_state())
+        state = self._opened_state()
         if read.chunks < len(state.parts()):
             return None
         for index in range(len(self._copied_lsns), read.chunks):
@@ -105,12 +108,15 @@ class PostgresSource(ChangeSource):
         if position is None:
             return SourceProgress()
         offset = Offset.from_json(json.loads(position))
-        parts = len(SourceState(self._state).parts()) if self._state is not None else 0
+        parts = len(self._opened_state().parts()) if self._state is not None else 0
         with session(self.settings) as connection:
             row = connection.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
             assert row is not None
         lag = max(parse_lsn(row[0]) - offset.lsn, 0)
         return SourceProgress(phase=COPY if offset.chunks < parts else STREAM, lag_bytes=lag)
+
+    def _opened_state(self) -> SourceState:
+        return SourceState(self._required_state(), self._storage)
 
     def _required_state(self) -> str:
         if self._state is None:

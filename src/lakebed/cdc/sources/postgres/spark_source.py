@@ -6,7 +6,7 @@ Its rows are envelopes, whose schema never changes. Options hold the settings, n
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -17,6 +17,7 @@ from lakebed.cdc.sources.postgres.names import Offset
 from lakebed.cdc.sources.postgres.planner import CopyPiece, LogPiece, StreamPlanner, read_piece
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.state import SourceState
+from lakebed.cdc.storage import PLAIN, Storage
 from lakebed.errors import InvalidOption
 from lakebed.records import dataclass
 from lakebed.spark.session import prepare_worker
@@ -24,6 +25,8 @@ from lakebed.spark.session import prepare_worker
 
 class PostgresDataSource(DataSource):  # type: ignore[misc]
     """Changes of a PostgreSQL by the format name `lakebed-postgres`."""
+
+    storage: ClassVar[Storage] = PLAIN
 
     @classmethod
     def name(cls) -> str:
@@ -39,7 +42,8 @@ class PostgresDataSource(DataSource):  # type: ignore[misc]
         for name in ("settings", "state"):
             if name not in self.options:
                 raise InvalidOption(f"option `{name}` is missing", hint="start the stream with lakebed.cdc.sync(...)")
-        return _PostgresStreamReader(PostgresSettings.from_text(self.options["settings"]), self.options["state"])
+        settings = PostgresSettings.from_text(self.options["settings"])
+        return _PostgresStreamReader(settings, self.options["state"], self.storage)
 
 
 @dataclass
@@ -52,15 +56,16 @@ class _Piece(InputPartition):  # type: ignore[misc]
 class _PostgresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Made twice by Spark: one plans on the driver, one is sent to tasks. Only the first connects."""
 
-    def __init__(self, settings: PostgresSettings, state: str) -> None:
+    def __init__(self, settings: PostgresSettings, state: str, storage: Storage) -> None:
         self._settings = settings
         self._state = state
+        self._storage = storage
         self._planner_made: StreamPlanner | None = None
 
     @property
     def _planner(self) -> StreamPlanner:
         if self._planner_made is None:
-            self._planner_made = StreamPlanner(self._settings, SourceState(self._state))
+            self._planner_made = StreamPlanner(self._settings, SourceState(self._state, self._storage))
         return self._planner_made
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
@@ -90,7 +95,7 @@ class _PostgresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """The envelope rows of one piece; in a task."""
         assert isinstance(partition, _Piece)
         prepare_worker()
-        state, piece = SourceState(self._state), partition.piece
+        state, piece = SourceState(self._state, self._storage), partition.piece
         rows = read_piece(self._settings, state, piece)
         yield from state.payload_file(piece.end).through(rows) if isinstance(piece, LogPiece) else rows
 

@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from lakebed.cdc.envelope import ENVELOPE, Chunk, chunks_to_arrow
 from lakebed.cdc.payloads import PayloadFile
+from lakebed.cdc.storage import PLAIN, Storage
 from lakebed.errors import FileMissing, InvalidData
-from lakebed.fileio import FileIO, open_fileio
+from lakebed.fileio import FileIO
 from lakebed.fileio.local import LocalFileIO
 from lakebed.fileio.sync_later import SyncLater
 from lakebed.records import dataclass
@@ -58,9 +59,10 @@ class CopiedPart:
 class SourceState:
     """The directory of one stream."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, storage: Storage = PLAIN) -> None:
         self._fileio: FileIO
-        self._fileio, self.root = open_fileio(url)
+        self._fileio, self.root = storage.open(url)
+        self._storage = storage
         self._url = url.rstrip("/")
         self._parts: list[CopyPart] | None = None
 
@@ -132,7 +134,7 @@ class SourceState:
         path = f"{self.root}/{name}"
         self._fileio.make_directory(f"{self.root}/copied")
         rows = 0
-        payloads = PayloadFile(f"{self._url}/{name}{_PAYLOADS}", is_durable=True)
+        payloads = PayloadFile(f"{self._url}/{name}{_PAYLOADS}", is_durable=True, storage=self._storage)
         with self._fileio.open_output(path) as output, pa.ipc.new_stream(output.stream, ENVELOPE) as writer:
             for batch in payloads.through(chunks_to_arrow([chunk]) for chunk in chunks):
                 rows += 1
@@ -157,7 +159,7 @@ class SourceState:
 
     def payload_file(self, end: int) -> PayloadFile:
         """A file for what a task reads of a batch that ends there."""
-        return PayloadFile(f"{self._url}/payloads/{end:016x}/{uuid.uuid4().hex}")
+        return PayloadFile(f"{self._url}/payloads/{end:016x}/{uuid.uuid4().hex}", storage=self._storage)
 
     def delete_payloads(self, end: int) -> None:
         """Removes what the tasks of a batch have left, once it is committed."""

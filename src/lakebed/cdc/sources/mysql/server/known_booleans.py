@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from lakebed.cdc.sources.mysql.server.follow import Follow
 from lakebed.cdc.sources.mysql.server.server import Server, rows
+from lakebed.cdc.storage import PLAIN, Storage
 from lakebed.errors import FileMissing
-from lakebed.fileio import open_fileio
 
 _FILE: Final = "booleans.json"
 _REFRESH_S: Final = 10.0
@@ -34,12 +34,12 @@ def table_key(database: str, table: str) -> str:
 class KnownBooleans:
     """The notes of one stream, in a directory beside its checkpoint if there is one."""
 
-    def __init__(self, directory: str | None) -> None:
+    def __init__(self, directory: str | None, storage: Storage = PLAIN) -> None:
         self.names: Booleans = {}
         self._asked = float("-inf")
         self._fileio: Any = None
         if directory is not None:
-            self._fileio, self._root = open_fileio(directory)
+            self._fileio, self._root = storage.open(directory)
             try:
                 self.names = json.loads(self._fileio.read_bytes(f"{self._root}/{_FILE}"))
             except FileMissing:

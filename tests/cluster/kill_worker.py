@@ -1,0 +1,61 @@
+"""A driver that is killed: upserts, a stream behind them, MERGE, compaction and expiry, in steps that may be repeated.
+
+Started with the settings of a bed as JSON. Writes the number of each step that is done into a file.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+import lakebed
+
+KEYS = 2000
+COLUMNS = {"id": "BIGINT NOT NULL", "p": "INT", "step": "INT"}
+
+
+def tables(lake: lakebed.Lake) -> tuple[Any, Any, Any]:
+    """Rows as they come; each of them once more, by a stream; and the last of each key."""
+    came = lake.create_table("came", COLUMNS, options={"bucket": "-1"}, if_not_exists=True)
+    told = lake.create_table("told", COLUMNS, options={"bucket": "-1"}, if_not_exists=True)
+    moving = {"primary_key": ["id"], "partition_by": ["p"], "options": {"bucket": "-1"}}
+    last = lake.create_table("last", COLUMNS, **moving, if_not_exists=True)
+    return came, told, last
+
+
+def main(told: str) -> None:
+    """Runs the steps that are not done."""
+    given = json.loads(told)
+    builder = SparkSession.builder.master(given["master"]).appName("killed")
+    for key, value in given["conf"].items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    lake = lakebed.connect(given["lake"], spark=spark, options=given["options"])
+    came, once, last = tables(lake)
+    done, checkpoint = Path(given["done"]), given["checkpoint"]
+    for step in range(int(done.read_text()) if done.exists() else 0, given["steps"]):
+        rows = spark.range(0, KEYS, 1, 4).selectExpr("id", f"CAST((id + {step}) % 3 AS INT) p", f"{step} AS step")
+        came.write_spark(rows)
+        once.write_stream(
+            came.read_stream(), checkpoint=f"{checkpoint}/once", trigger="availableNow"
+        ).awaitTermination()
+        last.write_stream(
+            came.read_stream(), checkpoint=f"{checkpoint}/last", trigger="availableNow"
+        ).awaitTermination()
+        lake.sql(
+            f"MERGE INTO last USING (SELECT id FROM last WHERE id < 10) s ON last.id = s.id "
+            f"WHEN MATCHED THEN UPDATE SET step = {step}"
+        )
+        last.compact(full=step % 2 == 1, on_spark=True)
+        last.expire_snapshots(retain_max=5, retain_min=2)
+        done.write_text(str(step + 1))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
