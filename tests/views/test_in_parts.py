@@ -124,6 +124,31 @@ def test_which_way_is_told_with_its_reason(lake: Lake, monkeypatch: pytest.Monke
     assert "changes: by Spark" not in lake.explain("v")
 
 
+_SHARED_BY = {
+    "SELECT id, amount FROM orders WHERE amount > 1": "id",
+    _JOINED: "cust, cid",
+    "SELECT o.id, c.cid FROM orders o JOIN customers c ON o.amount < c.cid": "id",
+    "SELECT o.id, c.name FROM orders o LEFT JOIN customers c ON o.amount = c.cid": "amount, cid",
+    "SELECT cid FROM customers c WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.cust = c.cid)": "cid, cust",
+    _SUMS: "id",
+    "SELECT cust, amount, max(x) AS m FROM orders GROUP BY cust, amount": "cust, amount",
+    "SELECT c.name, o.cust, max(o.x) AS m FROM orders o JOIN customers c ON o.cust = c.cid GROUP BY c.name, o.cust": (
+        "cust, cid"
+    ),
+    "SELECT amount + 1 AS n, max(id) AS m FROM orders GROUP BY amount + 1": "...",
+    "SELECT id, row_number() OVER (PARTITION BY cust ORDER BY amount, id) AS n FROM orders": "cust",
+    "SELECT id, amount FROM orders UNION ALL SELECT cid, 0 FROM customers": "id, cid",
+}
+"""Queries, and what their rows are shared by: rows that are joined, grouped or ordered together are in one part."""
+
+
+@pytest.mark.parametrize("query", _SHARED_BY)
+def test_what_rows_are_shared_by(lake: Lake, monkeypatch: pytest.MonkeyPatch, query: str) -> None:
+    """Both sides of a join by what has to be equal, groups by their keys, sums by anything."""
+    monkeypatch.setenv("LAKEBED_VIEW_CHANGES", "0")
+    assert f"changes: by Spark, in parts by {_SHARED_BY[query]} (if they touch more than 0 rows)" in lake.explain(query)
+
+
 def test_no_session_is_started_for_less_than_everything_may_have(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has no cluster gains nothing by Spark."""
     assert most_changes(lake) == most_rows() == 50_000_000

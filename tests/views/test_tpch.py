@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from benchmarks.tpch import Shop, decimals, queries
+from tests.views.in_parts import follow_in_parts
 from tests.views.judging import difference, folded
 
 import lakebed
@@ -81,3 +82,11 @@ def test_tpch_follows_its_refresh_streams_for_long(tmp_path: Path, seed: int) ->
 def test_tpch_is_what_spark_computes(tmp_path: Path, spark: Any, scale: float, part: int) -> None:
     """The other engine computes the 22 queries from scratch, and gives the rows and types that were followed."""
     _lived(tmp_path, scale, 2, 7, list(_CHOSEN)[part::4], lakebed.connect(str(tmp_path), spark=spark))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("part", range(4))
+def test_all_queries_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int) -> None:
+    """What tasks follow, each a part of a query, is what a computation from scratch gives."""
+    follow_in_parts(monkeypatch, 3)
+    _lived(tmp_path, 0.005, 2, 11, list(_CHOSEN)[part::4])

@@ -62,7 +62,7 @@ def _of_changes(lake: SqlLake, plan: ViewPlan, tables: Mapping[str, Table]) -> l
     if plan.is_full or _rows_in(tables) <= most:
         return []
     here = why_not_shared(plan, tables)
-    where = f"by Spark, in parts by {shared_by(plan)}" if here is None else f"in this process: {here}"
+    where = f"by Spark, in parts by {shared_by(plan, tables)}" if here is None else f"in this process: {here}"
     return [f"changes: {where} (if they touch more than {most:,} rows)"]
 
 

@@ -178,9 +178,11 @@ def why_not_shared(plan: ViewPlan, tables: Mapping[str, Table]) -> str | None:
     return None
 
 
-def shared_by(plan: ViewPlan) -> str:
-    """What rows of the query would be shared by, in words. REQUIRES: that they can be."""
-    parted = split_plan(plan, 2, {})
+def shared_by(plan: ViewPlan, tables: Mapping[str, Table]) -> str:
+    """What rows of the query would be shared by if all of its tables changed, in words. REQUIRES: that they can be."""
+    found = {name: table.latest_snapshot() for name, table in tables.items()}
+    rows = {name: 0 if each is None else each.total_record_count for name, each in found.items()}
+    parted = split_plan(plan, 2, {scan.view: rows[source_of(scan).table.name] for scan in plan.scans})
     assert parted is not None
     return _in_words(parted, plan.scans)
 
