@@ -2,6 +2,7 @@
 
     LakebedError
     ├── InvalidArgument      a call's argument is wrong           → correct the call
+    │   └── AccessDenied     a server does not let us in          → correct user, password or the server's rules
     ├── InvalidOption        unknown, ill-typed or unhonoured option → correct the option
     ├── InvalidSchema        a schema or schema change is not allowed → correct the schema
     ├── InvalidData          rows do not fit the table            → correct the rows
@@ -26,6 +27,7 @@ import re
 from collections.abc import Iterable
 
 __all__ = [
+    "AccessDenied",
     "AlreadyExists",
     "CommitConflict",
     "CorruptFile",
@@ -66,6 +68,10 @@ def _rebuild(kind: type[LakebedError], message: str, hint: str) -> LakebedError:
 
 class InvalidArgument(LakebedError):
     """An argument of the call is wrong: correct the call."""
+
+
+class AccessDenied(InvalidArgument):
+    """A server does not let us in: correct user, password or the server's rules. Work under way tries again."""
 
 
 class InvalidOption(LakebedError):
@@ -122,10 +128,19 @@ _TOLD = re.compile(r"lakebed\.errors\.(\w+): (.*?)\n  -> ([^\n]*)", re.DOTALL)
 def told_in(text: str) -> LakebedError | None:
     """The error of ours whose stack an engine has made part of its own message; None if there is none."""
     for name, message, hint in reversed(_TOLD.findall(text)):
-        kind = globals().get(name)
-        if isinstance(kind, type) and issubclass(kind, LakebedError):
-            return kind(message.strip(), hint=hint.strip())
+        if _kind(name) is not None:
+            return rebuilt(name, message.strip(), hint.strip())
     return None
+
+
+def rebuilt(name: str, message: str, hint: str) -> LakebedError:
+    """The error whose class has that name."""
+    return (_kind(name) or LakebedError)(message, hint=hint)
+
+
+def _kind(name: str) -> type[LakebedError] | None:
+    kind = globals().get(name)
+    return kind if isinstance(kind, type) and issubclass(kind, LakebedError) else None
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:

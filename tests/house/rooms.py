@@ -82,15 +82,15 @@ INNER: dict[str, Sequence[Iterable[str]]] = {
     "cdc": [
         ("storage",),
         ("envelope",),
-        ("routing", "payloads", "progress"),
+        ("routing", "payloads", "progress", "parked", "checkpoint"),
         ("formats", "rows"),
         {"schema", "rules"},
         ("batch",),
         ("pipeline",),
         ("sources",),
-        {"arguments", "start", "__init__"},
+        {"arguments", "patience", "start", "operate", "verify", "__init__"},
     ],
-    "cdc/sources": [("base",), ("files", "kafka", "mysql", "postgres"), ("__init__",)],
+    "cdc/sources": [("base", "requests"), ("files", "kafka", "mysql", "postgres"), ("__init__",)],
     "cdc/sources/mysql": [{"settings", "columns", "tagged_ids"}, ("values",), ("log",), ("server",), ("copy",), {REST}],
     # Messages of PostgreSQL's log name types by numbers that only its catalog explains: here the log asks the server.
     "cdc/sources/postgres": [

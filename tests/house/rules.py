@@ -73,7 +73,9 @@ UNCLOCKED = {
 """Who asks all the same, and what for."""
 
 SLEEPS = {
-    "cdc/start.py": "waits for Spark to end a batch",
+    "cdc/start.py": "waits for Spark to end a batch, and for a source that is away",
+    "cdc/verify.py": "waits for a sync, in another process, to come to a position",
+    "cli/cdc.py": "waits for somebody to end a pause",
     "commit/committer.py": "pauses between attempts, unless it is given another way to wait",
     "spark/late_workers.py": "pauses between attempts, unless it is given another way to wait",
 }

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 from lakebed.cdc.routing import KEEP_CASE, PatternValue, Routing
 from lakebed.cdc.rows.computed import ComputedColumn
 from lakebed.cdc.rows.metadata import metadata_columns
-from lakebed.cdc.rules import DELETE_ROWS, SyncRules, type_modes, type_rules
+from lakebed.cdc.rules import DELETE_ROWS, STOP, SyncRules, type_modes, type_rules
 from lakebed.cdc.schema.sync import FAIL, KEEP, Policies
 from lakebed.cdc.sources import ChangeSource
 from lakebed.errors import InvalidArgument
@@ -45,7 +45,9 @@ class SyncArguments(TypedDict, total=False):
     incompatible: str
     ignore_incompatible: bool
     truncate: str
+    on_error: str
     # How it runs.
+    give_up_after: str | None
     on_step: Callable[[str], None] | None
     here_bytes: int | None
 
@@ -95,6 +97,7 @@ def sync_rules(database: str, table: str | None, source: ChangeSource, given: Sy
         skips_incompatible=given.get("ignore_incompatible", False),
         is_for_one_table=table is not None,
         merge_shards=merge_shards,
+        on_error=given.get("on_error", STOP),
     )
 
 

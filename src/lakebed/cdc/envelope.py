@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakebed.cdc.storage import PLAIN, Storage
-from lakebed.errors import InvalidData
+from lakebed.errors import InvalidData, LakebedError, rebuilt
 from lakebed.fileio.local import LocalFileIO
 from lakebed.records import dataclass
 from lakebed.types.arrow import as_data_type, to_arrow_type
@@ -27,8 +27,10 @@ ROWS: Final = "rows"
 TRUNCATE: Final = "truncate"
 SCHEMA: Final = "schema"
 SKIPPED: Final = "skipped"
-"""Kinds of envelope rows: changes of rows, all rows of the table deleted, a change of the columns alone, and messages
-that could not be read and were left out, of which `columns` says how many and why."""
+TROUBLE: Final = "trouble"
+"""Kinds of envelope rows: changes of rows, all rows of the table deleted, a change of the columns alone, messages that
+could not be read and were left out, of which `columns` says how many and why, and changes of a table that could not be
+read, with the error in `columns` and the raw rows in `payload` if only some rows are concerned."""
 
 COPY: Final = "copy"
 STREAM: Final = "stream"
@@ -300,6 +302,27 @@ def chunks_from_arrow(rows: pa.RecordBatch | pa.Table) -> list[Chunk]:
     ]
 
 
+# --- What is wrong with changes that a source could not read: the error, and the rows as the source has them -----
+
+
+RAW: Final = pa.schema([("kind", pa.string()), ("op_ts", _OP_TS_TYPE), ("why", pa.string()), ("raw", pa.string())])
+"""Rows of the payload of a trouble: `raw` is JSON, of the columns as the source spells them."""
+
+
+def trouble_chunk(name: SourceName, phase: str, error: LakebedError, raw: pa.RecordBatch | None = None) -> Chunk:
+    """A chunk that stands for changes that could not be read. With `raw` they are all there, in the source's spelling;
+    without it nobody knows how many there are."""
+    body = {"error": type(error).__name__, "message": error.message, "hint": error.hint}
+    payload = None if raw is None else encode_rows(raw)
+    return Chunk(0, name, TROUBLE, json.dumps(body, ensure_ascii=False), phase, payload)
+
+
+def trouble_of(chunk: Chunk) -> LakebedError:
+    """The error that a chunk stands for."""
+    body = json.loads(chunk.columns)
+    return rebuilt(body["error"], body["message"], body["hint"])
+
+
 # --- Where a payload lies that did not come with its envelope row: a part of a file, as a text --------------------
 
 
@@ -330,10 +353,12 @@ __all__ = [
     "KIND",
     "MOST_ROWS",
     "OP_TS",
+    "RAW",
     "ROWS",
     "SCHEMA",
     "SKIPPED",
     "STREAM",
+    "TROUBLE",
     "TRUNCATE",
     "UNCHANGED",
     "Chunk",
@@ -352,4 +377,6 @@ __all__ = [
     "payload_rows",
     "place_of",
     "size_at",
+    "trouble_chunk",
+    "trouble_of",
 ]

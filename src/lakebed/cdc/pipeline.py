@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,14 +24,28 @@ import pyarrow.compute as pc
 
 from lakebed.cdc.batch.batch import POSITION, SOURCE, Batch, Counts, Marks, SparkBatch, position_of
 from lakebed.cdc.batch.commit import TableCommit, is_committed
+from lakebed.cdc.batch.dead_letters import put_aside
 from lakebed.cdc.batch.job import BatchJob, ChunkPlace, TableTask
 from lakebed.cdc.batch.notes import SyncNotes
-from lakebed.cdc.envelope import COPY, ROWS, SKIPPED, STREAM, TRUNCATE, Chunk, Description, SourceName, SourceTable
+from lakebed.cdc.envelope import (
+    COPY,
+    ROWS,
+    SKIPPED,
+    STREAM,
+    TROUBLE,
+    TRUNCATE,
+    Chunk,
+    Description,
+    SourceName,
+    SourceTable,
+    trouble_of,
+)
+from lakebed.cdc.parked import ParkedTables
 from lakebed.cdc.progress import ProgressBoard, ProgressFile
 from lakebed.cdc.routing import Target
 from lakebed.cdc.rows.assemble import assembled
 from lakebed.cdc.rows.shape import ShapedRows
-from lakebed.cdc.rules import FAIL_TRUNCATE, IGNORE_TRUNCATE, SyncRules
+from lakebed.cdc.rules import FAIL_TRUNCATE, IGNORE_TRUNCATE, STOP, SyncRules
 from lakebed.cdc.schema.backfill import fill_waiting
 from lakebed.cdc.schema.evolve import EvolvedTable, evolve
 from lakebed.cdc.schema.links import TableLinks
@@ -39,7 +53,7 @@ from lakebed.cdc.schema.targets import target_table
 from lakebed.cdc.storage import Storage
 from lakebed.cleanup import on_failure
 from lakebed.clock import SystemClock
-from lakebed.errors import InvalidArgument, InvalidData, InvalidSchema, LakebedError
+from lakebed.errors import CommitConflict, InvalidArgument, InvalidData, InvalidSchema, LakebedError, StorageError
 from lakebed.options import LAKEBED_CDC_COLUMNS
 from lakebed.records import dataclass
 from lakebed.spark.stream.follow_ups import FollowUps
@@ -116,6 +130,7 @@ class Pipeline:
         self._tables: dict[Target, Table] = {}
         self._sources_of: dict[Target, set[str]] = {}
         self._skipped: set[str] = set()
+        self._parked = ParkedTables(checkpoint, self._storage)
         self.failure: Exception | None = None
         """What made the last batch fail: Spark tells only its text."""
         self._follow_ups = FollowUps()
@@ -134,7 +149,15 @@ class Pipeline:
             if target is not None:
                 together.setdefault(target, []).append(source)
         for target, members in together.items():
-            self._open(target, members, user)
+            with self._parking(target, None):
+                self._open(target, members, user)
+        self._show_parked()
+
+    def park(self, source: SourceName, error: LakebedError) -> None:
+        """Told before the start: a table that can not be followed."""
+        target = self._target(source)
+        if target is not None:
+            self._park(target, error, None)
 
     def process(self, batch: DataFrame, batch_id: int) -> None:
         """Applies one micro-batch, exactly once."""
@@ -167,31 +190,80 @@ class Pipeline:
         self._on_step("read")
         chunks, sizes = batch.chunks()
         properties = {SOURCE: self._source} | ({} if position is None else {POSITION: position})
-        by_target = self._by_target(chunks)
-        parts = [
-            part
-            for target, mine in by_target.items()
-            if (part := self._planned(batch, target, mine, user, identifier, properties)) is not None
-        ]
+        by_target = self._by_target(chunks, position)
+        parts: list[_TableBatch] = []
 
         def abort() -> None:
             for part in parts:
                 part.commit.abort()
 
         with on_failure(abort):
+            for target, mine in by_target.items():
+                with self._parking(target, position):
+                    part = self._planned(batch, target, mine, user, identifier, properties)
+                    if part is not None:
+                        parts.append(part)
             written = [part for part in parts if any(chunk.kind != "schema" for chunk in part.chunks)]
             size_bytes = sum(sizes[chunk.ordinal] for part in written for chunk in part.chunks)
             self._on_step("write")
             if size_bytes <= self._here_bytes:
-                counts = self._write_here(batch, written)
+                counts = self._write_here(batch, written, position)
             else:
-                counts = self._write_in_tasks(batch, written, user)
+                counts = self._write_in_tasks(batch, written, user, position)
             self._follow_ups.wait()
             self._begin_note(user, [part.target.table for part in written])
-            self._commit(batch.spark, written, counts, position)
+            self._commit(
+                batch.spark, [(part, counts[part.target]) for part in written if part.target in counts], position
+            )
+        self._put_aside(chunks, user, identifier, properties)
+        self._take_back(by_target)
         self._on_step("note")
-        touched = [target for target in by_target if target in self._tables]
+        touched = [target for target in by_target if target in self._tables and str(target) not in self._parked]
         self._notes.end(identifier, position, {target.table: self._tables[target] for target in touched})
+
+    # --- tables that are parked ------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _parking(self, target: Target, position: str | None) -> Iterator[None]:
+        """Parks the table if what is done for it fails for a reason that is its own."""
+        try:
+            yield
+        except LakebedError as error:
+            # What passes, or may be repeated, is nobody's trouble: the batch comes again.
+            if self._rules.on_error == STOP or isinstance(error, StorageError | CommitConflict):
+                raise
+            self._park(target, error, position)
+
+    def _park(self, target: Target, error: LakebedError, position: str | None) -> None:
+        is_news = str(target) not in self._parked
+        self._parked.park(str(target), self._sources_of.get(target, ()), error, position)
+        self._tables.pop(target, None)
+        self._notes.leave_out(target.table, error.message)
+        self._show_parked()
+        if is_news:
+            _log.warning("table %s is parked, the others go on: %s", target, error.message)
+
+    def _show_parked(self) -> None:
+        self._board.tables_parked({name: parked.why for name, parked in self._parked.all().items()})
+
+    def _take_back(self, by_target: Mapping[Target, Sequence[Chunk]]) -> None:
+        """Tables that were parked and have got the beginning of a new copy follow their sources again.
+
+        INVARIANT: this comes behind the commit of that beginning. A table that is taken back before would get changes
+        of later batches without what it lacks.
+        """
+        back = [target for target in by_target if str(target) in self._parked and target in self._tables]
+        for target in back:
+            self._notes.take_back(target.table)
+        self._parked.take_back(str(target) for target in back)
+        self._show_parked()
+
+    def _put_aside(self, chunks: Sequence[Chunk], user: str, identifier: int, properties: dict[str, str]) -> None:
+        """Rows that could not be read, and that the source has sent as they are, go to the dead letters."""
+        mine = [chunk for chunk in chunks if chunk.kind == TROUBLE and chunk.payload is not None]
+        if mine:
+            count = put_aside(self._lake, self._rules.routing.database, mine, user, identifier, properties)
+            self._board.rows_put_aside(count)
 
     def _begin_note(self, user: str, touched: Sequence[str]) -> None:
         tables = {target.table: table for target, table in self._tables.items()}
@@ -201,35 +273,53 @@ class Pipeline:
             if target is not None:
                 self._notes.leave_out(target.table, why)
 
-    def _by_target(self, chunks: Sequence[Chunk]) -> dict[Target, list[Chunk]]:
-        """Chunks of each table of the lake, in their order."""
+    def _by_target(self, chunks: Sequence[Chunk], position: str | None) -> dict[Target, list[Chunk]]:
+        """Chunks of each table of the lake, in their order; of one that is parked, those from a new copy on."""
         found: dict[Target, list[Chunk]] = {}
         for chunk in chunks:
             if chunk.kind == SKIPPED:
                 self._note_skipped(chunk)
                 continue
-            target = self._target(chunk.name)
+            target = self._target(chunk.name, is_begun=True)
             if target is not None:
                 found.setdefault(target, []).append(chunk)
-        return found
+        return {target: kept for target, mine in found.items() if (kept := self._unparked(target, mine, position))}
+
+    def _unparked(self, target: Target, chunks: list[Chunk], position: str | None) -> list[Chunk]:
+        for number, chunk in reversed(list(enumerate(chunks))):
+            if chunk.kind == TROUBLE and chunk.payload is None:
+                error = trouble_of(chunk)
+                if self._rules.on_error == STOP:
+                    raise error
+                self._park(target, error, position)
+                return []
+            if chunk.kind == TRUNCATE and chunk.phase == COPY and str(target) in self._parked:
+                self._tables.pop(target, None)  # the cure may have been to make it anew
+                return [each for each in chunks[number:] if each.kind != TROUBLE]
+        return [] if str(target) in self._parked else [chunk for chunk in chunks if chunk.kind != TROUBLE]
 
     def _note_skipped(self, chunk: Chunk) -> None:
         body = json.loads(chunk.columns)
         self._board.records_skipped(int(body["count"]), str(body["why"]))
         _log.warning("a message was left out: %s", body["why"])
 
-    def _target(self, source: SourceName) -> Target | None:
+    def _target(self, source: SourceName, *, is_begun: bool = False) -> Target | None:
         target = self._rules.routing.target(source)
         if target is None:
             return None
         known = self._sources_of.setdefault(target, set())
-        known.add(str(source))
-        if len(known) > 1 and self._rules.merge_shards is None and self._rules.routing.table is None:
-            raise InvalidArgument(
-                f"{' and '.join(sorted(known)[:2])} would both go to table `{target}`",
+        together = sorted({*known, str(source)})
+        if len(together) > 1 and self._rules.merge_shards is None and self._rules.routing.table is None:
+            error = InvalidArgument(
+                f"{' and '.join(together[:2])} would both go to table `{target}`",
                 hint="set merge_shards to true to have them there together, to false for a table each, or map one of "
                 "them to another name",
             )
+            if not is_begun or self._rules.on_error == STOP:
+                raise error
+            self._leave_out(str(source), error)  # one that came while the sync runs: the other goes on
+            return None
+        known.add(str(source))
         return target
 
     # --- tables --------------------------------------------------------------------------------------------------
@@ -262,10 +352,11 @@ class Pipeline:
         links = TableLinks.from_text(table.schema.options.get(LAKEBED_CDC_COLUMNS.key), user)
         kept: list[Chunk] = []
         has_rows: set[SourceName] = set()
+        is_anew = str(target) in self._parked
         for chunk in chunks:
             if chunk.kind == ROWS:
                 has_rows.add(chunk.name)
-            elif chunk.kind == TRUNCATE:
+            elif chunk.kind == TRUNCATE and not (is_anew and not kept):
                 is_known = links.shape(chunk.name).before_commit(identifier) and table.latest_snapshot() is not None
                 if not self._truncates(target, chunk.name, is_new=not is_known and chunk.name not in has_rows):
                     continue
@@ -305,8 +396,12 @@ class Pipeline:
 
     def _skip(self, target: Target, error: LakebedError) -> None:
         self._skipped.add(str(target))
-        self._board.table_skipped(str(target), error.message)
-        _log.warning("table %s is not followed: %s", target, error.message)
+        self._leave_out(str(target), error)
+
+    def _leave_out(self, name: str, error: LakebedError) -> None:
+        if name not in self._board.now.skipped:
+            self._board.table_skipped(name, error.message)
+            _log.warning("table %s is not followed: %s", name, error.message)
 
     def _truncates(self, target: Target, source: SourceName, *, is_new: bool) -> bool:
         """Whether a TRUNCATE counts: if it is allowed, and the table is nobody else's. A new source has no rows."""
@@ -324,7 +419,7 @@ class Pipeline:
 
     # --- rows ----------------------------------------------------------------------------------------------------
 
-    def _write_here(self, batch: Batch, parts: Sequence[_TableBatch]) -> list[Counts]:
+    def _write_here(self, batch: Batch, parts: Sequence[_TableBatch], position: str | None) -> dict[Target, Counts]:
         missing = [
             chunk.ordinal
             for part in parts
@@ -332,25 +427,28 @@ class Pipeline:
             if chunk.kind == ROWS and chunk.payload is None and chunk.place is None
         ]
         payloads = batch.payloads(missing) if missing else {}
-        counts = []
+        counts = {}
         for part in parts:
-            pieces: list[ShapedRows | None] = []
-            times: list[pa.Array] = []
-            for chunk in part.chunks:
-                if chunk.kind == TRUNCATE:
-                    pieces.append(None)
-                elif chunk.kind == ROWS:
-                    payload = chunk.payload or payloads.get(chunk.ordinal)
-                    rows = ChunkPlace(chunk.ordinal, chunk.kind, payload, chunk.place).rows(self._storage)
-                    times.append(rows.column(1))
-                    pieces.append(part.evolved.shapes[part.evolved.shape_of[chunk.ordinal]].shaped(rows))
-            rows_to_write = assembled(part.commit.context, pieces)
-            if rows_to_write is not None:
-                part.commit.write(rows_to_write)
-            counts.append(Counts(sum(len(each) for each in times), _latest_ms(times)))
+            with self._parking(part.target, position), on_failure(part.commit.abort):
+                counts[part.target] = _written_here(part, payloads, self._storage)
         return counts
 
-    def _write_in_tasks(self, batch: Batch, parts: Sequence[_TableBatch], user: str) -> list[Counts]:
+    def _write_in_tasks(
+        self, batch: Batch, parts: Sequence[_TableBatch], user: str, position: str | None
+    ) -> dict[Target, Counts]:
+        """All tables in one job. If it fails for a reason of one of them, which a job does not tell, one by one."""
+        try:
+            return self._written_in_tasks(batch, parts, user)
+        except LakebedError as error:
+            if self._rules.on_error == STOP or isinstance(error, StorageError | CommitConflict):
+                raise
+        counts: dict[Target, Counts] = {}
+        for part in parts:
+            with self._parking(part.target, position), on_failure(part.commit.abort):
+                counts |= self._written_in_tasks(batch, [part], user)
+        return counts
+
+    def _written_in_tasks(self, batch: Batch, parts: Sequence[_TableBatch], user: str) -> dict[Target, Counts]:
         marks = Marks.told_by([chunk for part in parts for chunk in part.chunks]) or batch.marks()
         workers = batch.workers
         tasks = tuple(
@@ -381,18 +479,22 @@ class Pipeline:
             made = batch.run(BatchJob(tasks, chunk_of, min(ways, 2 * workers), storage=self._storage))
         for number, part in enumerate(parts):
             part.commit.take(made.get(number, []))
-        return [marks.counts(part.chunks) for part in parts]
+        return {part.target: marks.counts(part.chunks) for part in parts}
 
     def _commit(
-        self, spark: SparkSession | None, parts: Sequence[_TableBatch], counts: Sequence[Counts], position: str | None
+        self, spark: SparkSession | None, parts: Sequence[tuple[_TableBatch, Counts]], position: str | None
     ) -> None:
         due: list[Callable[[], None]] = []
         now_ms = SystemClock().now_ms()
         phases = set()
-        for part, count in zip(parts, counts, strict=True):
+        for part, count in parts:
             self._on_step("commit")
-            committed = part.commit.run()
+            committed = None
+            with self._parking(part.target, position):
+                committed = part.commit.run()
             self._on_step("committed")
+            if part.target not in self._tables:
+                continue  # parked just now
             phase = STREAM if any(chunk.phase == STREAM for chunk in part.chunks) else COPY
             phases.add(phase)
             lag = max(0.0, (now_ms - count.latest_ms) / 1000) if phase == STREAM and count.latest_ms else None
@@ -410,7 +512,7 @@ class Pipeline:
         if due:
             self._run_behind(due)
         phase = COPY if phases == {COPY} else STREAM if phases else ""
-        self._board.batch_done(sum(count.rows for count in counts), phase, position)
+        self._board.batch_done(sum(count.rows for _, count in parts), phase, position)
 
     @property
     def _has_room(self) -> bool:
@@ -420,6 +522,23 @@ class Pipeline:
         """Begins what is due, and what has waited for it."""
         everything, self._waiting = [*self._waiting, *due], []
         self._follow_ups.run(lambda: _run_all(everything))
+
+
+def _written_here(part: _TableBatch, payloads: Mapping[int, bytes], storage: Storage) -> Counts:
+    pieces: list[ShapedRows | None] = []
+    times: list[pa.Array] = []
+    for chunk in part.chunks:
+        if chunk.kind == TRUNCATE:
+            pieces.append(None)
+        elif chunk.kind == ROWS:
+            payload = chunk.payload or payloads.get(chunk.ordinal)
+            rows = ChunkPlace(chunk.ordinal, chunk.kind, payload, chunk.place).rows(storage)
+            times.append(rows.column(1))
+            pieces.append(part.evolved.shapes[part.evolved.shape_of[chunk.ordinal]].shaped(rows))
+    rows_to_write = assembled(part.commit.context, pieces)
+    if rows_to_write is not None:
+        part.commit.write(rows_to_write)
+    return Counts(sum(len(each) for each in times), _latest_ms(times))
 
 
 def _first_descriptions(chunks: Sequence[Chunk]) -> list[SourceTable]:

@@ -45,10 +45,20 @@ class SyncProgress:
     tables: tuple[TableProgress, ...] = ()
     skipped: dict[str, str] = field(default_factory=dict)
     """Tables that are not followed, and why."""
+    parked: dict[str, str] = field(default_factory=dict)
+    """Tables that wait for a cure and `lakebed cdc resume`, and why."""
+    dead_letters: int = 0
+    """Rows that went to the table of dead letters."""
     skipped_records: int = 0
     """Messages that could not be read and were left out, as the source was told to."""
     skipped_why: str = ""
     """What was wrong with the last of them."""
+    trouble: str = ""
+    """What the sync waits for, such as a server that is away; empty while all is well."""
+
+    def at(self, phase: str | None, lag_bytes: int | None) -> Self:
+        """With what the source says of it."""
+        return replace(self, phase=phase or self.phase, lag_bytes=lag_bytes)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -122,6 +132,16 @@ class ProgressBoard:
         """A table is not followed."""
         with self._lock:
             self._now = replace(self._now, skipped={**self._now.skipped, table: why})
+
+    def tables_parked(self, parked: dict[str, str]) -> None:
+        """These tables, and no others, are parked."""
+        with self._lock:
+            self._now = replace(self._now, parked=parked)
+
+    def rows_put_aside(self, count: int) -> None:
+        """Rows went to the dead letters."""
+        with self._lock:
+            self._now = replace(self._now, dead_letters=self._now.dead_letters + count)
 
     def records_skipped(self, count: int, why: str) -> None:
         """Messages were left out."""

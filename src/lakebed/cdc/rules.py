@@ -37,6 +37,16 @@ FAIL_TRUNCATE: Final = "fail"
 _TRUNCATES: Final = (DELETE_ROWS, IGNORE_TRUNCATE, FAIL_TRUNCATE)
 
 
+STOP: Final = "stop"
+PARK: Final = "park"
+DEAD_LETTER: Final = "dead-letter"
+_ON_ERROR: Final = (STOP, PARK, DEAD_LETTER)
+"""What a table's trouble does: end the sync, leave that table as it is while the others go on, or the same for all but
+rows with values that do not fit, which go to a table of their own."""
+DEAD_LETTERS: Final = "lakebed_dead_letters"
+"""The table of the lake for such rows."""
+
+
 def type_modes(given: Collection[str]) -> frozenset[str]:
     """Modes of the type mapping, with hyphens or underscores."""
     modes = frozenset(mode.strip().lower().replace("_", "-") for mode in given)
@@ -73,8 +83,11 @@ class SyncRules:
     skips_incompatible: bool = False
     is_for_one_table: bool = False
     merge_shards: bool | None = None
+    on_error: str = STOP
 
     def __post_init__(self) -> None:
+        if self.on_error not in _ON_ERROR:
+            raise InvalidArgument(f"on_error can not be {self.on_error!r}", hint=did_you_mean(self.on_error, _ON_ERROR))
         if self.truncate not in _TRUNCATES:
             raise InvalidArgument(
                 f"truncate can not be {self.truncate!r}", hint=did_you_mean(self.truncate, _TRUNCATES)
@@ -103,11 +116,14 @@ class SyncRules:
 
 
 __all__ = [
+    "DEAD_LETTER",
+    "DEAD_LETTERS",
     "DECIMAL_NO_CHANGE",
     "DELETE_ROWS",
     "FAIL_TRUNCATE",
     "IGNORE_TRUNCATE",
     "NON_STRING_TO_STRING",
+    "STOP",
     "TO_NULLABLE",
     "SyncRules",
     "type_modes",

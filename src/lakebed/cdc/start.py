@@ -7,9 +7,11 @@ run.progress; run.stop()
 
 from __future__ import annotations
 
+import logging
 import os
 import time
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -17,11 +19,14 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from lakebed.cdc.arguments import SyncArguments, check_names, sync_rules
 from lakebed.cdc.batch.notes import SyncNotes
+from lakebed.cdc.checkpoint import CheckpointLock, SyncRecord
+from lakebed.cdc.patience import Patience, span_seconds
 from lakebed.cdc.pipeline import Pipeline
 from lakebed.cdc.progress import ProgressBoard, ProgressFile, SyncProgress
-from lakebed.cdc.rules import type_modes
+from lakebed.cdc.rules import SyncRules, type_modes
 from lakebed.cdc.sources import ChangeSource, open_source, source_class
 from lakebed.cdc.storage import Storage
+from lakebed.cleanup import on_failure
 from lakebed.errors import InvalidArgument, LakebedError
 from lakebed.spark.cluster import check_seen_by_tasks
 from lakebed.spark.errors import cause_of
@@ -33,7 +38,11 @@ if TYPE_CHECKING:
 
     from lakebed.lake import Lake
 
+_log = logging.getLogger(__name__)
+
 _STOP_S = 60.0
+_CALM_S = 10.0
+"""A query that was started again and has nothing to do counts as well after so long."""
 _LOOK_S = 0.05
 _NO_FILE_SYSTEM = ("No FileSystem for scheme", "UnsupportedFileSystemException", "S3AFileSystem not found")
 """What Hadoop says of URLs that it has no module for."""
@@ -49,10 +58,21 @@ class SyncRun:
         pipeline: Pipeline,
         board: ProgressBoard,
         told: ProgressFile | None = None,
+        again: Callable[[], StreamingQuery] | None = None,
+        patience: Patience | None = None,
+        lock: CheckpointLock | None = None,
     ) -> None:
         self.query = query
-        """The Spark query behind it."""
+        """The Spark query behind it; another one after a failure that `wait` has made up for."""
         self._told = told
+        self._again = again
+        self._patience = patience or Patience(0.0)
+        self._batches = 0
+        self._trouble = ""
+        self._lock = lock
+        if lock is not None:
+            this = weakref.ref(self)
+            lock.is_used = lambda: (run := this()) is not None and run.is_active
         self._source = source
         self._pipeline = pipeline
         self._board = board
@@ -61,28 +81,76 @@ class SyncRun:
     def progress(self) -> SyncProgress:
         """How far it is: rows, rates and lags, for each table and for all."""
         now = self._board.now if self._told is None else self._told.read()
+        now = replace(now, skipped={**now.skipped, **self._source.left_out()})
         try:
             ahead = self._source.progress(now.position)
-        except LakebedError:
-            return now  # who only looks must not be stopped by a source that does not answer
-        return replace(now, lag_bytes=ahead.lag_bytes, phase=ahead.phase or now.phase)
+        except LakebedError as error:
+            # Who only looks must not be stopped by a source that does not answer.
+            self._trouble = error.message
+            return replace(now, trouble=self.trouble)
+        self._trouble = ""
+        return replace(now.at(ahead.phase, ahead.lag_bytes), trouble=self.trouble)
+
+    @property
+    def trouble(self) -> str:
+        """What it waits for, such as a server that is away; empty while all is well."""
+        return self._patience.why or self._trouble
 
     @property
     def is_active(self) -> bool:
-        """Whether it is still running."""
-        return bool(self.query.isActive)
+        """Whether it is still running, or waits to go on."""
+        return bool(self.query.isActive) or self._patience.again_at is not None
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
-        """Waits for the end, and raises what went wrong; False if the time is over before."""
-        try:
-            ended = self.query.awaitTermination(timeout_seconds)
-        except Exception as error:
-            raise self._cause(error) from error
-        if ended is None or ended:
-            self.check()
-            self._close()
+        """Waits for the end, and raises what went wrong; False if the time is over before.
+
+        If the sync is to go on trying (`give_up_after`), a failure that passes, such as a server that restarts, does
+        not end it: here the query is started again.
+        """
+        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        while True:
+            try:
+                if not self._restarted(deadline):
+                    return False
+                ended = self.query.awaitTermination(_left(deadline))
+                if ended is not None and not ended:
+                    self._note_success()
+                    return False
+                self.check()
+            except LakebedError as error:
+                if not self._patience.endures(error):
+                    raise
+            except Exception as error:
+                cause = self._cause(error)
+                if not self._patience.endures(cause):
+                    raise cause from error
+            else:
+                self._close()
+                return True
+
+    def _restarted(self, deadline: float | None) -> bool:
+        """Starts the query again once that is due; False if the time is over before."""
+        patience = self._patience
+        if patience.again_at is None or self._again is None:
             return True
-        return False
+        left = _left(deadline)
+        pause_s = max(patience.again_at - time.monotonic(), 0.0)
+        time.sleep(pause_s if left is None else min(pause_s, left))
+        if left is not None and left < pause_s:
+            return False
+        self._batches = self._board.now.batches
+        self._source.probe()
+        self.query = self._again()
+        patience.again_at = None
+        return True
+
+    def _note_success(self) -> None:
+        """All is well again once a batch is through, or the query runs and the source answers."""
+        patience = self._patience
+        if patience.since is not None and patience.again_at is None:
+            is_calm = time.monotonic() > patience.since + _CALM_S and self.query.isActive
+            if self._board.now.batches > self._batches or is_calm:
+                patience.succeeded()
 
     def check(self) -> None:
         """Raises what made the sync stop, if something did."""
@@ -98,12 +166,15 @@ class SyncRun:
         deadline = time.monotonic() + _STOP_S
         while self.query.isActive and self.query.status["isTriggerActive"] and time.monotonic() < deadline:
             time.sleep(_LOOK_S)
+        self._patience.again_at = None
         self.query.stop()
         self._close(in_haste=True)
 
     def _close(self, *, in_haste: bool = False) -> None:
         self._pipeline.close(in_haste=in_haste)
         self._source.close()
+        if self._lock is not None:
+            self._lock.release()
 
     def _cause(self, error: Exception) -> Exception:
         known = cause_of(self._pipeline.failure or error)
@@ -116,6 +187,10 @@ class SyncRun:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(deadline - time.monotonic(), 0.0)
 
 
 def sync(
@@ -139,9 +214,11 @@ def sync(
     `table_conf` holds options of the tables, or maps patterns to options: `{"orders|lines": {"bucket": "4"}}`.
     `trigger` is an interval such as "10 seconds", or {"availableNow": True} to catch up and end. `rename`, `drop`,
     `incompatible` and `truncate` say what happens then; see `lakebed.cdc.schema.sync.Policies`. All `rules` that there
-    are stand in `lakebed.cdc.arguments.SyncArguments`.
+    are stand in `lakebed.cdc.arguments.SyncArguments`. With `give_up_after`, such as "1 hour" or "forever", `wait` goes
+    on trying for so long when the source is away.
     """
     check_names(rules)
+    patience = Patience(span_seconds(rules.get("give_up_after")))
     if lake is None or not hasattr(lake, "create_table"):
         raise InvalidArgument("the first argument is no lake", hint="pass what lakebed.connect(...) returns")
     how_often = None if trigger is None else trigger_of(trigger)
@@ -149,27 +226,70 @@ def sync(
     opened = _opened(source, source_options, table, rules)
     wanted = sync_rules(database or lake.current_database, table, opened, rules)
     opened.follow_only(wanted.routing.patterns)
+    place = os.fspath(checkpoint)
+    lock = None if _is_connect(lake) else CheckpointLock.take(place)
+    with on_failure(lambda: lock.release() if lock is not None else None):
+        return _begun(lake, opened, wanted, place, how_often, query_name, rules, patience, lock)
+
+
+def _begun(
+    lake: Lake,
+    opened: ChangeSource,
+    wanted: SyncRules,
+    place: str,
+    how_often: Mapping[str, Any] | None,
+    query_name: str | None,
+    rules: SyncArguments,
+    patience: Patience,
+    lock: CheckpointLock | None,
+) -> SyncRun:
+    former_user = _former_user(lake, place)
+    if former_user:
+        _await_source(opened, patience)  # at the very first start a slip is more likely than a server that is away
     opened.check()
     board = ProgressBoard()
-    place = os.fspath(checkpoint)
     here_bytes = rules.get("here_bytes")
     size = {} if here_bytes is None else {"here_bytes": here_bytes}
     notes = SyncNotes(opened.name, opened.settled_at, keeps_transactions=opened.keeps_transactions)
     step = rules.get("on_step")
     pipeline = Pipeline(lake, wanted, place, source=opened.name, board=board, on_step=step, notes=notes, **size)
     storage = Storage(lake.storage_options, place)
-    pipeline.prepare(opened.tables(), _former_user(lake, place))
+    pipeline.prepare(opened.tables(), former_user)
+    for source, error in opened.troubles():
+        pipeline.park(source, error)
     opened.keep_state_in(f"{place.rstrip('/')}/source-state", storage)
     if opened.shares_state:
         check_seen_by_tasks(
             lake.spark, *storage.open(f"{place.rstrip('/')}/source-state"), "the checkpoint's directory"
         )
     opened.prepare()
+    record = SyncRecord.now(place, opened.name, wanted.routing.database, dict(opened.reader_options()))
+    record.write(storage)
     told = ProgressFile(place, storage) if _is_connect(lake) else None
     if told is not None:
         told.remove()
-    query = _start(lake, opened, pipeline, place, how_often, query_name)
-    return SyncRun(query, opened, pipeline, board, told)
+
+    def begin() -> StreamingQuery:
+        return _start(lake, opened, pipeline, place, how_often, query_name)
+
+    return SyncRun(begin(), opened, pipeline, board, told, begin, patience, lock)
+
+
+def _await_source(source: ChangeSource, patience: Patience) -> None:
+    """Returns once the source answers; raises what stands against it when that takes too long."""
+    while True:
+        try:
+            source.probe()
+        except LakebedError as error:
+            is_told = patience.since is not None
+            if not patience.endures(error):
+                raise
+            if not is_told:
+                _log.warning("waiting: %s", error.message)
+            time.sleep(max((patience.again_at or 0.0) - time.monotonic(), 0.0))
+        else:
+            patience.succeeded()
+            return
 
 
 def _opened(
@@ -186,6 +306,8 @@ def _opened(
             given.setdefault("excluding", excluding)
         if table is None:
             given.setdefault("tables_without_key", "skip")
+        if "on_error" in rules:
+            given.setdefault("on_error", rules["on_error"])
     type_mapping = rules.get("type_mapping", ())
     if type_mapping:
         given.setdefault("type_mapping", tuple(type_mapping))

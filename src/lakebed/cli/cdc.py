@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from lakebed.cdc.sources import CHANGE_SOURCES, source_class
 from lakebed.cells import to_json
-from lakebed.cli.cdc_progress import shown_progress, summary
+from lakebed.cli.cdc_operate import OPERATIONS, check_source
+from lakebed.cli.cdc_progress import ProgressLines, say, shown_progress, summary
 from lakebed.cli.command import OK, Command, Parser, names
+from lakebed.cli.interrupts import interruptible
 from lakebed.cli.lakes import connected
 from lakebed.cli.output import Output
-from lakebed.cli.sessions import add_session, pairs, session_of
+from lakebed.cli.sessions import add_session, pairs, session_of, storage_of
 from lakebed.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from lakebed.cdc.start import SyncRun
+    from lakebed.cdc.storage import Storage
 
 _LOOK_S = 0.5
 _TELL_S = 2.0
@@ -36,11 +39,29 @@ def _arguments(parser: Parser) -> None:
     parser.add_argument("--checkpoint", metavar="PATH", help="where progress is kept; default: below the warehouse")
     parser.add_argument("--once", action="store_true", help="end when everything so far is in the lake")
     parser.add_argument("--interval", default="1 second", metavar="TIME", help="how often to commit; default: 1 second")
+    patience = "how long to go on trying when the source is away; default: forever, 10 minutes with --once"
+    parser.add_argument("--give-up-after", metavar="TIME", help=patience)
     _add_source(parser)
     _add_tables(parser)
     _add_columns(parser)
     _add_policies(parser)
     add_session(parser)
+
+
+def _check_arguments(parser: Parser) -> None:
+    parser.add_argument("source", choices=CHANGE_SOURCES, type=_source_name, help="what is to be followed")
+    parser.add_argument("place", help="where it is, such as postgresql://user@host/db")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be copied, and how large it is")
+    parser.add_argument("--including", default=".*", metavar="PATTERN", help="follow tables that match")
+    parser.add_argument("--excluding", metavar="PATTERN", help="but not these")
+    _add_source(parser)
+
+
+def _check(given: argparse.Namespace, out: Output) -> int:
+    options = source_options(given)
+    if source_class(given.source).takes_patterns:
+        options |= {"including": given.including, "excluding": given.excluding or ""}
+    return check_source(given, options, out)
 
 
 def _source_name(typed: str) -> str:
@@ -105,15 +126,34 @@ def _add_policies(parser: Parser) -> None:
     types = "types become something that nothing holds together with the old one"
     group.add_argument("--incompatible", default="fail", choices=("fail", "ignore", "string"), help=types)
     group.add_argument("--ignore-incompatible", action="store_true", help="leave such tables out and go on")
+    on_error = (
+        "of one table: park it and go on with the others, stop, or put rows aside; default: park, stop with --table"
+    )
+    group.add_argument("--on-error", choices=("park", "stop", "dead-letter"), help=on_error)
     group.add_argument("--truncate", default="delete", choices=("delete", "ignore", "fail"), help="all rows go")
 
 
 def _run(given: argparse.Namespace, out: Output) -> int:
-    import lakebed.cdc  # loads Spark
+    say(f"{given.source} into database {given.database} of {given.warehouse}: starting")
+    from lakebed.cdc.operate import CHECKPOINTS
+    from lakebed.cdc.storage import Storage
 
     lake = connected(given, session_of(given, plans_only=True))
-    checkpoint = given.checkpoint or f"{given.warehouse.rstrip('/')}/_cdc/{given.source}-{given.database}"
-    run = lakebed.cdc.sync(
+    checkpoint = given.checkpoint or f"{given.warehouse.rstrip('/')}/{CHECKPOINTS}/{given.source}-{given.database}"
+    storage = Storage(storage_of(given))
+    _while_paused(checkpoint, storage)
+    while True:
+        run = _begin(lake, checkpoint, given)
+        code = _watch(run, checkpoint, storage, out)
+        if code is not None:
+            return code
+        _while_paused(checkpoint, storage)
+
+
+def _begin(lake: Any, checkpoint: str, given: argparse.Namespace) -> SyncRun:
+    import lakebed.cdc
+
+    return lakebed.cdc.sync(
         lake,
         given.source,
         given.database,
@@ -140,24 +180,45 @@ def _run(given: argparse.Namespace, out: Output) -> int:
         incompatible=given.incompatible,
         ignore_incompatible=given.ignore_incompatible,
         truncate=given.truncate,
+        on_error=given.on_error or ("park" if given.table is None else "stop"),
+        give_up_after=given.give_up_after or ("10 minutes" if given.once else "forever"),
         query_name="lakebed cdc",
     )
-    return _watch(run, out)
 
 
-def _watch(run: SyncRun, out: Output) -> int:
-    """Shows progress until the sync ends, or somebody has seen enough."""
-    told = 0.0
-    try:
+def _while_paused(checkpoint: str, storage: Storage) -> None:
+    """Returns once nobody wants the sync to pause."""
+    from lakebed.cdc.checkpoint import is_paused
+
+    if is_paused(checkpoint, storage):
+        say("paused: `lakebed cdc resume` ends that")
+        while is_paused(checkpoint, storage):
+            time.sleep(_LOOK_S)
+        say("going on")
+
+
+def _watch(run: SyncRun, checkpoint: str, storage: Storage, out: Output) -> int | None:
+    """Shows progress until the sync ends, or somebody has seen enough; None if it is to pause."""
+    from lakebed.cdc.checkpoint import is_paused
+    from lakebed.cdc.progress import ProgressFile
+
+    with interruptible() as stop:
+        lines = ProgressLines(ProgressFile(checkpoint, storage))
+        told = 0.0
         with shown_progress(is_shown=out.is_terminal and sys.stderr.isatty()) as show:
-            while not run.wait(_LOOK_S):
+            while not stop.asked() and not run.wait(_LOOK_S):
                 if out.form == "json" and time.monotonic() - told >= _TELL_S:
                     out.line(to_json(run.progress.to_json()))
                     told = time.monotonic()
                 if show is not None:
                     show(run.progress)
-    except KeyboardInterrupt:  # the usual end
-        run.stop()
+                lines.tell(run, is_silent=show is not None)
+                if lines.has_looked and is_paused(checkpoint, storage):
+                    run.stop()
+                    return None
+        if stop.asked():
+            say("stopping")
+            run.stop()
     progress = run.progress
     out.record(progress.to_json(), summary(progress))
     return OK
@@ -192,6 +253,7 @@ def _table_conf(given: list[str]) -> dict[str, Any]:
     return conf
 
 
-CDC = Command(_arguments, _run)
+_CHECK = "say all that stands against a sync, with a script that repairs it"
+CDC = Command(_arguments, _run, {"check": (Command(_check_arguments, _check), _CHECK), **OPERATIONS})
 
 __all__ = ["CDC", "source_options"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import field
 from typing import NoReturn
 
 from lakebed.cli.output import Output
@@ -32,6 +33,8 @@ class Command:
 
     arguments: Callable[[Parser], None]
     run: Callable[[argparse.Namespace, Output], int]
+    words: Mapping[str, tuple[Command, str]] = field(default_factory=dict)
+    """Commands of their own, with what they do, that a first word of its arguments stands for."""
 
 
 def whole_number(text: str) -> int:

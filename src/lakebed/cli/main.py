@@ -10,7 +10,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 
 from lakebed.cli.command import FAILED, INTERRUPTED, OK, Command, Parser, is_interruption, sentence_of
@@ -122,7 +122,12 @@ def _run(arguments: list[str]) -> int:
 def _command(given: argparse.Namespace) -> tuple[Command, Parser]:
     module, purpose = COMMANDS[given.command]
     command: Command = getattr(import_module(f"lakebed.cli.{module}"), given.command.upper())
-    parser = Parser(f"lakebed {given.command}", purpose[0].upper() + purpose[1:] + ".")
+    name, epilog = given.command, _listing_of({word: does for word, (_, does) in command.words.items()})
+    if given.arguments and given.arguments[0] in command.words:
+        name = f"{name} {given.arguments[0]}"
+        command, purpose = command.words[given.arguments.pop(0)]
+        epilog = None
+    parser = Parser(f"lakebed {name}", purpose[0].upper() + purpose[1:] + ".", epilog)
     command.arguments(parser)
     _add_common(parser, given.warehouse, given.format, given.storage)
     return command, parser
@@ -136,9 +141,14 @@ def _add_common(parser: Parser, warehouse: str, form: str, storage: list[str]) -
     add_storage(group, storage)
 
 
-def _listing() -> str:
-    width = max(map(len, COMMANDS))
-    return "commands:\n" + "\n".join(f"  {name:<{width}}  {purpose}" for name, (_, purpose) in COMMANDS.items())
+def _listing() -> str | None:
+    return _listing_of({name: purpose for name, (_, purpose) in COMMANDS.items()})
+
+
+def _listing_of(purposes: Mapping[str, str]) -> str | None:
+    width = max(map(len, purposes), default=0)
+    lines = [f"  {name:<{width}}  {purpose}" for name, purpose in purposes.items()]
+    return "\n".join(["commands:", *lines]) if lines else None
 
 
 def _warned(message: Warning | str, *_: object, **__: object) -> None:

@@ -12,7 +12,7 @@ from tests.patience import PATIENCE_S
 from lakebed.cdc.envelope import SourceName, chunks_from_arrow
 from lakebed.cdc.sources.postgres.connect import session
 from lakebed.cdc.sources.postgres.copy.read import copy_out, csv_texts
-from lakebed.cdc.sources.postgres.log.chunk_rows import copied_chunk
+from lakebed.cdc.sources.postgres.log.chunk_rows import copied_chunks
 from lakebed.cdc.sources.postgres.log.relations import followed_table
 from lakebed.cdc.sources.postgres.names import Offset, parse_lsn, quote_name, quote_table
 from lakebed.cdc.sources.postgres.planner import StreamPlanner, read_piece
@@ -103,5 +103,5 @@ def database_rows(settings: PostgresSettings) -> dict[SourceName, dict[tuple[Any
             only = "" if table.is_partitioned else "ONLY "
             query = f"COPY (SELECT {names} FROM {only}{quote_table(table.schema, table.name)}) TO STDOUT (FORMAT csv)"
             for block in copy_out(connection, query, 1000, 1 << 20):
-                rows.apply([copied_chunk(csv_texts(block, len(table.columns)), followed, settings, 0)])
+                rows.apply(list(copied_chunks(csv_texts(block, len(table.columns)), followed, settings)))
     return rows.tables

@@ -137,7 +137,7 @@ def test_recreated_slot(database: Any, follow: Any) -> None:
         "INSERT INTO t VALUES (1)",
         "SELECT pg_create_logical_replication_slot(current_database(), 'pgoutput')",
     )
-    with pytest.raises(StorageError, match="made anew"):
+    with pytest.raises(NotFound, match="made anew"):
         follower.step()
 
 
@@ -152,7 +152,7 @@ def test_recreated_slot_under_a_kept_connection(database: Any, follow: Any) -> N
     )
     other = Follower(database.settings(mode="replication"), Path(follower.state.root).parent)
     other.offset = follower.offset
-    with pytest.raises(StorageError, match="made anew"):
+    with pytest.raises(NotFound, match="made anew"):
         other.follow()
     other.planner.stop()
 
@@ -168,7 +168,7 @@ def test_invalidated_slot(tmp_path: Path) -> None:
         for _ in range(6):
             server.execute("SELECT pg_logical_emit_message(false, 'x', repeat('x', 9000000))", "SELECT pg_switch_wal()")
             server.execute("CHECKPOINT")
-        with pytest.raises(StorageError, match="invalidated") as caught:
+        with pytest.raises(NotFound, match="invalidated") as caught:
             follower.step()
         assert "max_slot_wal_keep_size" in caught.value.hint
         follower.planner.stop()

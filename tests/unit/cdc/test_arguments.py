@@ -20,6 +20,7 @@ NAMES = {
     *("primary_keys", "sync_primary_keys_from_source_schema", "partition_keys", "computed_columns"),
     *("metadata_columns", "metadata_column_prefix", "type_mapping", "table_conf"),
     *("rename", "drop", "incompatible", "ignore_incompatible", "truncate", "on_step", "here_bytes"),
+    *("on_error", "give_up_after"),
 }
 
 

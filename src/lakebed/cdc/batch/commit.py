@@ -47,7 +47,7 @@ class TableCommit:
         if self._maker is None:
             self._maker = FileMaker(
                 self.context,
-                row_kind=ROW_KIND,
+                row_kind=ROW_KIND if self.context.has_key else None,
                 overwrite=None,
                 states=self._commit.states,
                 fileio=self._attempt.fileio,

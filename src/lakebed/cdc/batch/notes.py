@@ -18,6 +18,8 @@ from lakebed.table.opened import opened_of
 if TYPE_CHECKING:
     from lakebed.table.table import Table
 
+_BEING_COPIED = "it is being copied anew"
+
 Settles = Callable[[str], str | None]
 """The source's own position at an offset, if all tables are as of it then."""
 
@@ -58,10 +60,17 @@ class SyncNotes:
         self._keep(note.with_tables(found))
 
     def leave_out(self, name: str, why: str) -> None:
-        """A table is not followed any more."""
+        """A table is not followed any more, or not until it is copied anew."""
         if self._note is not None:
             known = self._note.tables.get(name, SyncedTable())
-            self._keep(self._note.with_tables({name: replace(known, lost=known.lost or f"it is not followed: {why}")}))
+            lost = "" if known.lost == _BEING_COPIED else known.lost
+            self._keep(self._note.with_tables({name: replace(known, lost=lost or f"it is not followed: {why}")}))
+
+    def take_back(self, name: str) -> None:
+        """A table that was left out is copied anew. It counts again once all tables are as of one position."""
+        if self._note is not None:
+            known = self._note.tables.get(name, SyncedTable())
+            self._keep(self._note.with_tables({name: replace(known, lost=_BEING_COPIED)}))
 
     def end(self, batch: int, offset: str | None, touched: Mapping[str, Table]) -> None:
         """Told when all tables have a batch, which had rows for some of them."""
@@ -73,7 +82,12 @@ class SyncNotes:
             return  # somebody has taken over and is further
         found = {name: replace(note.tables.get(name, SyncedTable()), last=last) for name, last in lasts.items()}
         position = None if offset is None else self._settles(offset)
-        self._keep(note.with_tables(found).after(batch, position))
+        note = note.with_tables(found)
+        copied = {name: replace(each, lost="") for name, each in note.tables.items() if each.lost == _BEING_COPIED}
+        if position is not None and copied:
+            # Older moments are given up: these tables have no rows of theirs.
+            note = replace(note.with_tables(copied), stretches=())
+        self._keep(note.after(batch, position))
 
     def _opened(self, user: str, tables: Mapping[str, Table]) -> SyncNote:
         """The note as this sync has left it, or a new one."""

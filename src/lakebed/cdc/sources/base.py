@@ -7,13 +7,15 @@ starts the Spark stream of envelope rows. It holds no rows, and its secrets stay
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from lakebed.cdc.envelope import SourceTable
+import pyarrow as pa
+
+from lakebed.cdc.envelope import SourceName, SourceTable
 from lakebed.cdc.routing import TablePatterns
 from lakebed.cdc.storage import PLAIN, Storage
-from lakebed.errors import InvalidArgument
+from lakebed.errors import InvalidArgument, LakebedError, Unsupported
 from lakebed.metadata.source_position import own_words
 from lakebed.records import dataclass
 from lakebed.spark.worker_python import early_workers
@@ -40,6 +42,45 @@ def with_storage(kind: type[DataSource], storage: Storage) -> type[DataSource]:
     Not among its options, which Spark shows: a class that is made here is sent as it is, with all that is inside.
     """
     return type(kind.__name__, (kind,), {"storage": storage, "__doc__": kind.__doc__})
+
+
+@dataclass(frozen=True, slots=True)
+class SourceProblem:
+    """Something that stands against following a source, or one table of it."""
+
+    message: str
+    hint: str
+    sql: str = ""
+    """The statement that repairs it, if one does."""
+    table: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTable:
+    """A table that would be copied: about how large it is."""
+
+    name: str
+    rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """Rows with `lower <= column < upper`, as texts of the source. None is no bound, and no column all rows."""
+
+    column: str | None = None
+    lower: str | None = None
+    upper: str | None = None
+
+
+@dataclass(frozen=True)
+class SourceRows:
+    """Rows as the source has them at one moment, in the types of the lake."""
+
+    rows: pa.Table
+    key: tuple[str, ...]
+    position: str
+    """A position of the source behind all that is in the rows."""
 
 
 def truth(name: str, value: bool | str) -> bool:
@@ -79,9 +120,71 @@ class ChangeSource(ABC):
     def check(self) -> None:
         """Raises an error that names the repair if the source can not be followed. Creates nothing."""
 
+    @classmethod
+    def reopened(cls, options: Mapping[str, str]) -> Self:
+        """The source again, from its `reader_options`, for who looks after a sync."""
+        raise Unsupported(
+            f"a sync of {cls.name} can not be looked after from outside",
+            hint="stop it with Ctrl-C, and start it again with the same checkpoint",
+        )
+
+    def take_password_from(self, variable: str) -> None:
+        """Told by who looks after a sync: the environment variable that holds the password here."""
+        raise InvalidArgument(f"a sync of {self.name} has no password", hint="leave the variable out")
+
+    def problems(self) -> list[SourceProblem]:
+        """All that stands against following it. Creates nothing."""
+        try:
+            self.check()
+        except LakebedError as error:
+            return [SourceProblem(error.message, error.hint)]
+        return []
+
+    def planned(self) -> list[PlannedTable]:
+        """What would be copied."""
+        return [PlannedTable(str(table.name), 0, 0) for table in self.tables()]
+
+    def facts(self) -> dict[str, int | str | bool | None]:
+        """What the source keeps for this sync, such as how much of its log, for who watches."""
+        return {}
+
+    def key_ranges(self, table: str) -> Iterator[KeyRange]:
+        """Ranges of a table's key that are compared one by one."""
+        raise Unsupported(f"tables of {self.name} can not be compared", hint="count their rows on both sides instead")
+
+    def rows_of(self, table: str, where: KeyRange | Sequence[Sequence[str | None]]) -> SourceRows:
+        """Rows of a table: of a range, or with some keys."""
+        raise Unsupported(f"tables of {self.name} can not be compared", hint="count their rows on both sides instead")
+
+    def is_past(self, position: str, wanted: str) -> bool:
+        """Whether a position is at or behind another."""
+        return position == wanted
+
+    def let_go(self) -> list[str]:
+        """Removes what was made at the source for the sync, which can not go on then; what was removed."""
+        return []
+
+    def probe(self) -> None:  # noqa: B027 - a source that is always there
+        """Raises if the source can not be reached just now. Cheap: asked before every new attempt."""
+
     @abstractmethod
     def tables(self) -> list[SourceTable]:
         """The tables that can be followed now. May be empty where tables show only with their first change."""
+
+    def troubles(self) -> list[tuple[SourceName, LakebedError]]:
+        """Tables that can not be followed at the start, and that only a new copy brings back: they are parked."""
+        return []
+
+    def left_out(self) -> dict[str, str]:
+        """Tables that match and are not followed just now, and why. Asked now and then by who watches."""
+        return {}
+
+    def copy_anew(self, sources: Sequence[str]) -> None:
+        """Asks for a new copy of tables, which takes the place of what the lake has of them."""
+        raise Unsupported(
+            f"a sync of {self.name} can not copy a table anew",
+            hint="drop the table in the lake and start the sync with a new checkpoint",
+        )
 
     def follow_only(self, patterns: TablePatterns) -> None:  # noqa: B027 - messages come whether wanted or not
         """Told before `check`: what else is not wanted, beyond what the source itself was told."""
@@ -133,4 +236,13 @@ class ChangeSource(ABC):
         return f"<{type(self).__name__}>"  # never what it was made with: that may hold a password
 
 
-__all__ = ["ChangeSource", "SourceProgress", "truth", "with_storage"]
+__all__ = [
+    "ChangeSource",
+    "KeyRange",
+    "PlannedTable",
+    "SourceProblem",
+    "SourceProgress",
+    "SourceRows",
+    "truth",
+    "with_storage",
+]

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
-from lakebed.errors import InvalidArgument, InvalidOption, MissingDependency, StorageError
+from lakebed.errors import AccessDenied, InvalidOption, MissingDependency, StorageError
 from lakebed.records import dataclass
 
 _CONNECT_SECONDS: Final = 10
@@ -133,7 +133,7 @@ def _pymysql() -> Any:
 def _not_connected(settings: ServerSettings, error: Exception) -> Exception:
     code = error.args[0] if error.args and isinstance(error.args[0], int) else None
     if code in (1044, 1045, 1698):
-        return InvalidArgument(
+        return AccessDenied(
             f"the server refuses to log in {settings} (error {code})",
             hint=f"check user and password; ALTER USER '{settings.user}'@'%' IDENTIFIED BY '…' sets a new one",
         )

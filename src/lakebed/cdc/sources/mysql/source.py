@@ -6,20 +6,21 @@ import json
 import os
 import re
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from lakebed.cdc.envelope import COPY, STREAM, SourceTable
+from lakebed.cdc.envelope import COPY, STREAM, SourceName, SourceTable
 from lakebed.cdc.routing import TablePatterns
 from lakebed.cdc.sources.base import ChangeSource, SourceProgress, with_storage
 from lakebed.cdc.sources.mysql.columns import TableColumns
 from lakebed.cdc.sources.mysql.copy.state import CopyState
-from lakebed.cdc.sources.mysql.server.check import check_server, check_tables
+from lakebed.cdc.sources.mysql.server.check import bad_tables, check_server, check_tables
 from lakebed.cdc.sources.mysql.server.follow import Follow
 from lakebed.cdc.sources.mysql.server.mapping import source_table
 from lakebed.cdc.sources.mysql.server.server import Server
 from lakebed.cdc.sources.mysql.settings import ServerSettings, keep_password
+from lakebed.cdc.sources.requests import CopyRequests
 from lakebed.cdc.storage import PLAIN, Storage
 from lakebed.errors import InvalidArgument, LakebedError, did_you_mean
 
@@ -64,7 +65,20 @@ class MySqlSource(ChangeSource):
         self.settings = ServerSettings(**{**settings, "port": _number("port", settings["port"])})
         self._state: str | None = None
         self._storage = PLAIN
+        self._left_out: dict[str, str] = {}
         self.follow = Follow(**follow).with_replica_id(self.settings)
+
+    @classmethod
+    def reopened(cls, options: Mapping[str, str]) -> Self:
+        """The source of a sync that was begun."""
+        source = cls()
+        source.settings, source.follow = ServerSettings.from_options(options), Follow.from_options(options)
+        source._state = options.get("state")
+        return source
+
+    def take_password_from(self, variable: str) -> None:
+        """The environment variable that holds the password here."""
+        self.settings = replace(self.settings, password_env=variable)
 
     def keep_state_in(self, directory: str, storage: Storage = PLAIN) -> None:
         """A directory beside the checkpoint, for names of columns that the catalog may forget."""
@@ -79,9 +93,38 @@ class MySqlSource(ChangeSource):
         """Raises an error that names the repair if the server, the user or a table can not be followed."""
         self._checked_tables()
 
+    def probe(self) -> None:
+        """Raises if the server does not let us in just now."""
+        self.settings.connect().close()
+
     def tables(self) -> list[SourceTable]:
         """The tables that are followed now."""
         return [source_table(table, self.follow.type_mapping) for table in self._checked_tables()]
+
+    def troubles(self) -> list[tuple[SourceName, LakebedError]]:
+        """Tables that can not be followed now. The log does not bring their rows once they can: they are parked."""
+        connection = self.settings.connect()
+        try:
+            found = bad_tables(Server.of(connection), self.follow)
+        finally:
+            connection.close()
+        self._left_out = {str(table): fault.message for table, fault, is_skipped in found if is_skipped}
+        return [
+            (SourceName(table.database, "", table.table), fault)
+            for table, fault, is_skipped in found
+            if not is_skipped and self.follow.on_error != "stop"
+        ]
+
+    def left_out(self) -> dict[str, str]:
+        """Tables that are skipped, and why."""
+        return self._left_out
+
+    def copy_anew(self, sources: Sequence[str]) -> None:
+        """Asks for a new copy of tables, by their full names; the sync makes it once it runs."""
+        if self._state is None:
+            raise InvalidArgument("the source has no place for its state", hint="start it with a checkpoint first")
+        names = [name.partition(".") for name in sources]
+        CopyRequests(self._state, self._storage).ask([(database, table) for database, _, table in names])
 
     def data_source(self) -> type[DataSource]:
         """The Spark data source."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
-from lakebed.cdc.envelope import ENVELOPE_DDL, chunks_to_arrow
+from lakebed.cdc.envelope import COPY, ENVELOPE_DDL, SourceName, chunks_to_arrow, trouble_chunk
 from lakebed.cdc.sources.mysql.copy.arrivals import copied_chunks
 from lakebed.cdc.sources.mysql.copy.chunk import ChunkReader
 from lakebed.cdc.sources.mysql.copy.keys import KeyRange
@@ -27,7 +27,9 @@ from lakebed.cdc.sources.mysql.server.known_booleans import Booleans, KnownBoole
 from lakebed.cdc.sources.mysql.server.server import Server, covers, is_alive, rows
 from lakebed.cdc.sources.mysql.settings import ServerSettings
 from lakebed.cdc.sources.mysql.stream import StreamReader
+from lakebed.cdc.sources.requests import CopyRequests
 from lakebed.cdc.storage import PLAIN, Storage
+from lakebed.errors import LakebedError, StorageError
 from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
 from lakebed.records import dataclass
 
@@ -110,6 +112,7 @@ class MySqlStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         self._target: MariaDbPosition | MySqlPosition | None = None
         self._connection: Any = None
         self._scout: LogReader | None = None
+        self._asked_at: dict[str, MariaDbPosition | MySqlPosition] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         names = ("_settings", "_follow", "_state", "_storage")
@@ -135,9 +138,13 @@ class MySqlStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         """The end of the next batch."""
         offset = Offset.from_dict(start)
         with self._server() as server:
-            copy = offset.copy.without_step()
+            for request in offset.copy.requests:
+                self._forget_request(request)  # it is in an offset that counts
             begin = server.parse(offset.position)
-            if copy.is_done or offset.copy.step:  # after a step of the copy the log has its turn
+            copy = self._with_requests(server, begin, offset.copy)
+            if (
+                copy.is_done or offset.copy.step
+            ) and not copy.requests:  # after a step of the copy the log has its turn
                 end = self._end(server, begin, limit)
                 if str(end) != str(begin):
                     self._known_booleans().refresh(server, self._follow)
@@ -145,6 +152,25 @@ class MySqlStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
             if copy.is_done:
                 return start
             return Offset(offset.position, next_step(copy, server, self._follow)).to_dict()
+
+    def _with_requests(self, server: Server, begin: MariaDbPosition | MySqlPosition, before: CopyState) -> CopyState:
+        """With tables that somebody has asked to be copied anew, once others are copied.
+
+        A copy is one as of the stream's position: that has to be past the moment at which it was asked for, or the
+        copy would have what was cured before that.
+        """
+        copy = before.without_step()
+        if self._state is None or not copy.is_done or self._target is not None:
+            return copy
+        for request, names in CopyRequests(self._state, self._storage).all().items():
+            asked_at = self._asked_at.setdefault(request, server.position())
+            if request not in before.requests and covers(begin, asked_at):
+                copy = copy.with_anew(request, names)
+        return copy
+
+    def _forget_request(self, request: str) -> None:
+        if self._state is not None:
+            CopyRequests(self._state, self._storage).forget(request)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """As much of the log as a batch may hold."""
@@ -224,8 +250,14 @@ class MySqlStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
 
     def _copy(self, task: CopyPart) -> Iterator[pa.RecordBatch]:
         first = task.number * _ORDINALS_OF_A_TASK
-        for chunk in copied_chunks(self._chunk_reader(task.number), task.part, _parse(task.position)):
-            yield chunks_to_arrow([replace(chunk, ordinal=first + chunk.ordinal)])
+        try:
+            for chunk in copied_chunks(self._chunk_reader(task.number), task.part, _parse(task.position)):
+                yield chunks_to_arrow([replace(chunk, ordinal=first + chunk.ordinal)])
+        except LakebedError as error:
+            if self._follow.on_error == "stop" or isinstance(error, StorageError):
+                raise
+            trouble = trouble_chunk(SourceName(task.part.database, "", task.part.table), COPY, error)
+            yield chunks_to_arrow([replace(trouble, ordinal=first + _ORDINALS_OF_A_TASK - 1)])
 
     def _chunk_reader(self, number: int) -> ChunkReader:
         follow = self._follow

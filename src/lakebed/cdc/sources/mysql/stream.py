@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from lakebed.cdc.envelope import (
     SourceColumn,
     SourceName,
     encode_rows,
+    trouble_chunk,
 )
 from lakebed.cdc.formats.mysql_types import mysql_type
 from lakebed.cdc.sources.mysql.columns import BLOBS, INTEGERS, TEXTS, Column, TableColumns
@@ -35,7 +37,7 @@ from lakebed.cdc.sources.mysql.server.known_booleans import Booleans, table_key
 from lakebed.cdc.sources.mysql.server.mapping import default_text, describe
 from lakebed.cdc.sources.mysql.server.server import Server, value
 from lakebed.cdc.sources.mysql.values.moments import moment_text
-from lakebed.errors import InvalidOption, Unsupported
+from lakebed.errors import InvalidOption, LakebedError, StorageError, Unsupported
 from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
 
 _KINDS: Final = {
@@ -64,24 +66,51 @@ class StreamReader:
             zone=follow.zone,
             accepts=self._accepts,
             booleans=lambda database, table: (booleans or {}).get(table_key(database, table), ()),
+            troubles=None if follow.on_error == "stop" else self._note_trouble,
         )
+        self._troubles: list[Chunk] = []
 
     def read(self, reader: LogReader, end: MariaDbPosition | MySqlPosition) -> Iterator[list[Chunk]]:
         """Envelope rows of everything up to a position, in order."""
         for piece in reader.read_to(end):
+            chunks: list[Chunk] = []
             if isinstance(piece, Statement):
-                chunks = [chunk for change in table_changes(piece) for chunk in self._of_statement(change, piece)]
+                for change in table_changes(piece):
+                    with self._noting(change.database, change.table):
+                        chunks += self._of_statement(change, piece)
             else:
-                chunks = [chunk for change in self._changes.read(piece) for chunk in self._of_rows(change)]
+                for rows in self._changes.read(piece):
+                    chunks += self._of_rows(rows)
             if chunks:
                 yield chunks
+            yield from self._noted()
 
     def read_arrivals(self, reader: ChunkReader, end: MariaDbPosition | MySqlPosition) -> Iterator[list[Chunk]]:
         """Envelope rows of tables that were renamed to a followed name, as of the position up to which was read."""
         arrivals = ArrivalReader(reader, self._follow, self._copied, self._accepts)
         for name in self._arrived:
-            for chunk in arrivals.read(self._server.connection, name, end):
-                yield [self._numbered(chunk)]
+            with self._noting(*name):
+                for chunk in arrivals.read(self._server.connection, name, end):
+                    yield [self._numbered(chunk)]
+            yield from self._noted()
+
+    @contextmanager
+    def _noting(self, database: str, table: str) -> Iterator[None]:
+        """Makes a table's own trouble a part of the stream, unless it is to stop it."""
+        try:
+            yield
+        except LakebedError as error:
+            if self._follow.on_error == "stop" or isinstance(error, StorageError):
+                raise
+            self._note_trouble(SourceName(database, "", table), error)
+
+    def _note_trouble(self, name: SourceName, error: LakebedError) -> None:
+        self._troubles.append(trouble_chunk(name, STREAM, error))
+
+    def _noted(self) -> Iterator[list[Chunk]]:
+        found, self._troubles = self._troubles, []
+        if found:
+            yield [self._numbered(chunk) for chunk in found]
 
     def _of_rows(self, changes: TableChanges) -> list[Chunk]:
         copied = self._copied

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
-from lakebed.errors import InvalidArgument, LakebedError, MissingDependency, NotFound, StorageError
+from lakebed.errors import AccessDenied, InvalidArgument, LakebedError, MissingDependency, NotFound, StorageError
 
 if TYPE_CHECKING:
     import psycopg
@@ -85,9 +85,7 @@ def translated(settings: PostgresSettings, error: psycopg.Error) -> LakebedError
         )
     if state == "42704" or state.startswith("42P"):
         return NotFound(f"{place}: {text}", hint="check the names, and whether somebody dropped it")
-    return StorageError(
-        f"{place}: {text}", hint="see the server's log; the sync goes on where it was when it is restarted"
-    )
+    return StorageError(f"{place}: {text}", hint="see the server's log; the sync goes on where it was")
 
 
 def first_line(error: BaseException) -> str:
@@ -106,7 +104,7 @@ def _refused(settings: PostgresSettings, error: BaseException) -> NoReturn:
     place = settings.place
     lower = str(error).lower()
     if "password" in lower or "authentication" in lower or "pg_hba" in lower:
-        raise InvalidArgument(
+        raise AccessDenied(
             f"{place} does not let us in: {text}",
             hint="check user and password (passfile, or the environment variable that `password_env` names), "
             f'or ALTER ROLE "{settings.user}" PASSWORD …; and a line for this client in pg_hba.conf',

@@ -12,21 +12,25 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from lakebed.cdc.envelope import Description, SourceName
+from lakebed.cdc.sources.postgres.connect import translated
 from lakebed.cdc.sources.postgres.copy.plan import plan_copy
 from lakebed.cdc.sources.postgres.names import parse_lsn
 from lakebed.cdc.sources.postgres.server.catalog import FAMILY, Catalog, CatalogTable, Publication, describe
-from lakebed.cdc.sources.postgres.server.check import followable
+from lakebed.cdc.sources.postgres.server.check import Problem, faults_of, sorted_out
 from lakebed.cdc.sources.postgres.server.columns import SEEN, remembered
 from lakebed.cdc.sources.postgres.server.slot import publish_more, wait_for_open_transactions
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
-from lakebed.cdc.sources.postgres.state import CopyPart, SourceState
+from lakebed.cdc.sources.postgres.state import WAITING, CopyPart, SourceState
 from lakebed.cdc.sources.postgres.stream_read import SchemaNotice
-from lakebed.errors import Unsupported
+from lakebed.errors import StorageError, Unsupported
 from lakebed.records import dataclass
 from lakebed.types.logical import same_ignoring_nullability
 
 if TYPE_CHECKING:
     import psycopg
+
+_PATIENCE_MS = 2000
+"""So long a look waits for open transactions. What has to wait longer is left to a later look: the stream goes on."""
 
 _STORAGE = FAMILY + (
     "SELECT f.root::bigint, string_agg(c.relfilenode::text, ',' ORDER BY c.oid) "
@@ -51,7 +55,8 @@ class Discovery:
         """Looks once. `read_lsn` is how far the stream is."""
         catalog = Catalog(connection, self.settings)
         publication = catalog.publication()
-        tables = {table.oid: table for table in self._followable(catalog, publication)}
+        good, faults = sorted_out(catalog.tables(publication), self.settings)
+        tables = {table.oid: table for table in good}
         row = connection.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
         assert row is not None
         now = parse_lsn(row[0])
@@ -67,9 +72,54 @@ class Discovery:
             new = [table for table in new if table.oid in names]  # only the name is new
         new = self._arrived(new, tables, now, read_lsn)
         if new:
-            self._add(connection, publication, new)
+            faults += faults_of(connection, self.settings, publication, new)
+            bad = {fault.table.oid for fault in faults if fault.table is not None}
+            faults += self._added(connection, publication, [table for table in new if table.oid not in bad])
         self._compare(tables, storage, now)
         self._copy_again(connection, tables, storage, read_lsn)
+        self._copy_anew(connection, good)
+        self._tell(faults)
+
+    def _added(
+        self, connection: psycopg.Connection[Any], publication: Publication | None, new: list[CatalogTable]
+    ) -> list[Problem]:
+        """Adds tables; what stands against it just now, which is tried again with the next look.
+
+        A table that comes must not stop those that are there, whatever is wrong with it.
+        """
+        import psycopg
+
+        try:
+            if new:
+                self._add(connection, publication, new)
+        except StorageError as error:
+            return [Problem(error, table=table) for table in new]
+        except psycopg.OperationalError:
+            raise
+        except psycopg.Error as error:
+            return [Problem(translated(self.settings, error), table=table) for table in new]
+        return []
+
+    def _copy_anew(self, connection: psycopg.Connection[Any], good: Sequence[CatalogTable]) -> None:
+        """Plans new copies of tables that somebody asks for. One that is not as it should be is told of, and waits."""
+        by_name = {(table.schema, table.name): table for table in good}
+        for request, names in self.state.requests.all().items():
+            if request not in self.state.planned():
+                if any(name not in by_name for name in names):
+                    continue
+                tables = [by_name[name] for name in names]
+                parts = plan_copy(connection, self.settings, tables, len(self.state.parts()))
+                self.state.plan([replace(parts[0], takes_place=True), *parts[1:]], request)
+            self.state.requests.forget(request)
+
+    def _tell(self, faults: Sequence[Problem]) -> None:
+        waiting = {
+            each.table.full_name: f"{each.error.message} -> {each.error.hint}"
+            for each in faults
+            if each.table is not None and not each.is_by_choice
+        }
+        if waiting != (self.state.read(WAITING) or {}):
+            self.state.replace(WAITING, waiting)
 
     def waits_for(self, read_lsn: int) -> bool:
         """Whether a look now would plan something that had to wait for the stream to get here."""
@@ -82,13 +132,6 @@ class Discovery:
     def told(self, notices: Collection[SchemaNotice]) -> None:
         """A batch with these notices is committed."""
         self.notices = [notice for notice in self.notices if notice not in notices]
-
-    def _followable(self, catalog: Catalog, publication: Publication | None) -> list[CatalogTable]:
-        found = []
-        for table in catalog.tables(publication):
-            if table.key and table.identity != "n":
-                found += followable([table], self.settings)
-        return found
 
     def _arrived(
         self, new: list[CatalogTable], tables: Mapping[int, CatalogTable], now: int, read_lsn: int
@@ -107,14 +150,12 @@ class Discovery:
     def _add(
         self, connection: psycopg.Connection[Any], publication: Publication | None, new: list[CatalogTable]
     ) -> None:
-        for table in new:
-            describe(table, self.settings)
         is_for_all = publication is not None and publication.is_for_all
         if publication is not None:
             missing = [table for table in new if (table.schema, table.name) not in publication.tables]
             if missing and not is_for_all:
                 publish_more(connection, self.settings, missing)
-        wait_for_open_transactions(connection, self.settings)
+        wait_for_open_transactions(connection, replace(self.settings, wait_ms=_PATIENCE_MS))
         known = self.state.tables()
         oids, names = {oid for oid, _, _ in known}, {(schema, name) for _, schema, name in known}
         parts: list[CopyPart] = []

@@ -41,6 +41,8 @@ _LEAST_BATCH_BYTES: Final = 64 << 20
 _PIECE_BYTES: Final = 32 << 20
 _MOST_PIECES: Final = 16
 _ORDINAL_BITS: Final = 32
+_ASK_S: Final = 1.0
+"""So often it is looked whether somebody has asked for a new copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ class StreamPlanner:
         self._stream: ReplicationStream | None = None
         self._is_finite = False
         self._last_lsn: int | None = None
-        self._looked_at = -float("inf")
+        self._looked_at = self._asked_at = -float("inf")
         self._moved_at = time.monotonic()
         self._copied: dict[int, CopiedPart] = {}
         self._carried: dict[int, tuple[SchemaNotice, ...]] = {}
@@ -187,6 +189,9 @@ class StreamPlanner:
     def _look_around(self, start: Offset) -> None:
         now = time.monotonic()
         is_due = now >= self._looked_at + self._settings.discovery_ms / 1000 and self._last_lsn is None
+        if not is_due and now >= self._asked_at + _ASK_S and self._last_lsn is None:
+            self._asked_at = now
+            is_due = bool(self._state.requests.all())
         if not is_due and not self._discovery.waits_for(start.lsn):
             return
         self._ask(lambda connection: self._discovery.look(connection, start.lsn))

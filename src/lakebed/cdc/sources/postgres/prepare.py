@@ -39,7 +39,7 @@ def prepare(settings: PostgresSettings, state: SourceState) -> int:
                 )
         return parse_lsn(begun["lsn"])
     with session(settings) as connection:
-        tables = check_source(connection, settings)
+        tables = check_source(connection, settings).tables
         slot = slot_state(connection, settings)
         is_ours = state.read("intent") is not None or settings.adopt_slot
         if slot is not None and not is_ours:

@@ -30,8 +30,12 @@ _POLICIES = {
     "tables_without_key": ("fail", "skip"),
     "unsupported_types": ("fail", "string"),
     "values_that_do_not_fit": ("fail", "null"),
+    "unbounded_numeric": ("decimal", "string", "round"),
+    "on_error": ("stop", "park", "dead-letter"),
     "mode": _MODES,
 }
+_LIFE_SIGNS = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
+"""A network that was cut says nothing: without these a connection over it would be waited for, for hours."""
 _URL_OPTIONS = {"sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "passfile", "application_name"}
 
 
@@ -56,6 +60,8 @@ class PostgresSettings:
     tables_without_key: str = "fail"
     unsupported_types: str = "fail"
     values_that_do_not_fit: str = "fail"
+    unbounded_numeric: str = "decimal"
+    on_error: str = "stop"
     type_mapping: tuple[str, ...] = ()
     new_tables: bool = True
     adopt_slot: bool = False
@@ -91,7 +97,7 @@ class PostgresSettings:
     @classmethod
     def of(cls, url: str | None = None, password: str | None = None, **given: Any) -> Self:
         """Settings from a URL, or from parts, or both: parts win. A password ends up in a private file."""
-        known = set(cls.__dataclass_fields__) - {"only"}
+        known = set(cls.__dataclass_fields__) - {"only"} | _URL_OPTIONS
         for name in given:
             if name not in known:
                 raise InvalidArgument(f"`{name}` is no setting of a PostgreSQL source", hint=did_you_mean(name, known))
@@ -99,6 +105,10 @@ class PostgresSettings:
         if url is not None:
             parts, url_password = _parse_url(url)
             password = password if password is not None else url_password
+        # As in the URL: what libpq takes may be said as a setting, too.
+        network = {name: str(given.pop(name)) for name in _URL_OPTIONS - {"passfile"} if given.get(name) is not None}
+        if network:
+            parts["ssl"] = tuple(sorted({**dict(parts.get("ssl", ())), **network}.items()))
         parts |= {name: _plain(value) for name, value in given.items() if value is not None}
         settings = cls(**parts)
         return settings if password is None else replace(settings, passfile=_private_passfile(settings, password))
@@ -128,6 +138,7 @@ class PostgresSettings:
             "connect_timeout": 10,
             "client_encoding": "utf8",
             "application_name": f"lakebed {self.slot}",
+            **_LIFE_SIGNS,
             **dict(self.ssl),
         }
         if self.passfile is not None:

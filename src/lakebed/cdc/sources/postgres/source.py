@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from lakebed.cdc.envelope import COPY, STREAM, SourceName, SourceTable
 from lakebed.cdc.routing import TablePatterns
-from lakebed.cdc.sources.base import ChangeSource, SourceProgress, with_storage
+from lakebed.cdc.sources.base import (
+    ChangeSource,
+    KeyRange,
+    PlannedTable,
+    SourceProblem,
+    SourceProgress,
+    SourceRows,
+    with_storage,
+)
+from lakebed.cdc.sources.postgres.compare import is_past, key_ranges, rows_of
 from lakebed.cdc.sources.postgres.connect import session
+from lakebed.cdc.sources.postgres.copy.plan import table_sizes
 from lakebed.cdc.sources.postgres.names import Offset, format_lsn, parse_lsn
 from lakebed.cdc.sources.postgres.prepare import prepare
-from lakebed.cdc.sources.postgres.server.catalog import Catalog, describe
-from lakebed.cdc.sources.postgres.server.check import check_source, followable
+from lakebed.cdc.sources.postgres.server.catalog import describe
+from lakebed.cdc.sources.postgres.server.check import check_source, look_at
+from lakebed.cdc.sources.postgres.server.slot import drop_both, slot_facts
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
-from lakebed.cdc.sources.postgres.state import SourceState
+from lakebed.cdc.sources.postgres.state import WAITING, SourceState
+from lakebed.cdc.sources.requests import CopyRequests
 from lakebed.cdc.storage import PLAIN, Storage
 from lakebed.errors import InvalidArgument
 
@@ -45,6 +57,57 @@ class PostgresSource(ChangeSource):
         self._state: str | None = None
         self._storage = PLAIN
         self._copied_lsns: list[int] = []
+        self._left_out: dict[str, str] = {}
+
+    @classmethod
+    def reopened(cls, options: Mapping[str, str]) -> Self:
+        """The source of a sync that was begun."""
+        source = cls()
+        source.settings = PostgresSettings.from_text(options["settings"])
+        source._state = options["state"]
+        return source
+
+    def take_password_from(self, variable: str) -> None:
+        """The environment variable that holds the password here."""
+        self.settings = replace(self.settings, password_env=variable)
+
+    def problems(self) -> list[SourceProblem]:
+        """All that stands against following it, each with the statement that repairs it. Creates nothing."""
+        with session(self.settings) as connection:
+            found = look_at(connection, self.settings)
+        return [
+            SourceProblem(each.error.message, each.error.hint, each.sql, each.table.full_name if each.table else "")
+            for each in found.problems
+        ]
+
+    def planned(self) -> list[PlannedTable]:
+        """What would be copied, by the server's own estimates."""
+        with session(self.settings) as connection:
+            tables = look_at(connection, self.settings).tables
+            sizes = table_sizes(connection, [table.oid for table in tables])
+        return [PlannedTable(table.full_name, *sizes.get(table.oid, (0, 0))) for table in tables]
+
+    def facts(self) -> dict[str, int | str | bool | None]:
+        """How much of its log the server keeps for the slot, and how much more it will."""
+        with session(self.settings) as connection:
+            return slot_facts(connection, self.settings)
+
+    def key_ranges(self, table: str) -> Iterator[KeyRange]:
+        """Ranges of a table's key that are compared one by one."""
+        return key_ranges(self.settings, table)
+
+    def rows_of(self, table: str, where: KeyRange | Sequence[Sequence[str | None]]) -> SourceRows:
+        """Rows of a table: of a range, or with some keys."""
+        return rows_of(self.settings, table, where)
+
+    def is_past(self, position: str, wanted: str) -> bool:
+        """Whether a position of the log is at or behind another."""
+        return is_past(position, wanted)
+
+    def let_go(self) -> list[str]:
+        """Drops the slot and the publication; the server may then remove its log."""
+        with session(self.settings) as connection:
+            return drop_both(connection, self.settings)
 
     def follow_only(self, patterns: TablePatterns) -> None:
         """Tables that a sync leaves out are not published."""
@@ -55,16 +118,31 @@ class PostgresSource(ChangeSource):
         with session(self.settings) as connection:
             check_source(connection, self.settings)
 
+    def probe(self) -> None:
+        """Raises if the server does not let us in just now."""
+        with session(self.settings):
+            pass
+
     def tables(self) -> list[SourceTable]:
         """The tables that match and can be followed, as they are now."""
         settings = self.settings
         with session(settings) as connection:
-            catalog = Catalog(connection, settings)
-            found = followable(catalog.tables(catalog.publication()), settings)
-            return [
-                SourceTable(SourceName(settings.database, table.schema, table.name), describe(table, settings))
-                for table in found
-            ]
+            found = check_source(connection, settings)
+        self._left_out = found.left_out
+        return [
+            SourceTable(SourceName(settings.database, table.schema, table.name), describe(table, settings))
+            for table in found.tables
+        ]
+
+    def left_out(self) -> dict[str, str]:
+        """Tables that match and are not followed, and why: as of the start, and as seen while the stream runs."""
+        seen = SourceState(self._state, self._storage).read(WAITING) if self._state is not None else None
+        return self._left_out if seen is None else {name: str(why) for name, why in seen.items()}
+
+    def copy_anew(self, sources: Sequence[str]) -> None:
+        """Asks for a new copy of tables, by their full names; the sync makes it once it runs."""
+        tables = [(name.split(".")[-2], name.split(".")[-1]) for name in sources]
+        CopyRequests(self._required_state(), self._storage).ask(tables)
 
     def keep_state_in(self, directory: str, storage: Storage = PLAIN) -> None:
         """Where slot, plan and rows of the copy are written down: beside the checkpoint."""

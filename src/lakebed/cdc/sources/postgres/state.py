@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lakebed.cdc.envelope import ENVELOPE, Chunk, chunks_to_arrow
 from lakebed.cdc.payloads import PayloadFile
+from lakebed.cdc.sources.requests import CopyRequests
 from lakebed.cdc.storage import PLAIN, Storage
 from lakebed.errors import FileMissing, InvalidData
 from lakebed.fileio import FileIO
@@ -24,6 +25,8 @@ from lakebed.fileio.local import LocalFileIO
 from lakebed.fileio.sync_later import SyncLater
 from lakebed.records import dataclass
 
+WAITING: Final = "waiting"
+"""A small file: tables that match and can not be followed just now, and why."""
 _PAYLOADS: Final = ".payloads"
 """Behind the name of the file of a copied part: the file of its payloads."""
 
@@ -64,7 +67,9 @@ class SourceState:
         self._fileio, self.root = storage.open(url)
         self._storage = storage
         self._url = url.rstrip("/")
+        self.requests = CopyRequests(url, storage)
         self._parts: list[CopyPart] | None = None
+        self._planned: frozenset[str] = frozenset()
 
     # --- beginnings -------------------------------------------------------------------------------------------------
 
@@ -104,8 +109,15 @@ class SourceState:
             plans = [
                 self.read(f"plans/{name.removesuffix('.json')}") for name in sorted(files) if name.endswith(".json")
             ]
-            self._parts = [CopyPart(**part) for body in (begun, *plans) if body is not None for part in body["parts"]]
+            found = [body for body in (begun, *plans) if body is not None]
+            self._parts = [CopyPart(**part) for body in found for part in body["parts"]]
+            self._planned = frozenset(body["request"] for body in found if "request" in body)
         return self._parts
+
+    def planned(self) -> frozenset[str]:
+        """Requests whose parts are planned."""
+        self.parts()
+        return self._planned
 
     def tables(self) -> list[tuple[int, str, str]]:
         """Tables that are or were followed: id, schema and name, in the order in which they came."""
@@ -113,10 +125,10 @@ class SourceState:
         first = [(oid, schema, name) for oid, schema, name in begun["tables"]]
         return first + [(part.oid, part.schema, part.table) for part in self.parts()]
 
-    def plan(self, parts: Sequence[CopyPart]) -> None:
-        """Adds parts, which are numbered on from those there are."""
+    def plan(self, parts: Sequence[CopyPart], request: str = "") -> None:
+        """Adds parts, which are numbered on from those there are, perhaps because somebody asked for them."""
         name = f"plans/{parts[0].index:09d}"
-        body = {"parts": [asdict(part) for part in parts]}
+        body = {"parts": [asdict(part) for part in parts]} | ({"request": request} if request else {})
         if self.publish(name, body) != body:
             raise InvalidData(
                 f"{self.root}/{name}.json was written by somebody else", hint="run one sync on a checkpoint at a time"
@@ -195,4 +207,4 @@ class SourceState:
         self._fileio.delete_directory(f"{self.root}/spool")
 
 
-__all__ = ["CopiedPart", "CopyPart", "SourceState"]
+__all__ = ["WAITING", "CopiedPart", "CopyPart", "SourceState"]

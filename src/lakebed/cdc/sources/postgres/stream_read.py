@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakebed.cdc.envelope import SCHEMA, STREAM, TRUNCATE, Chunk, SourceName, chunks_from_arrow, chunks_to_arrow
+from lakebed.cdc.envelope import (
+    SCHEMA,
+    STREAM,
+    TRUNCATE,
+    Chunk,
+    SourceName,
+    chunks_from_arrow,
+    chunks_to_arrow,
+    trouble_chunk,
+)
 from lakebed.cdc.sources.postgres.connect import session
 from lakebed.cdc.sources.postgres.copy.filter import TableFilter, with_moved_values
-from lakebed.cdc.sources.postgres.log.chunk_rows import streamed_chunk
+from lakebed.cdc.sources.postgres.log.chunk_rows import streamed_chunks
 from lakebed.cdc.sources.postgres.log.messages import Messages, Relation
 from lakebed.cdc.sources.postgres.log.pgoutput import DecodedRows, PgOutputDecoder, Truncation
 from lakebed.cdc.sources.postgres.log.relations import RelationBook
@@ -131,6 +140,7 @@ class _Reading:
             return
         table = self.book.table(event.relation)
         if table is None:
+            yield from self._troubles(event.relation)
             return
         filtered = self._filters.get(event.relation.oid)
         if filtered is not None:
@@ -139,7 +149,15 @@ class _Reading:
                 return
             if not keep.all():
                 event = with_moved_values(event, keep, table, self._connection).filter(keep)
-        yield self.numbered(streamed_chunk(event, table, self._settings, 0))
+        for chunk in streamed_chunks(event, table, self._settings):
+            yield self.numbered(chunk)
+
+    def _troubles(self, relation: Relation) -> Iterator[Chunk]:
+        """What is wrong with a table that can not be read."""
+        error = self.book.troubles.get(relation)
+        if error is not None:
+            name = SourceName(self._settings.database, relation.schema, relation.name)
+            yield self.numbered(trouble_chunk(name, STREAM, error))
 
     def _emptied(self, event: Truncation) -> Iterator[Chunk]:
         for relation in event.relations:

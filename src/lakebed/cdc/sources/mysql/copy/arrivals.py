@@ -84,6 +84,9 @@ def copied_chunks(reader: ChunkReader, part: KeyRange, position: MariaDbPosition
     """Rows of a part of a table as envelope rows, numbered from 0; the columns alone if the first part has none."""
     name = SourceName(part.database, "", part.table)
     ordinal = 0
+    if part.is_anew:
+        yield Chunk(ordinal, name, TRUNCATE, Description((), changes=NameChanges()).to_text(), COPY)
+        ordinal += 1
     for description, columns, count in reader.read_patiently(part, position):
         text = description.to_text()
         if count == 0 and part.low is None:

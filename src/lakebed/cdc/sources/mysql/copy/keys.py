@@ -37,16 +37,20 @@ class KeyRange:
     table: str
     low: Cut | None = None
     high: Cut | None = None
+    is_anew: bool = False
+    """Whether the rows of the table in the lake go first."""
 
     def to_json(self) -> list[Any]:
         """For an offset."""
-        return [self.database, self.table, self.low and list(self.low), self.high and list(self.high)]
+        bounds = [self.low and list(self.low), self.high and list(self.high)]
+        return [self.database, self.table, *bounds, *([True] if self.is_anew else [])]
 
     @classmethod
     def from_json(cls, body: list[Any]) -> KeyRange:
         """Inverse of `to_json`."""
-        database, table, low, high = body
-        return cls(database, table, None if low is None else tuple(low), None if high is None else tuple(high))
+        database, table, low, high, *more = body
+        first, last = (None if bound is None else tuple(bound) for bound in (low, high))
+        return cls(database, table, first, last, is_anew=bool(more))
 
 
 def key_columns(table: TableColumns) -> list[Column]:

@@ -8,7 +8,7 @@ not there yet and changes of them are passed over.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -31,6 +31,10 @@ class CopyState:
     current: Name | None = None
     after: Cut | None = None
     step: tuple[KeyRange, ...] = ()
+    anew: tuple[Name, ...] = ()
+    """Those of the tables that wait, or are under way, whose copy takes the place of an older one."""
+    requests: tuple[str, ...] = ()
+    """Who asked for them, until that is in an offset."""
 
     @property
     def is_done(self) -> bool:
@@ -44,7 +48,13 @@ class CopyState:
 
     def without_step(self) -> CopyState:
         """After the step."""
-        return replace(self, step=())
+        return replace(self, step=(), requests=())
+
+    def with_anew(self, request: str, names: Sequence[Name]) -> CopyState:
+        """With tables that are to be copied anew."""
+        waiting = {*self.pending, self.current}
+        more = tuple(name for name in names if name not in waiting)
+        return replace(self, pending=self.pending + more, anew=self.anew + more, requests=(*self.requests, request))
 
     def to_text(self) -> str:
         """JSON; empty when all is done and nothing was copied last."""
@@ -56,6 +66,8 @@ class CopyState:
             "after": self.after and list(self.after),
             "step": [part.to_json() for part in self.step],
         }
+        body |= {"anew": [list(name) for name in self.anew]} if self.anew else {}
+        body |= {"requests": list(self.requests)} if self.requests else {}
         return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
@@ -69,6 +81,8 @@ class CopyState:
             (body["current"][0], body["current"][1]) if body["current"] else None,
             tuple(body["after"]) if body["after"] is not None else None,
             tuple(KeyRange.from_json(part) for part in body["step"]),
+            tuple((name[0], name[1]) for name in body.get("anew", ())),
+            tuple(body.get("requests", ())),
         )
 
 
@@ -87,9 +101,10 @@ def next_step(state: CopyState, server: Server, follow: Follow) -> CopyState:
         cut = None
         if can_be_cut(tables[0], orders_keys=server.orders_keys):
             cut = _next_cut(server, tables[0], after, rows_at_once(tables[0], follow.copy_chunk_rows))
-        step.append(KeyRange(*current, after, cut))
+        step.append(KeyRange(*current, after, cut, is_anew=after is None and current in state.anew))
         current, after = (None, None) if cut is None else (current, cut)
-    return CopyState(tuple(pending), current, after, tuple(step))
+    anew = tuple(name for name in state.anew if name in pending or name == current)
+    return CopyState(tuple(pending), current, after, tuple(step), anew, state.requests)
 
 
 def parts_of(server: Server, table: TableColumns, until: Cut | None, most: int) -> Iterator[KeyRange]:

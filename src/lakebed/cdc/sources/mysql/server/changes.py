@@ -16,6 +16,7 @@ from lakebed.cdc.sources.mysql.log.table_map import LoggedTables, TableMap, tabl
 from lakebed.cdc.sources.mysql.log.transactions import Rows
 from lakebed.cdc.sources.mysql.server.mapping import describe
 from lakebed.cdc.sources.mysql.values.gather import Array
+from lakebed.errors import LakebedError, StorageError
 from lakebed.records import dataclass
 from lakebed.types.row_kind import RowKind
 
@@ -86,6 +87,7 @@ class ChangeReader:
         zone: str = "UTC",
         accepts: Callable[[TableColumns], bool] = lambda table: True,
         booleans: Callable[[str, str], Iterable[str]] = lambda database, table: (),
+        troubles: Callable[[SourceName, LakebedError], None] | None = None,
     ) -> None:
         self._follows = follows
         self._catalog = catalog
@@ -94,6 +96,7 @@ class ChangeReader:
         self._zone = zone
         self._accepts = accepts
         self._booleans = booleans
+        self._troubles = troubles
         self._known: dict[tuple[LoggedTables, int], _KnownTable | None] = {}
 
     def forget(self) -> None:
@@ -107,21 +110,28 @@ class ChangeReader:
         distinct, first = np.unique(numbers, return_index=True)
         changes: list[TableChanges] = []
         for number in distinct[np.argsort(first)].tolist():
-            known = self._table(segment.tables, number)
-            if known is None:
-                continue
-            found = find_rows(segment, rows.events[numbers == number], known.logged)
-            columns = {
-                reader.column.name: reader.read(
-                    segment.bytes, found.places[i], found.lengths[i], found.valid[i], found.partial.get(i)
-                )
-                for i, reader in enumerate(known.readers)
-            }
-            kinds = _with_key_changes(found.kinds, columns, known.description.primary_key)
-            changes.append(
-                TableChanges(known.name, known.description, known.text, kinds, found.times_s * 1000, columns)
-            )
+            try:
+                known = self._table(segment.tables, number)
+                if known is not None:
+                    changes.append(self._changes(rows, rows.events[numbers == number], known))
+            except LakebedError as error:
+                name = segment.tables.name(number)
+                if self._troubles is None or name is None or isinstance(error, StorageError):
+                    raise
+                self._troubles(SourceName(name[0], "", name[1]), error)
         return [change for change in changes if len(change)]
+
+    def _changes(self, rows: Rows, events: Array, known: _KnownTable) -> TableChanges:
+        segment = rows.segment
+        found = find_rows(segment, events, known.logged)
+        columns = {
+            reader.column.name: reader.read(
+                segment.bytes, found.places[i], found.lengths[i], found.valid[i], found.partial.get(i)
+            )
+            for i, reader in enumerate(known.readers)
+        }
+        kinds = _with_key_changes(found.kinds, columns, known.description.primary_key)
+        return TableChanges(known.name, known.description, known.text, kinds, found.times_s * 1000, columns)
 
     def _table(self, tables: LoggedTables, number: int) -> _KnownTable | None:
         key = (tables, number)

@@ -85,9 +85,19 @@ def check_tables(server: Server, settings: ServerSettings, follow: Follow) -> li
         fault = table_fault(table, follow)
         if fault is None:
             good.append(table)
-        elif not _may_be_skipped(table, follow):
+        elif not _may_be_skipped(table, follow) and follow.on_error == "stop":
             raise fault
     return good
+
+
+def bad_tables(server: Server, follow: Follow) -> list[tuple[TableColumns, LakebedError, bool]]:
+    """Tables that match and can not be followed, why, and whether they are skipped because the settings say so."""
+    names = [name for name in table_names(server.connection) if follow.matches(*name)]
+    return [
+        (table, fault, _may_be_skipped(table, follow))
+        for table in read_tables(server.connection, names, mariadb=server.mariadb)
+        if (fault := table_fault(table, follow)) is not None
+    ]
 
 
 def _may_be_skipped(table: TableColumns, follow: Follow) -> bool:
@@ -149,4 +159,4 @@ def _column_fault(column: Column) -> tuple[str, str] | None:
     return None
 
 
-__all__ = ["check_server", "check_tables", "table_fault"]
+__all__ = ["bad_tables", "check_server", "check_tables", "table_fault"]

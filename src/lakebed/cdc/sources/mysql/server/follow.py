@@ -26,6 +26,7 @@ _POLICIES: Final = {
     "unsupported_types": ("fail", "skip"),
     "dropped_partitions": ("fail", "ignore"),
     "cascades": ("fail", "ignore"),
+    "on_error": ("stop", "park", "dead-letter"),
 }
 
 
@@ -51,6 +52,7 @@ class Follow:
     unsupported_types: str = "fail"
     dropped_partitions: str = "fail"
     cascades: str = "fail"
+    on_error: str = "stop"
     copy_chunk_rows: int = 100_000
     copy_chunks_per_batch: int = 8
     max_log_bytes_per_batch: int = 256 << 20

@@ -82,6 +82,8 @@ def table_filters(parts: Iterable[tuple[CopyPart, CopiedPart]], start: int) -> M
     """Filters by table for a stream from `start` on. Tables whose snapshots are all behind it have none."""
     tables: dict[int, list[FilteredPart]] = {}
     for part, copied in parts:
+        if part.takes_place and not part.is_again:
+            tables[part.oid] = []  # a new copy in the place of an older one, whose parts do not count any more
         if not part.is_again:
             tables.setdefault(part.oid, []).append(FilteredPart(part, copied))
     return {

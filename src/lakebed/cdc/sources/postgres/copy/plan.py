@@ -21,6 +21,10 @@ _PAGE_BYTES = 8192
 _PAGES_PER_PART = 20
 _FEWEST_PAGES = 200
 _SIZES = FAMILY + "SELECT root::bigint, sum(pg_relation_size(member))::bigint FROM family GROUP BY root"
+_ROWS = FAMILY + (
+    "SELECT f.root::bigint, greatest(sum(c.reltuples), 0)::bigint FROM family f JOIN pg_class c ON c.oid = f.member "
+    "GROUP BY f.root"
+)
 _RANGES = {"smallint": "integer", "integer": "integer", "bigint": "integer", "uuid": "uuid"}
 """Types with an order that we know, and how their values are compared here."""
 
@@ -53,6 +57,13 @@ def plan_copy(
     return parts
 
 
+def table_sizes(connection: psycopg.Connection[Any], oids: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """About how many rows and bytes tables have, with their partitions, by their id."""
+    rows = dict(connection.execute(_ROWS, [list(oids)]).fetchall())
+    sizes = dict(connection.execute(_SIZES, [list(oids)]).fetchall())
+    return {oid: (int(rows.get(oid) or 0), int(sizes.get(oid) or 0)) for oid in oids}
+
+
 def _borders(connection: psycopg.Connection[Any], table: CatalogTable, wanted: int, size_bytes: int) -> list[str]:
     """Up to `wanted - 1` keys that cut the table into equal parts, ascending, as texts."""
     pages = max(size_bytes // _PAGE_BYTES, 1)
@@ -67,4 +78,4 @@ def _borders(connection: psycopg.Connection[Any], table: CatalogTable, wanted: i
     return list(dict.fromkeys(row[0] for row in rows))
 
 
-__all__ = ["plan_copy"]
+__all__ = ["plan_copy", "table_sizes"]

@@ -10,14 +10,15 @@ import io
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyarrow import csv
 
-from lakebed.cdc.envelope import COPY, MOST_ROWS, TRUNCATE, Chunk
+from lakebed.cdc.envelope import COPY, MOST_ROWS, TRUNCATE, Chunk, SourceName, trouble_chunk
 from lakebed.cdc.sources.postgres.connect import connect, first_line, session, translated
-from lakebed.cdc.sources.postgres.log.chunk_rows import copied_chunk
+from lakebed.cdc.sources.postgres.log.chunk_rows import copied_chunks
 from lakebed.cdc.sources.postgres.log.frames import CopyFrames, CopyRefused
 from lakebed.cdc.sources.postgres.log.messages import Messages
 from lakebed.cdc.sources.postgres.log.relations import followed_table
@@ -26,7 +27,7 @@ from lakebed.cdc.sources.postgres.server.catalog import Catalog, CatalogTable
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.state import CopiedPart, CopyPart, SourceState
 from lakebed.cleanup import on_failure
-from lakebed.errors import StorageError
+from lakebed.errors import LakebedError, StorageError
 
 if TYPE_CHECKING:
     import psycopg
@@ -91,7 +92,15 @@ def _snapshot(connection: psycopg.Connection[Any]) -> tuple[str, int]:
 def _chunks(
     connection: psycopg.Connection[Any], settings: PostgresSettings, part: CopyPart, table: CatalogTable
 ) -> Iterator[Chunk]:
-    followed = followed_table(table, settings)
+    ordinal = part.index * _ORDINALS_PER_PART
+    try:
+        followed = followed_table(table, settings)
+    except LakebedError as error:
+        if settings.on_error == "stop":
+            raise
+        name = SourceName(settings.database, table.schema, table.name)
+        yield replace(trouble_chunk(name, COPY, error), ordinal=ordinal)
+        return
     names = ", ".join(quote_name(column.name) for column in table.columns)
     only = "" if table.is_partitioned else "ONLY "
     conditions = []
@@ -101,13 +110,13 @@ def _chunks(
         conditions += [f"{key} < {quote_value(part.upper)}"] if part.upper is not None else []
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     query = f"COPY (SELECT {names} FROM {only}{quote_table(table.schema, table.name)}{where}) TO STDOUT (FORMAT csv)"
-    ordinal = part.index * _ORDINALS_PER_PART
     if part.takes_place:
         yield Chunk(ordinal, followed.name, TRUNCATE, followed.description.to_text(), COPY)
         ordinal += 1
     for block in copy_out(connection, query, MOST_ROWS, _BLOCK_BYTES):
-        yield copied_chunk(csv_texts(block, len(table.columns)), followed, settings, ordinal)
-        ordinal += 1
+        for chunk in copied_chunks(csv_texts(block, len(table.columns)), followed, settings):
+            yield replace(chunk, ordinal=ordinal)
+            ordinal += 1
 
 
 def csv_texts(block: bytes, width: int) -> list[pa.Array]:

@@ -22,6 +22,7 @@ from lakebed.cdc.sources.postgres.server.catalog import (
 from lakebed.cdc.sources.postgres.server.columns import SeenColumns, column_numbers
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.values.forms import Form
+from lakebed.errors import LakebedError
 from lakebed.records import dataclass
 from lakebed.types.logical import with_nullable
 
@@ -56,17 +57,28 @@ class RelationBook:
         self._publication = publication
         self._seen = seen
         self._known: dict[Relation, FollowedTable | None] = {}
+        self.troubles: dict[Relation, LakebedError] = {}
+        """Relations that can not be read, if that is no reason to stop."""
 
     def table(self, relation: Relation) -> FollowedTable | None:
         """The table of a relation; None if it is not one of those to follow."""
         if relation not in self._known:
-            self._known[relation] = self._look_up(relation)
+            self._known[relation] = self._looked_up(relation)
         return self._known[relation]
 
     def key(self, relation: Relation) -> Sequence[int]:
         """Places of the columns that identify a row."""
         table = self.table(relation)
         return () if table is None else table.key
+
+    def _looked_up(self, relation: Relation) -> FollowedTable | None:
+        try:
+            return self._look_up(relation)
+        except LakebedError as error:
+            if self._settings.on_error == "stop":
+                raise
+            self.troubles[relation] = error
+            return None
 
     def _look_up(self, relation: Relation) -> FollowedTable | None:
         if not self._settings.matches(relation.schema, relation.name):

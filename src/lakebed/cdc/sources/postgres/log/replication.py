@@ -137,6 +137,7 @@ class ReplicationStream:
         self._commit = -1
         self._open = b""
         self._complete = start
+        self._received = 0
         self._heard_at = time.monotonic()
         self._last_commit = -1
         self._status_due = 0.0
@@ -151,8 +152,12 @@ class ReplicationStream:
                     contextlib.closing(self._begin(connection)) as frames,
                 ):
                     self._receive(frames)
-            except psycopg.OperationalError:
-                time.sleep(_IDLE_S)  # the server went away: begin again behind what is committed
+            except psycopg.OperationalError as error:
+                # The server went away: begin again behind what is committed. If it never sends anything, say why.
+                if time.monotonic() > self._heard_at + self._settings.wait_ms / 1000:
+                    self._fail(translated(self._settings, error))
+                    return
+                time.sleep(_IDLE_S)
             except psycopg.Error as error:
                 self._fail(translated(self._settings, error))
                 return
@@ -173,7 +178,9 @@ class ReplicationStream:
             for segment in self._segments:
                 if segment.path is not None:
                     self._state.delete_segment(segment.path)
+            heard_at = self._heard_at
             self._reset(self._committed)
+            self._heard_at = heard_at
         command = (
             f"START_REPLICATION SLOT {quote_name(settings.slot)} LOGICAL {format_lsn(self._committed)} "
             f"(proto_version '1', publication_names {quote_option(quote_name(settings.publication))})"
@@ -190,18 +197,22 @@ class ReplicationStream:
             time.sleep(_IDLE_S)
 
     def _receive(self, frames: CopyFrames) -> None:
-        timeout = 0.0
+        import psycopg
+
+        timeout, begun = 0.0, time.monotonic()
         while not self._is_stopped:
             arrived = frames.receive(timeout)
             with self._lock:
                 wants_answer = self._take(arrived)
                 if len(arrived):
                     self._heard_at = time.monotonic()
+                elif time.monotonic() > max(self._heard_at, begun) + self._settings.wait_ms / 1000:
+                    raise psycopg.OperationalError("the server is silent: the network may be cut")
                 self._lock.notify_all()
                 is_due = wants_answer or time.monotonic() >= self._status_due
                 is_full = sum(segment.size_bytes for segment in self._segments) > _SPOOL_BYTES
             if is_due:
-                self._send_status(frames)
+                self._send_status(frames, is_asked=wants_answer)
             timeout = min(_IDLE_S, max(self._status_due - time.monotonic(), 0.01))
             while is_full and not self._is_stopped and time.monotonic() < self._status_due:
                 time.sleep(timeout)  # the server waits with us
@@ -216,6 +227,7 @@ class ReplicationStream:
         if not is_log.all():  # the others are signs of life
             signs = arrived.starts[~is_log]
             wal_end = int(arrived.int64(signs + 1).max())
+            self._received = max(self._received, wal_end)
             wants_answer = bool(arrived.bytes[signs + 17].any())
             arrived = arrived.taken(is_log)
         messages = arrived.behind(_HEADER_BYTES)
@@ -275,17 +287,23 @@ class ReplicationStream:
         if segment.data is not None:
             segment.path, segment.data = self._state.write_segment([segment.data]), None
 
-    def _send_status(self, frames: CopyFrames) -> None:
-        """Tells the server what it may forget.
+    def _send_status(self, frames: CopyFrames, *, is_asked: bool) -> None:
+        """Tells the server what it may forget, and asks for a sign of life.
 
         INVARIANT: what is committed, never what was merely received. The server keeps nothing behind the position that
         it is told, and what was received is gone with this process.
+
+        A server that shuts down waits for everybody to have what it sent, and asks. It counts what is written where
+        nobody says what is safe (0): so it is told, and may end, while its slot stays where it is.
         """
         with self._lock:
-            lsn = self._committed.to_bytes(8, "big")
+            safe = self._committed.to_bytes(8, "big")
+            received = max(self._received, self._committed).to_bytes(8, "big")
             self._status_due = time.monotonic() + _STATUS_S
-        now = time.time_ns() // 1000 - MICROSECONDS_1970_TO_2000
-        frames.send(b"r" + lsn + lsn + lsn + now.to_bytes(8, "big") + b"\0")
+        now = (time.time_ns() // 1000 - MICROSECONDS_1970_TO_2000).to_bytes(8, "big")
+        frames.send(b"r" + safe + safe + safe + now + (b"\0" if is_asked else b"\1"))
+        if is_asked:
+            frames.send(b"r" + received + bytes(8) + bytes(8) + now + b"\0")
 
 
 __all__ = ["ReplicationStream", "Segment"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakebed.cdc.envelope import Description, SourceColumn
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
-from lakebed.cdc.sources.postgres.values.forms import Form, PgType, form_of
+from lakebed.cdc.sources.postgres.values.forms import Form, PgType, form_of, unbounded_as
 from lakebed.errors import Unsupported
 from lakebed.records import dataclass
 from lakebed.types import logical as lt
@@ -144,7 +144,7 @@ class Catalog:
         form = form_of(self._types, oid, type_modifier, "to-string" in settings.type_mapping)
         if form is None and settings.unsupported_types == "string":
             return Form("text", lt.STRING)
-        return form
+        return None if form is None else unbounded_as(form, settings.unbounded_numeric)
 
     # --- inside -----------------------------------------------------------------------------------------------------
 

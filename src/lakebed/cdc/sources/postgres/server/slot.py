@@ -56,28 +56,29 @@ def slot_state(connection: psycopg.Connection[Any], settings: PostgresSettings) 
 def require_slot(connection: psycopg.Connection[Any], settings: PostgresSettings, offset_lsn: int) -> SlotState:
     """The slot, if it still has everything from the offset on; otherwise the cause and what repairs it."""
     state = slot_state(connection, settings)
-    drop = f"SELECT pg_drop_replication_slot({quote_value(settings.slot)})"
-    again = (
-        f"changes since {format_lsn(offset_lsn)} are lost: {drop}, "
-        "empty the target tables and start with a new checkpoint, which copies the tables again"
-    )
     if state is None:
-        raise NotFound(f"the replication slot `{settings.slot}` is missing: somebody dropped it", hint=again)
+        raise _lost(settings, offset_lsn, "is missing: somebody dropped it", is_there=False)
     if state.is_lost:
-        raise StorageError(
-            f"the server has invalidated the replication slot `{settings.slot}` ({state.reason})",
-            hint=f"{again}; to keep more of the log, ALTER SYSTEM SET max_slot_wal_keep_size",
-        )
+        raise _lost(settings, offset_lsn, f"was invalidated by the server ({state.reason})", keeps_more=True)
     _require_ours(state, settings)
     # INVARIANT: a slot never stands ahead of what is committed. From there on the server would send later changes as if
     # nothing were missing: to stop is all that is left.
     if state.confirmed_lsn > offset_lsn:
-        raise StorageError(
-            f"the replication slot `{settings.slot}` begins at {format_lsn(state.confirmed_lsn)}, ahead of our "
-            f"position {format_lsn(offset_lsn)}: it was made anew, or somebody else reads it",
-            hint=again,
-        )
+        begins = f"begins at {format_lsn(state.confirmed_lsn)}, ahead of our position {format_lsn(offset_lsn)}: "
+        raise _lost(settings, offset_lsn, begins + "it was made anew, or somebody else reads it")
     return state
+
+
+def _lost(
+    settings: PostgresSettings, offset_lsn: int, what: str, *, is_there: bool = True, keeps_more: bool = False
+) -> NotFound:
+    """The error for changes that no attempt brings back, with what to do about exactly this."""
+    drop = f"SELECT pg_drop_replication_slot({quote_value(settings.slot)}), " if is_there else ""
+    more = "; to keep more of the log, ALTER SYSTEM SET max_slot_wal_keep_size" if keeps_more else ""
+    return NotFound(
+        f"the replication slot `{settings.slot}` {what}; changes since {format_lsn(offset_lsn)} are lost",
+        hint=f"{drop}empty the target tables and start with a new checkpoint, which copies the tables again{more}",
+    )
 
 
 def _require_ours(state: SlotState, settings: PostgresSettings) -> None:
@@ -179,6 +180,48 @@ def advance_slot(connection: psycopg.Connection[Any], settings: PostgresSettings
     return True
 
 
+def slot_facts(connection: psycopg.Connection[Any], settings: PostgresSettings) -> dict[str, int | str | bool | None]:
+    """What the server says of the slot for who watches: whether somebody reads it, and what it costs."""
+    row = connection.execute(
+        "SELECT active, wal_status, pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint, safe_wal_size "
+        "FROM pg_replication_slots WHERE slot_name = %s",
+        [settings.slot],
+    ).fetchone()
+    if row is None:
+        return {"slot": settings.slot, "slot_status": "missing"}
+    active, status, kept, safe = row
+    return {
+        "slot": settings.slot,
+        "slot_status": str(status),
+        "slot_active": bool(active),
+        "kept_log_bytes": int(kept or 0),
+        "log_bytes_until_lost": None if safe is None else int(safe),
+    }
+
+
+def drop_both(connection: psycopg.Connection[Any], settings: PostgresSettings) -> list[str]:
+    """Drops slot and publication, if they are there and may be dropped; what was done, in words."""
+    import psycopg
+
+    done = []
+    if slot_state(connection, settings) is not None:
+        try:
+            connection.execute("SELECT pg_drop_replication_slot(%s)", [settings.slot])
+        except psycopg.errors.ObjectInUse as error:
+            raise slot_in_use(settings, error) from None
+        done.append(f"replication slot {settings.slot} dropped")
+    publication = quote_name(settings.publication)
+    owner = connection.execute(
+        "SELECT pg_has_role(pubowner, 'USAGE') FROM pg_publication WHERE pubname = %s", [settings.publication]
+    ).fetchone()
+    if owner is not None and owner[0]:
+        connection.execute(f"DROP PUBLICATION IF EXISTS {publication}".encode())
+        done.append(f"publication {settings.publication} dropped")
+    elif owner is not None:
+        done.append(f"publication {settings.publication} stays: it belongs to somebody else")
+    return done
+
+
 def slot_in_use(settings: PostgresSettings, error: BaseException) -> StorageError:
     """The error for a slot that another process holds for too long."""
     pid = "".join(word for word in first_line(error).split() if word.isdigit()) or "…"
@@ -194,8 +237,10 @@ __all__ = [
     "advance_slot",
     "create_publication",
     "create_slot",
+    "drop_both",
     "publish_more",
     "require_slot",
+    "slot_facts",
     "slot_in_use",
     "slot_state",
     "wait_for_open_transactions",

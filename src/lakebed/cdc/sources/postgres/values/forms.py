@@ -40,13 +40,16 @@ class Form:
     element: Form | None = None
 
 
+UNBOUNDED: Final = "unbounded"
+ROUNDED: Final = "rounded"
+"""Spellings of a `numeric` without digits: of which some do not fit, or are rounded to what does."""
 _TEXT: Final = Form("text", lt.STRING)
 _MAX_DECIMAL: Final = 38
 
 
 def _numeric(typmod: int) -> Form:
     if typmod < 4:
-        return Form("numeric", lt.decimal(38, 18))
+        return Form(UNBOUNDED, lt.decimal(38, 18))
     precision = (typmod - 4) >> 16 & 0xFFFF
     scale = ((typmod - 4) & 0x7FF ^ 0x400) - 0x400  # eleven bits, signed since PostgreSQL 15
     if precision > _MAX_DECIMAL or not 0 <= scale <= precision:
@@ -108,4 +111,14 @@ def form_of(types: Mapping[int, PgType], oid: int, typmod: int, as_text: bool = 
     return _FORMS[known.name](typmod)
 
 
-__all__ = ["Form", "PgType", "form_of"]
+def unbounded_as(form: Form, policy: str) -> Form:
+    """The form with what a `numeric` without digits is to be: `decimal`, `string` or `round`."""
+    if form.element is not None:
+        element = unbounded_as(form.element, policy)
+        return Form(form.spelling, ArrayType(element.type), element)
+    if form.spelling != UNBOUNDED or policy == "decimal":
+        return form
+    return _TEXT if policy == "string" else Form(ROUNDED, form.type)
+
+
+__all__ = ["ROUNDED", "UNBOUNDED", "Form", "PgType", "form_of", "unbounded_as"]

@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.cdc.sources.postgres.values.forms import Form
+from lakebed.cdc.sources.postgres.values.forms import ROUNDED, UNBOUNDED, Form
 from lakebed.errors import InvalidData
 from lakebed.records import dataclass
 from lakebed.types.arrow import to_arrow_type
@@ -36,6 +37,8 @@ class Place:
     """The policy `null`. Never for a column of the key."""
     key_of: Callable[[int], str]
     """The key of a row, as errors show it."""
+    found: Callable[[Mask, InvalidData], None] | None = None
+    """Told which values do not fit, and what would be said of the first, where their rows are put aside."""
 
     def without(self, text: pa.Array, misfits: pa.Array, hint: str) -> pa.Array:
         """The texts with null for those that do not fit; an error if the policy is to fail."""
@@ -44,7 +47,14 @@ class Place:
             return text
         if self.keeps_null:
             return pc.if_else(misfits, pa.scalar(None, text.type), text)
-        raise InvalidData(
+        error = self._error(text, first, hint)
+        if self.found is None:
+            raise error
+        self.found(pc.fill_null(misfits, False).to_numpy(zero_copy_only=False), error)
+        return pc.if_else(misfits, pa.scalar(None, text.type), text)
+
+    def _error(self, text: pa.Array, first: int, hint: str) -> InvalidData:
+        return InvalidData(
             f"column `{self.column}` of table `{self.table}` has the value {text[first].as_py()!r} "
             f"in the row with key {self.key_of(first)}, which its type in the lake does not have",
             hint=f'{hint}, or set values_that_do_not_fit="null" to have nulls in their place',
@@ -75,17 +85,47 @@ def _plain(text: pa.Array, form: Form, place: Place) -> pa.Array:
 def _numeric(text: pa.Array, form: Form, place: Place) -> pa.Array:
     target = to_arrow_type(form.type)
     try:
+        if _may_overflow(text, target):
+            raise pa.ArrowInvalid("perhaps")
         return text.cast(target)
     except pa.ArrowInvalid:
         before = max(target.precision - target.scale, 1)
         fitting = rf"^-?(0|\d{{1,{before}}})(\.\d{{0,{target.scale}}}0*)?$"
         misfits = pc.invert(pc.match_substring_regex(text, fitting))
         hint = "ALTER the column to a numeric(p, s) that holds all its values (p up to 38)"
+        if form.spelling == UNBOUNDED:
+            hint += ', or set unbounded_numeric="string" or "round"'
         text = place.without(text, misfits, hint)
         # Zeros behind the scale lose nothing, but Arrow refuses them.
         return pc.replace_substring_regex(text, rf"(\.\d{{{target.scale}}})0+$", r"\1").cast(target)
 
 
+def _may_overflow(text: pa.Array, target: pa.DataType) -> bool:
+    """Whether Arrow may make another number of a text: what does not fit into 128 bits it cuts off, without a word."""
+    longest = pc.max(pc.binary_length(text)).as_py() or 0
+    return bool(longest > _MAX_DIGITS - target.scale)
+
+
+def _rounded(text: pa.Array, form: Form, place: Place) -> pa.Array:
+    """Digits behind the scale are rounded as PostgreSQL does it; those in front of the point must fit."""
+    target = to_arrow_type(form.type)
+    try:
+        if _may_overflow(text, target):
+            raise pa.ArrowInvalid("perhaps")
+        return text.cast(target)
+    except pa.ArrowInvalid:
+        fitting = rf"^-?\d{{1,{target.precision - target.scale}}}(\.\d*)?$"
+        misfits = pc.invert(pc.match_substring_regex(text, fitting))
+        text = place.without(text, misfits, 'set unbounded_numeric="string"')
+        short = pc.replace_substring_regex(text, r"(\.\d{37})\d+$", r"\1")  # what is further behind decides nothing
+        wide = pc.round(short.cast(pa.decimal256(76, 38)), target.scale, "half_towards_infinity")
+        largest = 10 ** (target.precision - target.scale)
+        is_over = pc.greater_equal(pc.abs(wide), pa.scalar(Decimal(largest), pa.decimal256(76, 38)))
+        place.without(text, is_over, 'set unbounded_numeric="string"')
+        return pc.if_else(is_over, pa.scalar(None, wide.type), wide).cast(target)
+
+
+_MAX_DIGITS: Final = 38
 _DAY: Final = r"^\d{4}-\d\d-\d\d"
 _USUAL: Final = {
     "date": _DAY + "$",
@@ -174,6 +214,15 @@ def _array(text: pa.Array, form: Form, place: Place) -> pa.Array:
     offsets, elements = split_arrays(text)
     rows = np.searchsorted(offsets, np.arange(len(elements)), side="right") - 1
     inner = replace(place, key_of=lambda element: place.key_of(int(rows[element])))
+    if place.found is not None:
+        tell = place.found
+
+        def found(misfits: Mask, error: InvalidData) -> None:
+            of_row = np.zeros(len(text), bool)
+            of_row[rows[misfits]] = True
+            tell(of_row, error)
+
+        inner = replace(inner, found=found)
     values = parse_values(elements, form.element, inner)
     mask = None if text.null_count == 0 else pc.is_null(text)
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, to_arrow_type(form.type), mask=mask)
@@ -187,6 +236,8 @@ _PARSERS: Final[dict[str, Callable[[pa.Array, Form, Place], pa.Array]]] = {
     "integer": _plain,
     "float": _plain,
     "numeric": _numeric,
+    UNBOUNDED: _numeric,
+    ROUNDED: _rounded,
     "date": _date,
     "time": _time,
     "timestamp": _timestamp,
