@@ -115,3 +115,24 @@ def test_changes_of_spread_columns_are_told_by_row() -> None:
     ]
     with pytest.raises(lakebed.errors.Unsupported, match="only some columns"):
         table.changes(1, 2)
+
+
+KEYED = [(family, table) for family, table in READABLE if _open(family, table).primary_key]
+
+
+@pytest.mark.parametrize(("family", "table"), KEYED)
+def test_why(family: str, table: str) -> None:
+    """Every row is explained as it is read, from files that the table has; their snapshots and users are told."""
+    opened = _open(family, table)
+    rows = opened.to_arrow()
+    why = opened.why(rows.select(list(opened.primary_key)))
+    assert repr(rows.to_pylist()) == repr([dict(each.row or {}) for each in why])
+    files = {path.rpartition("/")[2] for path in _open(family, f"{table}$files").to_arrow()["file_path"].to_pylist()}
+    users = {snapshot.commit_user for snapshot in opened.snapshots()}
+    for each in why:
+        assert {version.file for version in each.versions} <= files
+        assert {version.commit_user for version in each.versions if version.snapshot_id is not None} <= users
+        by_number = {version.number: version for version in each.versions}
+        for column in each.columns:
+            if column.version is not None:
+                assert repr(by_number[column.version].values[column.column]) == repr(column.value)

@@ -34,6 +34,7 @@ from lakebed.schema.table_schema import TableSchema
 from lakebed.table.opened import OpenedTable
 from lakebed.table.system import SYSTEM_TABLES
 from lakebed.table.system.handle import SystemTableHandle
+from lakebed.table.system.why import WHY, WhyTable
 from lakebed.table.table import Table
 from lakebed.types.logical import DataField
 
@@ -177,7 +178,8 @@ class FilesystemCatalog:
             return global_table(self, name)
         context = self.context(name)
         if name.view in SYSTEM_TABLES:
-            return SystemTableHandle(SYSTEM_TABLES[name.view], OpenedTable(context))
+            opened = OpenedTable(context)
+            return WhyTable(opened) if name.view == WHY.name else SystemTableHandle(SYSTEM_TABLES[name.view], opened)
         return Table(OpenedTable(context))
 
     def context(self, name: TableName) -> TableContext:

@@ -10,6 +10,7 @@ from lakebed.catalog.base import Catalog
 from lakebed.catalog.names import SYSTEM_DATABASE, TableName
 from lakebed.definition.context import TableContext
 from lakebed.errors import InvalidArgument, NotFound, Unsupported, did_you_mean
+from lakebed.explain.health import Finding, health
 from lakebed.metadata.data_file import creation_time_to_epoch
 from lakebed.metadata.paths import TablePaths, parse_partition_path
 from lakebed.metadata.snapshot import Snapshot
@@ -72,6 +73,11 @@ def _options(catalog: Catalog) -> Iterator[tuple[TableName, str, str]]:
             yield table.name, key, value
 
 
+def _findings(catalog: Catalog) -> Iterator[tuple[TableName, Finding]]:
+    for table in _tables(catalog):
+        yield from ((table.name, finding) for finding in health(table.context))
+
+
 def _created_ms(group: FileGroup | None) -> int | None:
     if group is None or group.last_update_ms is None:
         return None
@@ -128,6 +134,19 @@ GLOBAL_TABLES: dict[str, SystemTable[Any, Any]] = {
                 each("table_name", "STRING", lambda option: option[0].table),
                 each("key", "STRING", lambda option: option[1]),
                 each("value", "STRING", lambda option: option[2]),
+            ),
+        ),
+        SystemTable(
+            "health",
+            _findings,
+            (
+                each("database_name", "STRING", lambda found: found[0].database),
+                each("table_name", "STRING", lambda found: found[0].table),
+                each("severity", "STRING", lambda found: str(found[1].severity)),
+                each("check", "STRING", lambda found: found[1].check),
+                each("figure", "DOUBLE", lambda found: float(found[1].figure)),
+                each("message", "STRING", lambda found: found[1].message),
+                each("cure", "STRING", lambda found: found[1].cure),
             ),
         ),
         SystemTable(

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lakebed.cells import seconds_text
 from lakebed.cli.command import FOUND_SOMETHING, OK, Command, Parser, whole_number
-from lakebed.cli.follow import follow_tables, table_names
+from lakebed.cli.follow import all_tables, follow_tables, table_names
 from lakebed.cli.lakes import open_lake
 from lakebed.cli.output import Output, Show
 from lakebed.cli.sessions import add_session, session_of
@@ -23,7 +23,6 @@ from lakebed.types.logical import STRING
 from lakebed.units import size_text
 
 if TYPE_CHECKING:
-    from lakebed.lake import Lake
     from lakebed.table.table import Table
 
 # --- files -----------------------------------------------------------------------------------------------------------
@@ -166,14 +165,10 @@ def _check_arguments(parser: Parser) -> None:
 
 def _check(given: argparse.Namespace, out: Output) -> int:
     lake = open_lake(given)
-    done = [(name, lake.table(name).check(given.deep)) for name in given.tables or _all_tables(lake)]
+    done = [(name, lake.table(name).check(given.deep)) for name in given.tables or all_tables(lake)]
     sentences = [f"{name}: {sentence}" for name, findings in done for sentence in findings or ["all is well"]]
     out.records([{"table": name, "findings": findings} for name, findings in done], sentences)
     return FOUND_SOMETHING if any(findings for _, findings in done) else OK
-
-
-def _all_tables(lake: Lake) -> list[str]:
-    return [f"{database}.{table}" for database in lake.databases() for table in lake.tables(database)]
 
 
 CHECK = Command(_check_arguments, _check)
@@ -188,7 +183,7 @@ def _repair_arguments(parser: Parser) -> None:
 
 def _repair(given: argparse.Namespace, out: Output) -> int:
     lake = open_lake(given)
-    done = [(name, lake.table(name).repair_metadata(given.dry_run)) for name in given.tables or _all_tables(lake)]
+    done = [(name, lake.table(name).repair_metadata(given.dry_run)) for name in given.tables or all_tables(lake)]
     verb = "would be rewritten" if given.dry_run else "rewritten"
     sentences = [f"{name}: {verb}: {', '.join(files)}" if files else f"{name}: nothing to do" for name, files in done]
     out.records([{"table": name, "rewritten": files, "dry_run": given.dry_run} for name, files in done], sentences)

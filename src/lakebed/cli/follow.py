@@ -41,6 +41,11 @@ def table_names(lake: Lake, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def all_tables(lake: Lake) -> list[str]:
+    """Every table of the lake."""
+    return [f"{database}.{table}" for database in lake.databases() for table in lake.tables(database)]
+
+
 def follow_tables(lake: Lake, given: argparse.Namespace, out: Output, filter_of: Callable[[Table], Any]) -> int:
     """Compacts the tables until it is interrupted."""
     interval_ms = interval_argument(given.interval)
@@ -88,4 +93,4 @@ def _tell(out: Output, follower: Follower, snapshot: Snapshot) -> None:
         out.line(f"{follower.table}: compacted, snapshot {snapshot.id}")
 
 
-__all__ = ["follow_tables", "table_names"]
+__all__ = ["all_tables", "follow_tables", "table_names"]

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from lakebed.datafiles.index.probe import excludes
 from lakebed.errors import CorruptFile, FileMissing
 from lakebed.fileio.base import FileIO
-from lakebed.formats import Written, format_of_file
+from lakebed.formats import Stretches, Written, format_of_file
 from lakebed.metadata.data_file import DataFile, FileSource
 from lakebed.metadata.deletion_vector import NO_POSITIONS, Positions
 from lakebed.options import DATA_FILE_THIN_MODE
@@ -166,6 +166,17 @@ class FileReader:
             except FileMissing:
                 return False  # the rows are what counts
         return index is not None and excludes(index, path, predicate, lambda name: unchanged_field(evolution, name))
+
+    def stretches(self, path: str, file: DataFile, predicate: Predicate | None) -> Stretches | None:
+        """What `read` would open of a file's row groups; None if its format has none."""
+        from lakebed.formats.parquet.format import ParquetReader  # of no use to who only reads other formats
+
+        plan = self._plan(file)
+        source = self._open(path, file)
+        with source, format_of_file(file.file_name).open_reader(source, path, self._written(file)) as reader:
+            if not isinstance(reader, ParquetReader):
+                return None
+            return reader.stretches(plan.stored, _pushed(predicate, plan.evolution))
 
     def _physical(
         self,

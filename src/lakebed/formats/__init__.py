@@ -7,7 +7,15 @@ A format is one class that fulfils `base.FileFormat` and one line in `FORMATS`.
 from __future__ import annotations
 
 from lakebed.errors import Unsupported, did_you_mean
-from lakebed.formats.base import ColumnStats, FileFormat, FileStats, FormatReader, FormatWriter, WriteSettings
+from lakebed.formats.base import (
+    ColumnStats,
+    FileFormat,
+    FileStats,
+    FormatReader,
+    FormatWriter,
+    Stretches,
+    WriteSettings,
+)
 from lakebed.formats.text.settings import Written
 from lakebed.formats.text.stream import EXTENSIONS
 from lakebed.registry import Registry
@@ -19,6 +27,7 @@ __all__ = [
     "FileStats",
     "FormatReader",
     "FormatWriter",
+    "Stretches",
     "WriteSettings",
     "Written",
     "format_name",

@@ -73,6 +73,16 @@ class FormatWriter(Protocol):
         """Completes the content of the file. The stream stays open: it belongs to the caller."""
 
 
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """What a read with a filter opens of a file that is divided into row groups."""
+
+    all: int
+    read: int
+    size_bytes: int
+    """Of the columns that are read, compressed."""
+
+
 class FormatReader(Protocol):
     """Reads one file; a context manager that lets go of buffers, not of the stream."""
 

@@ -118,6 +118,11 @@ def expire_table(
     return replace(expired, remaining=_still_due(files, rules)) if expired else expired
 
 
+def due_snapshots(context: TableContext) -> int:
+    """How many snapshots and changelogs the options let go by now."""
+    return _still_due(table_files(context), RetentionRules.of(context.options, context.clock.now_ms()))
+
+
 def expire_table_changelogs(
     context: TableContext,
     older_than: int | str | dt.datetime | dt.date | None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,11 @@ import pyarrow as pa
 from lakebed.errors import InvalidOption
 from lakebed.merge.aggregates import Aggregate
 from lakebed.merge.aggregates.configured import DEFAULT_FUNCTION, aggregate_for, function_of, settings_of
-from lakebed.merge.base import MergeSetup
-from lakebed.merge.folding import Folded, FoldingEngine, value_columns
-from lakebed.merge.segments import Segments
+from lakebed.merge.aggregates.traced import trace_parts
+from lakebed.merge.base import MergeSetup, value_columns
+from lakebed.merge.folding import Folded, FoldingEngine
+from lakebed.merge.segments import NO_ROW, Segments
+from lakebed.merge.trace import Role, Trace
 from lakebed.options import AGGREGATION_REMOVE_RECORD_ON_DELETE, IGNORE_DELETE, SEQUENCE_FIELD
 from lakebed.types.key_value import VALUE_KIND
 from lakebed.types.row_kind import RowKind, is_retract
@@ -54,11 +56,17 @@ class Aggregation(FoldingEngine):
             for name in value_columns(rows, self.setup.key):
                 self.aggregates[name].check_retracted(rows.column(name).filter(pa.array(retracts)))
 
-    def fold(self, rows: pa.RecordBatch, segments: Segments) -> Folded:
+    def rule(self, column: str) -> str:
+        """See `MergeEngine.rule`."""
+        return self.aggregates[column].name
+
+    def fold(self, rows: pa.RecordBatch, segments: Segments, trace: Trace | None = None) -> Folded:
         """See `FoldingEngine.fold`."""
         is_removed = np.zeros(len(segments), dtype=np.bool_)
         if not segments.has_retracts:
             names = value_columns(rows, self.setup.key)
+            if trace is not None:
+                self._trace_parts(trace, rows, segments)
             return Folded(
                 {name: self.aggregates[name].reduce(rows.column(name), segments) for name in names}, is_removed
             )
@@ -66,12 +74,20 @@ class Aggregation(FoldingEngine):
         if self.setup.options[IGNORE_DELETE]:
             counts = ~segments.retracts
             is_removed = ~segments.any(counts)
+            if trace is not None:
+                trace.note(segments.order[segments.retracts], Role.IGNORED)
         elif self.setup.options[AGGREGATION_REMOVE_RECORD_ON_DELETE]:
             is_delete = np.asarray(rows.column(VALUE_KIND))[segments.order] == RowKind.DELETE
             # What came before a -D is forgotten; a -D that nothing follows is the key's row.
-            counts = np.arange(len(is_delete)) > segments.last(is_delete)[segments.segment_of]
+            last_delete = segments.last(is_delete)
+            counts = np.arange(len(is_delete)) > last_delete[segments.segment_of]
             is_removed = ~segments.any(counts)
+            if trace is not None:
+                trace.note(segments.order[~counts], Role.FORGOTTEN)
+                trace.note(segments.order[last_delete[last_delete != NO_ROW]], Role.REMOVES)
         kept, remaining = segments.only(counts)
+        if trace is not None and len(kept):
+            self._trace_parts(trace, rows, kept)
         columns = {}
         for name in value_columns(rows, self.setup.key):
             column = rows.column(name)
@@ -87,6 +103,12 @@ class Aggregation(FoldingEngine):
             sources[remaining] = len(segments) + np.arange(len(remaining))
             columns[name] = pa.concat_arrays([last, self.aggregates[name].reduce(column, kept)]).take(pa.array(sources))
         return Folded(columns, is_removed)
+
+    def _trace_parts(self, trace: Trace, rows: pa.RecordBatch, kept: Segments) -> None:
+        for name in value_columns(rows, self.setup.key):
+            aggregate = self.aggregates[name]
+            reduced = partial(aggregate.reduce, segments=kept)
+            trace_parts(trace, aggregate, rows.column(name), kept, reduced)
 
     @classmethod
     def check(cls, setup: MergeSetup, table: str) -> None:

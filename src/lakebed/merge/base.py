@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakebed.merge.trace import Role, Trace
 from lakebed.options import Options
 from lakebed.records import dataclass
 from lakebed.types import key_value, ordering
-from lakebed.types.key_value import SEQUENCE_NUMBER
+from lakebed.types.key_value import SEQUENCE_NUMBER, VALUE_KIND
 from lakebed.types.logical import DataField
 from lakebed.types.row_kind import is_retract
 
@@ -182,6 +183,19 @@ class MergeEngine(ABC):
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """One row per group, in key-value shape, in group order; kinds as merged (retracts are not dropped here)."""
 
+    def trace(self, rows: pa.RecordBatch, groups: Groups) -> Trace:
+        """Why `merge` gives what it gives: which part every row plays in every column outside of the key.
+
+        An engine that does not tell has made its result of all rows.
+        """
+        trace = Trace(rows.num_rows, value_columns(rows, self.setup.key))
+        trace.note(groups.order, Role.COUNTED)
+        return trace
+
+    def rule(self, column: str) -> str:
+        """By which rule a column outside of the key gets its value, in a few words."""
+        return self.name
+
 
 class ChoosingEngine(MergeEngine):
     """An engine whose answer is one of the rows of each key, unchanged.
@@ -205,3 +219,21 @@ class ChoosingEngine(MergeEngine):
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """The chosen rows in key order."""
         return rows.take(pa.array(self.choose(rows, groups)))
+
+    def trace(self, rows: pa.RecordBatch, groups: Groups) -> Trace:
+        """See `MergeEngine.trace`."""
+        trace = Trace(rows.num_rows, value_columns(rows, self.setup.key))
+        chosen = self.choose(rows, groups)
+        is_gone = is_retract(key_value.kinds(rows)[chosen])
+        self.note_passed_over(trace, rows, groups)
+        trace.note(chosen[~is_gone], Role.VALUE)
+        trace.note(chosen[is_gone], Role.REMOVES)
+        return trace
+
+    def note_passed_over(self, trace: Trace, rows: pa.RecordBatch, groups: Groups) -> None:
+        """Tells of rows that `choose` passes over for another reason than their age."""
+
+
+def value_columns(rows: pa.RecordBatch, key: tuple[str, ...]) -> list[str]:
+    """Names of the columns that an engine folds."""
+    return [name for name in rows.schema.names if name not in (SEQUENCE_NUMBER, VALUE_KIND) and name not in key]

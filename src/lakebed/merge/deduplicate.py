@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from lakebed.merge.base import ChoosingEngine, Groups, Indices
 from lakebed.merge.segments import NO_ROW, Segments
+from lakebed.merge.trace import Role, Trace
 from lakebed.options import IGNORE_DELETE
 from lakebed.types import key_value
 from lakebed.types.row_kind import is_retract
@@ -31,3 +32,12 @@ class Deduplicate(ChoosingEngine):
                 last_add = segments.last(~retracts)
                 chosen = np.where(last_add == NO_ROW, chosen, groups.order[last_add])
         return chosen
+
+    def rule(self, column: str) -> str:
+        """See `MergeEngine.rule`."""
+        return "newest version"
+
+    def note_passed_over(self, trace: Trace, rows: pa.RecordBatch, groups: Groups) -> None:
+        """See `ChoosingEngine.note_passed_over`."""
+        if self.setup.options[IGNORE_DELETE]:
+            trace.note(groups.order[is_retract(key_value.kinds(rows))[groups.order]], Role.IGNORED)

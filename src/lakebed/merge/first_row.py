@@ -7,9 +7,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakebed.errors import InvalidData, InvalidOption
-from lakebed.merge.base import MergeSetup
-from lakebed.merge.folding import Folded, FoldingEngine, value_columns
+from lakebed.merge.base import MergeSetup, value_columns
+from lakebed.merge.folding import Folded, FoldingEngine
 from lakebed.merge.segments import NO_ROW, Segments
+from lakebed.merge.trace import Role, Trace
 from lakebed.options import IGNORE_DELETE, SEQUENCE_FIELD
 from lakebed.types.row_kind import is_retract
 
@@ -42,11 +43,19 @@ class FirstRow(FoldingEngine):
                 hint="send inserts only, or set `ignore-delete` to true to drop such rows",
             )
 
-    def fold(self, rows: pa.RecordBatch, segments: Segments) -> Folded:
+    def rule(self, column: str) -> str:
+        """See `MergeEngine.rule`."""
+        return "first version"
+
+    def fold(self, rows: pa.RecordBatch, segments: Segments, trace: Trace | None = None) -> Folded:
         """The oldest row of every segment that is no retract."""
         if not self.setup.options[IGNORE_DELETE]:
             self.refuse_retracts(segments.retracts)
         first = segments.first(~segments.retracts)
+        if trace is not None:
+            trace.note(segments.order, Role.LATER)
+            trace.note(segments.order[segments.retracts], Role.IGNORED)
+            trace.note(segments.order[first[first != NO_ROW]], Role.VALUE)
         chosen = np.where(first == NO_ROW, segments.starts, first)
         names = value_columns(rows, self.setup.key)
         return Folded({name: segments.pick(rows.column(name), chosen) for name in names}, first == NO_ROW)

@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakebed.merge.base import Groups, MergeEngine
+from lakebed.merge.base import Groups, MergeEngine, value_columns
 from lakebed.merge.segments import Mask, Segments
+from lakebed.merge.trace import Role, Trace
 from lakebed.records import dataclass
 from lakebed.types import key_value
-from lakebed.types.key_value import SEQUENCE_NUMBER, VALUE_KIND
+from lakebed.types.key_value import VALUE_KIND
 from lakebed.types.row_kind import RowKind, is_retract
 
 
@@ -99,8 +100,25 @@ class FoldingEngine(MergeEngine):
         ]
 
     @abstractmethod
-    def fold(self, rows: pa.RecordBatch, segments: Segments) -> Folded:
-        """One row for each segment; system columns and keys are not asked for. Folds the columns that `rows` has."""
+    def fold(self, rows: pa.RecordBatch, segments: Segments, trace: Trace | None = None) -> Folded:
+        """One row for each segment; system columns and keys are not asked for. Folds the columns that `rows` has.
+
+        A `trace` is told which part each row plays.
+        """
+
+    def trace(self, rows: pa.RecordBatch, groups: Groups) -> Trace:
+        """See `MergeEngine.trace`."""
+        trace = Trace(rows.num_rows, value_columns(rows, self.setup.key))
+        is_lone = groups.ends - groups.starts == 1
+        if self.folds_single_rows:
+            is_lone[:] = False
+        lone = groups.last[is_lone]
+        is_gone = is_retract(key_value.kinds(rows)[lone])
+        trace.note(lone[~is_gone], Role.VALUE)
+        trace.note(lone[is_gone], Role.REMOVES)
+        if not np.all(is_lone):
+            self.fold(rows, segments_of(rows, groups.only_several() if np.any(is_lone) else groups), trace)
+        return trace
 
 
 def folding_lone_rows(engine: MergeEngine) -> MergeEngine:
@@ -125,8 +143,3 @@ def seeing_everything(engine: MergeEngine) -> MergeEngine:
 def segments_of(rows: pa.RecordBatch, groups: Groups) -> Segments:
     """The rows of all groups."""
     return Segments(groups.order, groups.starts, groups.ends, is_retract(key_value.kinds(rows)[groups.order]))
-
-
-def value_columns(rows: pa.RecordBatch, key: tuple[str, ...]) -> list[str]:
-    """Names of the columns that an engine folds."""
-    return [name for name in rows.schema.names if name not in (SEQUENCE_NUMBER, VALUE_KIND) and name not in key]

@@ -19,9 +19,11 @@ import pyarrow.compute as pc
 from lakebed.errors import InvalidData, InvalidOption, did_you_mean
 from lakebed.merge.aggregates import Aggregate
 from lakebed.merge.aggregates.configured import DEFAULT_FUNCTION, aggregate_for, function_of
-from lakebed.merge.base import MergeSetup
-from lakebed.merge.folding import Folded, FoldingEngine, value_columns
+from lakebed.merge.aggregates.traced import trace_parts
+from lakebed.merge.base import MergeSetup, value_columns
+from lakebed.merge.folding import Folded, FoldingEngine
 from lakebed.merge.segments import NO_ROW, Indices, Mask, Segments
+from lakebed.merge.trace import Role, Trace
 from lakebed.options import (
     FIELD_SEQUENCE_GROUP,
     FIELDS_DEFAULT_AGGREGATE_FUNCTION,
@@ -106,26 +108,43 @@ class PartialUpdate(FoldingEngine):
                 ordered |= np.asarray(rows.column(column).is_valid())
             aggregate.check_retracted(rows.column(name).filter(pa.array(retracts & ordered)))
 
+    def rule(self, column: str) -> str:
+        """See `MergeEngine.rule`."""
+        group = self._group_of.get(column)
+        if group is None:
+            return "newest value that is not null"
+        function = self.aggregates.get(column)
+        said = f"sequence group {', '.join(group.ordering)}"
+        return said if function is None else f"{function.name} in {said}"
+
     # --- folding -------------------------------------------------------------------------------------------------
 
-    def fold(self, rows: pa.RecordBatch, segments: Segments) -> Folded:
+    def fold(self, rows: pa.RecordBatch, segments: Segments, trace: Trace | None = None) -> Folded:
         """See `FoldingEngine.fold`."""
         if self.groups:
-            return self._fold_groups(rows, segments)
+            return self._fold_groups(rows, segments, trace)
         participates = ~segments.retracts
         is_removed = removes = np.zeros(len(segments), dtype=np.bool_)
         if segments.has_retracts:
             self._check_retracts()
             is_delete = np.asarray(rows.column(VALUE_KIND))[segments.order] == RowKind.DELETE
+            if trace is not None:
+                trace.note(segments.order[segments.retracts], Role.IGNORED)
             if self.setup.options[PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE]:
                 removed_at = segments.last(is_delete)
-                participates &= np.arange(len(participates)) > removed_at[segments.segment_of]
+                is_after = np.arange(len(participates)) > removed_at[segments.segment_of]
+                participates &= is_after
+                if trace is not None:
+                    trace.note(segments.order[~is_after], Role.FORGOTTEN)
+                    trace.note(segments.order[removed_at[removed_at != NO_ROW]], Role.REMOVES)
             is_removed = ~segments.any(participates)
             removes = segments.any(is_delete)
         columns = {}
         for name in value_columns(rows, self.setup.key):
             column = rows.column(name)
             last = segments.last(participates & segments.valid(column))
+            if trace is not None:
+                _trace_newest(trace, name, segments, participates & ~segments.valid(column), last)
             columns[name] = segments.pick(column, np.where(is_removed, segments.ends - 1, last))
         return Folded(columns, is_removed, removes)
 
@@ -138,7 +157,7 @@ class PartialUpdate(FoldingEngine):
                 "the row, or sequence groups to take back columns",
             )
 
-    def _fold_groups(self, rows: pa.RecordBatch, segments: Segments) -> Folded:
+    def _fold_groups(self, rows: pa.RecordBatch, segments: Segments, trace: Trace | None) -> Folded:
         counts = np.ones(len(segments.order), dtype=np.bool_)
         if self.setup.options[IGNORE_DELETE]:
             counts = ~segments.retracts
@@ -147,6 +166,11 @@ class PartialUpdate(FoldingEngine):
         if not np.all(alive):
             counts &= alive
             orders = self._orders(rows, segments, counts)
+        if trace is not None:
+            trace.note(segments.order[segments.retracts], Role.IGNORED)
+            trace.note(segments.order[~alive], Role.FORGOTTEN)
+            last_removal = segments.last(~alive)
+            trace.note(segments.order[last_removal[last_removal != NO_ROW]], Role.REMOVES)
         # A key that no add has reached, or none since its removal, is not there.
         is_removed = ~segments.any(counts & ~segments.retracts)
         # What removed it must be told as it was: merged with older rows later, it has to remove them too.
@@ -154,6 +178,7 @@ class PartialUpdate(FoldingEngine):
         remover = segments.order[removal]
         last_rows = segments.order[segments.ends - 1]
         only_retracts = is_removed & (removal == NO_ROW)
+        vain = segments.order[is_removed[segments.segment_of] & counts]
         if np.any(only_retracts):
             # Folded as if they were added, they give one retract that takes back what all of them do.
             segments = replace(segments, retracts=segments.retracts & ~only_retracts[segments.segment_of])
@@ -167,12 +192,19 @@ class PartialUpdate(FoldingEngine):
             column = rows.column(name)
             group = self._group_of.get(name)
             if group is None:
-                folded = segments.pick(column, segments.last(adds & segments.valid(column)))
+                newest = segments.last(adds & segments.valid(column))
+                folded = segments.pick(column, newest)
+                if trace is not None:
+                    trace.note(segments.order[adds], Role.OLDER, name)
+                    _trace_newest(trace, name, segments, adds & ~segments.valid(column), newest)
             else:
-                folded = self._fold_protected(name, column, segments, orders[group], counts, primed)
+                folded = self._fold_protected(name, column, segments, orders[group], counts, primed, trace)
             if np.any(shows_removal):
                 folded = pc.if_else(pa.array(shows_removal), column.take(pa.array(remover)), folded)
             columns[name] = folded
+        if trace is not None:
+            # Retracts of what is not there were folded as if they were added.
+            trace.note(vain, Role.TAKES_BACK)
         if any(group.removes_record for group in self.groups):
             removes = shows_removal
         else:
@@ -192,16 +224,26 @@ class PartialUpdate(FoldingEngine):
         order: _GroupOrder,
         counts: Mask,
         primed: _Primed | None,
+        trace: Trace | None,
     ) -> pa.Array:
         considered = counts & ~order.is_empty
         aggregate = self.aggregates.get(name)
+        if trace is not None:
+            trace.note(segments.order[counts], Role.OLDER, name)
+            trace.note(segments.order[counts & order.is_empty], Role.NO_SEQUENCE, name)
+            trace.note(segments.order[order.is_late], Role.LATE, name)
         if aggregate is None:
             winner = segments.greatest(order.codes, considered)
             # What no record speaks of stays as the first one primed it.
             silent = np.full(len(segments), NO_ROW) if primed is None else primed.positions
+            if trace is not None:
+                trace.note(segments.order[silent[(silent != NO_ROW) & (winner == NO_ROW)]], Role.VALUE, name)
+                trace.note(segments.order[winner[winner != NO_ROW]], Role.VALUE, name)
             if name in order.group.protected:
                 # The newest record took the columns back: the ordering columns move on, the others are cleared.
                 taken_back = (winner != NO_ROW) & segments.retracts[winner]
+                if trace is not None:
+                    trace.note(segments.order[winner[taken_back]], Role.TAKES_BACK, name)
                 silent = np.where(taken_back, NO_ROW, silent)
                 winner = np.where(taken_back, NO_ROW, winner)
             return segments.pick(column, np.where(winner == NO_ROW, silent, winner))
@@ -210,11 +252,16 @@ class PartialUpdate(FoldingEngine):
         kept, remaining = segments.only(considered)
         if not len(kept):
             return pa.nulls(len(segments), column.type)
-        if aggregate.keeps_arrival_order:
-            folded = aggregate.reduce(column, kept)
-        else:
-            folded = _reduce_with_late_adds(aggregate, column, kept, order.is_late[considered] & ~kept.retracts)
-        return segments.spread(folded, remaining)
+        is_late = order.is_late[considered] & ~kept.retracts
+
+        def reduced(values: pa.Array) -> pa.Array:
+            if aggregate.keeps_arrival_order:
+                return aggregate.reduce(values, kept)
+            return _reduce_with_late_adds(aggregate, values, kept, is_late)
+
+        if trace is not None:
+            trace_parts(trace, aggregate, column, kept, reduced)
+        return segments.spread(reduced(column), remaining)
 
     def _after_removal(
         self, rows: pa.RecordBatch, segments: Segments, orders: Mapping[SequenceGroup, _GroupOrder]
@@ -318,6 +365,12 @@ def _check_groups(engine: PartialUpdate, setup: MergeSetup, table: str, names: l
                     f"table `{table}`: column `{name}` is in two sequence groups", hint="name each column in one group"
                 )
             seen.add(name)
+
+
+def _trace_newest(trace: Trace, name: str, segments: Segments, is_null: Mask, newest: Indices) -> None:
+    """Tells of a column that has the newest value: which it is, and which nulls did not overwrite it."""
+    trace.note(segments.order[is_null], Role.NO_VALUE, name)
+    trace.note(segments.order[newest[newest != NO_ROW]], Role.VALUE, name)
 
 
 @dataclass(frozen=True)

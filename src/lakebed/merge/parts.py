@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.merge.base import ChoosingEngine, MergeEngine, MergeOrder
-from lakebed.merge.folding import FoldingEngine, segments_of, value_columns
+from lakebed.merge.base import ChoosingEngine, MergeEngine, MergeOrder, value_columns
+from lakebed.merge.folding import FoldingEngine, segments_of
 from lakebed.merge.segments import NO_ROW, Mask
 from lakebed.records import dataclass
 from lakebed.types import key_value, ordering

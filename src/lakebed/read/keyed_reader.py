@@ -57,8 +57,7 @@ class KeyReader(SplitReader):
         batch_rows: int | None = None,
         deleted: Positions | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        start, stop = self.spans[file.file_name]
-        keys = [column.slice(start, stop - start) for column in self.keys]
+        keys = self._keys_of(file)
         if self.copies is not None and self.copies.is_worth_a_copy(file):
             yield from self._from_copy(self.copies, split, file, fields, keys)
             return
@@ -77,6 +76,18 @@ class KeyReader(SplitReader):
                 yield batch.take(pa.array(places[hits]))
         if self.copies is not None:
             self.copies.note_reading(file, count)
+
+    def holds_none(self, split: Split, file: DataFile) -> bool:
+        """Whether the file's indexes say that it holds none of the keys."""
+        condition = self._condition(self._keys_of(file))
+        if condition is None:
+            return False
+        return self._file_reader(self.fields).is_excluded(self._path(split, file), file, condition)
+
+    def _keys_of(self, file: DataFile) -> list[pa.Array]:
+        """Those of the keys that lie between the smallest and the largest key of a file."""
+        start, stop = self.spans[file.file_name]
+        return [column.slice(start, stop - start) for column in self.keys]
 
     def _condition(self, keys: Sequence[pa.Array]) -> Predicate | None:
         """What is true of the keys, column by column. Of floats nothing is said: NaN is a key, but equals nothing."""

@@ -37,6 +37,13 @@ class LiveBuckets:
         found._apply(live_files(stores, snapshot))
         return found
 
+    @staticmethod
+    def of(entries: Iterable[ManifestEntry]) -> LiveBuckets:
+        """These files, of whichever snapshot, by bucket."""
+        found = LiveBuckets()
+        found._apply(entries)
+        return found
+
     @property
     def partitions(self) -> Iterable[bytes]:
         """The partitions that have files."""

@@ -85,11 +85,8 @@ class KeyLookup:
 
     def find(self, keys: Any) -> tuple[pa.Array, pa.Table]:
         """For each key whether there is a row, and the rows, in the order of the keys."""
-        asked = asked_columns(self.context, keys, self.context.schema.fields_of(self.context.schema.primary_keys))
         names = list(self.context.schema.primary_keys)
-        ranks = ranked(asked.columns) if asked.num_rows else np.zeros(0, np.int64)
-        _, firsts = np.unique(ranks, return_index=True)
-        distinct = asked.take(pa.array(firsts))  # in ascending order of keys
+        distinct, ranks = distinct_keys(self.context, keys)
         wanted = self.fields + tuple(part for part in self.context.schema.fields_of(names) if part not in self.fields)
         found = pa.Table.from_batches(self._read(distinct, wanted), schema=to_arrow_schema(wanted))
         places = _places(distinct, found.select(names).combine_chunks())[ranks]
@@ -108,7 +105,7 @@ class KeyLookup:
         jobs = [
             (replace(reader, keys=columns, spans=spans), split)
             for partition, bucket, total, files, mine in self._buckets(keys)
-            for columns, spans in [self._narrowed(keys, mine, files)]
+            for columns, spans in [narrowed(self.context, keys, mine, files)]
             for split in self._splits(BucketFiles(partition, bucket, total, tuple(files)), spans, vectors)
         ]
         sizes = (file.size_bytes for _, split in jobs for file in split.files)
@@ -121,44 +118,12 @@ class KeyLookup:
 
     def _buckets(self, keys: pa.RecordBatch) -> Iterator[tuple[bytes, int, int, list[DataFile], _Rows]]:
         """Buckets that may hold keys: their files that are shown, and which of the keys."""
-        context = self.context
-        live = _live_buckets(context, self.snapshot)
-        indexes = hash_entries(context.stores, self.snapshot)
-        lowest = context.lowest_visible_level
-        for partition, rows in self._by_partition(keys, live):
-            buckets = live.of_partition(partition)
-            if not buckets:
-                continue
-            mine = keys.take(pa.array(rows))
-            chooser = _BucketChooser(context, mine, indexes.get(partition, {}))
-            for (bucket, total), files in buckets.items():
-                chosen = rows[chooser.keys_of(bucket, total)]
-                shown = [file for file in files if file.level >= lowest]
-                if len(chosen) and shown:
-                    yield partition, bucket, total, shown, chosen
-
-    def _by_partition(self, keys: pa.RecordBatch, live: LiveBuckets) -> Iterator[tuple[bytes, _Rows]]:
-        """Where the keys do not tell their partition, they may lie in any."""
-        context = self.context
-        every = np.arange(keys.num_rows)
-        if not set(context.schema.partition_keys) <= set(context.schema.primary_keys):
-            yield from ((partition, every) for partition in live.partitions)
-        elif not context.schema.partition_keys:
-            yield EMPTY_ROW, every
-        else:
-            numbers, partitions = partitions_of(context, keys)
-            order = np.argsort(numbers, kind="stable")
-            ends = np.cumsum(np.bincount(numbers, minlength=len(partitions)))
-            yield from zip(partitions, np.split(order, ends[:-1]), strict=True)
-
-    def _narrowed(
-        self, keys: pa.RecordBatch, mine: _Rows, files: list[DataFile]
-    ) -> tuple[tuple[pa.Array, ...], dict[str, tuple[int, int]]]:
-        """The key columns of a bucket in their order, and where in them the keys of each file are."""
-        columns = [keys.column(part.name).take(pa.array(mine)) for part in self.context.key_fields]
-        order = pa.array(ordering.argsort(ordering.key_codes(columns)))
-        sorted_columns = tuple(column.take(order) for column in columns)
-        return sorted_columns, spans_of(files, sorted_columns, self.context)
+        lowest = self.context.lowest_visible_level
+        live = buckets_at(self.context, self.snapshot)
+        for partition, bucket, total, files, mine in buckets_of_keys(self.context, self.snapshot, keys, live):
+            shown = [file for file in files if file.level >= lowest]
+            if shown:
+                yield partition, bucket, total, shown, mine
 
     def _splits(self, bucket: BucketFiles, spans: dict[str, tuple[int, int]], vectors: Vectors) -> list[Split]:
         context = self.context
@@ -168,6 +133,55 @@ class KeyLookup:
         kept = replace(bucket, files=tuple(file for file in bucket.files if file.file_name in spans))
         made = append_splits(kept, rules) if is_unique else keyed_splits(kept, context.key_types, rules)
         return [split.masked_by(vectors) for split in made]
+
+
+def distinct_keys(context: TableContext, keys: Any) -> tuple[pa.RecordBatch, _Rows]:
+    """The keys that a caller hands over, each once and in ascending order, and for each given one which it is."""
+    asked = asked_columns(context, keys, context.schema.fields_of(context.schema.primary_keys))
+    ranks = ranked(asked.columns) if asked.num_rows else np.zeros(0, np.int64)
+    _, firsts = np.unique(ranks, return_index=True)
+    return asked.take(pa.array(firsts)), ranks
+
+
+def buckets_of_keys(
+    context: TableContext, snapshot: Snapshot | None, keys: pa.RecordBatch, live: LiveBuckets
+) -> Iterator[tuple[bytes, int, int, list[DataFile], _Rows]]:
+    """Those of the buckets that may hold keys: partition, number, how many there are, files, and which of the keys."""
+    indexes = hash_entries(context.stores, snapshot)
+    for partition, rows in _by_partition(context, keys, live):
+        buckets = live.of_partition(partition)
+        if not buckets:
+            continue
+        mine = keys.take(pa.array(rows))
+        chooser = _BucketChooser(context, mine, indexes.get(partition, {}))
+        for (bucket, total), files in buckets.items():
+            chosen = rows[chooser.keys_of(bucket, total)]
+            if len(chosen) and files:
+                yield partition, bucket, total, files, chosen
+
+
+def _by_partition(context: TableContext, keys: pa.RecordBatch, live: LiveBuckets) -> Iterator[tuple[bytes, _Rows]]:
+    """Where the keys do not tell their partition, they may lie in any."""
+    every = np.arange(keys.num_rows)
+    if not set(context.schema.partition_keys) <= set(context.schema.primary_keys):
+        yield from ((partition, every) for partition in live.partitions)
+    elif not context.schema.partition_keys:
+        yield EMPTY_ROW, every
+    else:
+        numbers, partitions = partitions_of(context, keys)
+        order = np.argsort(numbers, kind="stable")
+        ends = np.cumsum(np.bincount(numbers, minlength=len(partitions)))
+        yield from zip(partitions, np.split(order, ends[:-1]), strict=True)
+
+
+def narrowed(
+    context: TableContext, keys: pa.RecordBatch, mine: _Rows, files: list[DataFile]
+) -> tuple[tuple[pa.Array, ...], dict[str, tuple[int, int]]]:
+    """The key columns of a bucket in their order, and where in them the keys of each file are."""
+    columns = [keys.column(part.name).take(pa.array(mine)) for part in context.key_fields]
+    order = pa.array(ordering.argsort(ordering.key_codes(columns)))
+    sorted_columns = tuple(column.take(order) for column in columns)
+    return sorted_columns, spans_of(files, sorted_columns, context)
 
 
 class _BucketChooser:
@@ -202,7 +216,7 @@ class _BucketChooser:
         return assign_buckets(columns, [part.type for part in parts], total, context.options[BUCKET_FUNCTION_TYPE])
 
 
-def _live_buckets(context: TableContext, snapshot: Snapshot | None) -> LiveBuckets:
+def buckets_at(context: TableContext, snapshot: Snapshot | None) -> LiveBuckets:
     """The buckets at a snapshot, from what this handle or worker knew last."""
     memory = context.memory
     known = memory[LIVE_BUCKETS]
@@ -306,4 +320,13 @@ def _are_columns(keys: Any) -> bool:
     return not is_column
 
 
-__all__ = ["KeyLookup", "asked_columns", "chosen_fields", "refuse_unreachable"]
+__all__ = [
+    "KeyLookup",
+    "asked_columns",
+    "buckets_at",
+    "buckets_of_keys",
+    "chosen_fields",
+    "distinct_keys",
+    "narrowed",
+    "refuse_unreachable",
+]

@@ -22,7 +22,7 @@ from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.fileio.base import FileIO
 from lakebed.fileio.local import LocalFileIO
 from lakebed.fileio.together import ReadAhead, answers_late
-from lakebed.formats.base import DEFAULT_ROW_GROUP_ROWS
+from lakebed.formats.base import DEFAULT_ROW_GROUP_ROWS, Stretches
 from lakebed.lsm.merge_runs import came_one_after_the_other, merge_levels, merge_runs, read_runs
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.merge.levels import with_level
@@ -353,6 +353,14 @@ class SplitReader:
         if self._stored is None:
             return False
         return self._file_reader(self._in_files).is_excluded(self._path(split, file), file, self._stored)
+
+    def stretches(self, split: Split, section: Section, file: DataFile) -> Stretches | None:
+        """What is opened of a file of a section; None if its format is not divided into row groups."""
+        is_merged = self.context.has_key and needs_merge(section)
+        kinds = (system_columns.VALUE_KIND,) if self.context.has_key else ()
+        fields = self._merge_fields if is_merged else (*kinds, *self._in_files)
+        predicate = self._key_part if is_merged else self._stored
+        return self._file_reader(fields).stretches(self._path(split, file), file, predicate)
 
     def _check_has_place(self) -> None:
         asked = [field.name for field in self.needed if field in system_columns.PLACE_FIELDS]

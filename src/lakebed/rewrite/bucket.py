@@ -16,6 +16,7 @@ from functools import partial
 
 from lakebed.commit.attempt import Attempt
 from lakebed.commit.committer import Changes
+from lakebed.commit.compaction_note import CompactionNote
 from lakebed.commit.conflict import check_conflicts
 from lakebed.commit.index_changes import current_entries, replace_entries, without_vectors
 from lakebed.commit.message import CommitMessage
@@ -111,13 +112,15 @@ class Compactor:
         return replace(self, context=context)._run(identity, latest)
 
     def _run(self, identity: CommitIdentity, latest: Snapshot | None) -> Snapshot | None:
+        clock, began_ms = self.context.clock, self.context.clock.now_ms()
         with Attempt(self.context.fileio) as attempt:
-            messages = self._compacted(CompactionFiles(self.context, attempt.fileio), latest)
+            messages, reasons = self._compacted(CompactionFiles(self.context, attempt.fileio), latest)
             if not messages:
                 return None
             attempt.make_durable()  # before it is this commit's turn, and others wait
             attempt.note(self._made(messages))  # also what was made elsewhere
-            snapshot, committed = self._commit(messages, identity, attempt)
+            note = CompactionNote.of_plans(reasons, clock.now_ms() - began_ms)
+            snapshot, committed = self._commit(messages, identity, attempt, note)
             attempt.keep_only(self._made(committed) if snapshot is not None else set())
             return snapshot
 
@@ -145,7 +148,8 @@ class Compactor:
 
     # --- inside --------------------------------------------------------------------------------------------------
 
-    def _compacted(self, maker: CompactionFiles, latest: Snapshot | None) -> list[CommitMessage]:
+    def _compacted(self, maker: CompactionFiles, latest: Snapshot | None) -> tuple[list[CommitMessage], Iterable[str]]:
+        """What was compacted, and why."""
         buckets = self._buckets(latest)
         indexes = self._vector_files(latest)
         picked = [
@@ -154,18 +158,19 @@ class Compactor:
             if (plan := self._pick(files, maker, marking := indexes.get(key[:2], []))) is not None
         ]
         if not picked:
-            return []
+            return [], ()
         if self._shows_together:
             picked = self._all_that_tells(picked, latest, indexes)
         elif self.most_bytes is not None:
             picked = _most_urgent(picked, self.most_bytes)
 
         base = latest.id if latest else 0
+        reasons = [item.plan.reason for item in picked]
         if self.run_pieces is not None:
             size_bytes = sum(file.size_bytes for item in picked for file in item.plan.files)
             elsewhere = self.run_pieces(self.context, picked, size_bytes, partial(_compacted_elsewhere, base=base))
             if elsewhere is not None:
-                return elsewhere
+                return elsewhere, reasons
         # Buckets come first; what they leave of the machine goes to the sections of each.
         threads = parallelism(self.context.options)
         workers = min(len(picked), threads)
@@ -174,9 +179,11 @@ class Compactor:
             return compacted_bucket(maker, item, base, threads // workers)
 
         if workers <= 1:
-            return [message for message in self._told(map(work, picked), len(picked)) if message is not None]
-        with ThreadPoolExecutor(workers) as pool:
-            return [message for message in self._told(pool.map(work, picked), len(picked)) if message is not None]
+            done = list(self._told(map(work, picked), len(picked)))
+        else:
+            with ThreadPoolExecutor(workers) as pool:
+                done = list(self._told(pool.map(work, picked), len(picked)))
+        return [message for message in done if message is not None], reasons
 
     def _told(self, done: Iterable[CommitMessage | None], total: int) -> Iterator[CommitMessage | None]:
         tell = self.tell or (lambda count, total: None)
@@ -261,7 +268,7 @@ class Compactor:
         return found
 
     def _commit(
-        self, messages: Sequence[CommitMessage], identity: CommitIdentity, attempt: Attempt
+        self, messages: Sequence[CommitMessage], identity: CommitIdentity, attempt: Attempt, note: CompactionNote
     ) -> tuple[Snapshot | None, Sequence[CommitMessage]]:
         """The snapshot, and what of the messages is in it."""
         touched = {(message.partition, message.bucket) for message in messages}
@@ -283,6 +290,7 @@ class Compactor:
             prepare,
             attempt=attempt,
             operation="COMPACT",
+            properties=note.to_properties(),
         )
         return snapshot, final
 

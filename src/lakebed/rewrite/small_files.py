@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lakebed.commit.attempt import Attempt
 from lakebed.commit.committer import Changes
+from lakebed.commit.compaction_note import CompactionNote
 from lakebed.commit.conflict import check_conflicts
 from lakebed.commit.index_changes import current_entries, replace_entries, without_vectors
 from lakebed.commit.message import CommitMessage
@@ -115,11 +116,14 @@ class AppendCompactor:
         picked = self.picked(latest)
         if not picked:
             return None
+        clock, began_ms = self.context.clock, self.context.clock.now_ms()
         with Attempt(self.context.fileio) as attempt:
             work = PieceWork(self.context, attempt, self.run_pieces, self.tell)
             messages = work.run(picked, stored_bytes(picked), _compact_files)
             moved = _moved_vectors(self.context, picked, messages, attempt.fileio)
-            snapshot = commit_rewritten(self.context, picked, messages, identity, attempt, moved)
+            why = "asked for" if self.full else "small files"
+            note = CompactionNote(why, max(0, clock.now_ms() - began_ms))
+            snapshot = commit_rewritten(self.context, picked, messages, identity, attempt, moved, note)
             attempt.keep_only(
                 {
                     *(
@@ -160,10 +164,11 @@ def commit_rewritten(
     identity: CommitIdentity,
     attempt: Attempt,
     moved: Sequence[IndexEntry] = (),
+    note: CompactionNote | None = None,
 ) -> Snapshot | None:
     """Puts new files in the place of the picked ones, unless somebody changed these meanwhile.
 
-    `moved` are the marks of rows that are gone from the new files.
+    `moved` are the marks of rows that are gone from the new files; `note` is what the snapshot says of it.
     """
     touched = {(message.partition, message.bucket) for message in messages}
     delta = [
@@ -194,7 +199,13 @@ def commit_rewritten(
         return Changes(delta, index_entries=None if kept == current else kept)
 
     return committer_for(context).commit(
-        CommitKind.COMPACT, identity, lambda: context.schema.id, prepare, attempt=attempt, operation="COMPACT"
+        CommitKind.COMPACT,
+        identity,
+        lambda: context.schema.id,
+        prepare,
+        attempt=attempt,
+        operation="COMPACT",
+        properties=None if note is None else note.to_properties(),
     )
 
 

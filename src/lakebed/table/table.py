@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
 
     from lakebed.changes.follow import ChangeStream
     from lakebed.changes.read import ChangeRead
+    from lakebed.explain.health import Health
+    from lakebed.explain.scan import ScanExplained
+    from lakebed.explain.why import Why
     from lakebed.read.lookup import KeyLookup
     from lakebed.read.value_lookup import ValueLookup
     from lakebed.table.pictures.lsm import LsmPicture
@@ -215,6 +219,44 @@ class Table(TableReading, TableUpkeep):
                 "null_safe goes with `by`: keys have no nulls", hint="name the columns to look up by in `by`"
             )
         return KeyLookup.of(meant, snapshot, names)
+
+    def why(self, keys: Any, *, history: bool = True) -> Why:
+        """Why the rows of these keys of a primary-key table are as they are; `keys` are those of `lookup`.
+
+        For each key every stored version, in the order in which they are merged, with its file and the snapshot that
+        brought it, and for each column which version its value comes from and by which rule. With `history`, also what
+        earlier snapshots held of the key. A single key may be given as a value, or as a dict of its columns.
+        """
+        from lakebed.explain.why import explain_keys
+
+        context = self._opened.readable()
+        if shows_only_changes(context):
+            raise InvalidArgument(f"`{self.name}` shows changes, which have no key", hint="ask the table itself")
+        snapshot = self._opened.pinned or batch_snapshot(context)
+        given = [keys] if isinstance(keys, _LONE_KEYS) else keys
+        return explain_keys(context.as_meant_in(snapshot), snapshot, given, history=history)
+
+    def explain(self, columns: Sequence[str] | None = None, filter: Any = None) -> ScanExplained:  # noqa: A002
+        """What a read of these columns with this filter opens, and what each rule has left out before.
+
+        Manifests, partitions, buckets, files and row groups that are left after each step; which splits are merged and
+        which are read as stored; bytes.
+        """
+        from lakebed.explain.scan import explain_scan
+
+        planned = plan_read(self, columns, filter)
+        if not isinstance(planned, tuple):
+            raise InvalidArgument(f"`{self.name}` shows changes", hint="explain a read of the table itself")
+        return explain_scan(*planned)
+
+    def health(self, *, deep: bool = False) -> Health:
+        """What of the table will cost its readers or writers, how much, and the command that mends it.
+
+        From metadata alone; `deep` also lists the table's directories, to find files that nothing refers to.
+        """
+        from lakebed.explain.health import health
+
+        return health(self._opened.current(), deep=deep)
 
     def scan(self, filter: Any = None) -> ScanPlan:  # noqa: A002
         """Which files a read with this filter would open."""
@@ -524,6 +566,10 @@ class Table(TableReading, TableUpkeep):
         from lakebed.table.alter import alter_table
 
         alter_table(self, changes)
+
+
+_LONE_KEYS = (dict, str, bytes, int, float, Decimal, dt.date, dt.time)
+"""Values that are a key by themselves, rather than hold some."""
 
 
 def _is_moment(text: str) -> bool:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakebed.errors import InvalidOption, did_you_mean
-from lakebed.formats.base import FileStats, WriteSettings
+from lakebed.formats.base import FileStats, Stretches, WriteSettings
 from lakebed.formats.careful_sink import CarefulSink
 from lakebed.formats.conform import as_corrupt, check_rows, to_read, to_write
 from lakebed.formats.guarded import find_guard, guard_of_tail
@@ -277,6 +277,17 @@ class ParquetReader:
                 position += batch.num_rows
             # Checksums cover the content of pages, not their headers: a damaged header shows as missing rows.
             check_rows(position, end, self._path)
+
+    def stretches(self, fields: Sequence[DataField], filter: pc.Expression | None) -> Stretches:  # noqa: A002
+        """What `read` would read: how many row groups of how many, and the bytes of the columns in them."""
+        footer = self._file.metadata
+        groups: Sequence[int] = range(footer.num_row_groups)
+        if filter is not None:
+            groups = kept_row_groups(self._source, self._schema, fields, filter, self._path)
+        names = {field.name for field in fields}
+        columns = [n for n in range(footer.num_columns) if footer.schema.column(n).path.split(".")[0] in names]
+        size = sum(footer.row_group(group).column(n).total_compressed_size for group in groups for n in columns)
+        return Stretches(footer.num_row_groups, len(groups), size)
 
     def _batches(
         self, fields: Sequence[DataField], groups: list[int], batch_rows: int, use_threads: bool

@@ -7,6 +7,7 @@ were merged before come back as ordinary rows, so a function must give the same 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from enum import Enum
 from typing import ClassVar
 
 import pyarrow as pa
@@ -31,6 +32,17 @@ class AggregateSettings:
     ts_field: str | None = None
 
 
+class Picks(Enum):
+    """Whether a function's result is one of its values, and by what it is chosen."""
+
+    NONE = "none"
+    LAST = "the last row"
+    LAST_VALUE = "the last row with a value"
+    FIRST = "the first row"
+    FIRST_VALUE = "the first row with a value"
+    BY_VALUE = "how the values compare"
+
+
 class Aggregate(ABC):
     """One function on one column."""
 
@@ -45,6 +57,8 @@ class Aggregate(ABC):
     """Whether the result is the newest value, as long as no row is a retract and no value null."""
     keeps_arrival_order: ClassVar[bool] = False
     """Whether late rows of a sequence group stay behind earlier ones for it (only `collect`)."""
+    picks: ClassVar[Picks] = Picks.NONE
+    """Where it is chosen by place, numbers of rows may be folded instead of values, to learn whose value it is."""
 
     def __init__(self, field: DataField, settings: AggregateSettings) -> None:
         self.field = field

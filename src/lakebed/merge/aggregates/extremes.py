@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.merge.aggregates import numbers
-from lakebed.merge.aggregates.base import Aggregate
+from lakebed.merge.aggregates.base import Aggregate, Picks
 from lakebed.merge.segments import Indices, Segments
 from lakebed.types import ordering
 from lakebed.types.logical import DataType, is_nested
@@ -20,6 +20,7 @@ _INTEGERS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 class _Extreme(Aggregate):
     takes = "all types that have an order: not ARRAY, MAP, MULTISET, ROW, VARIANT, BLOB"
+    picks = Picks.BY_VALUE
     descending: bool
 
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lakebed.merge.aggregates.base import Aggregate
+from lakebed.merge.aggregates.base import Aggregate, Picks
 from lakebed.merge.segments import NO_ROW, Segments
 from lakebed.types.logical import DataType
 
@@ -22,6 +22,7 @@ class LastValue(_AnyType):
     """The newest value, null included; taking it back leaves null."""
 
     name = "last_value"
+    picks = Picks.LAST
     can_retract = True
     takes_newest = True
 
@@ -34,6 +35,7 @@ class LastNonNullValue(_AnyType):
     """The newest value that is not null; taking back a value leaves null."""
 
     name = "last_non_null_value"
+    picks = Picks.LAST_VALUE
     can_retract = True
     takes_newest = True
 
@@ -48,6 +50,7 @@ class FirstValue(_AnyType):
     """The first value seen, null included."""
 
     name = "first_value"
+    picks = Picks.FIRST
 
     def fold(self, column: pa.Array, segments: Segments) -> pa.Array:
         return segments.pick(column, segments.starts)
@@ -57,6 +60,7 @@ class FirstNonNullValue(_AnyType):
     """The first value that is not null."""
 
     name = "first_non_null_value"
+    picks = Picks.FIRST_VALUE
 
     def fold(self, column: pa.Array, segments: Segments) -> pa.Array:
         return segments.pick(column, segments.first(segments.valid(column)))

@@ -43,6 +43,7 @@ from lakebed.table.system.handle import DefinedTable
 from lakebed.table.table import Table
 from lakebed.types.arrow import from_arrow_schema
 from lakebed.types.logical import TypeRoot, is_root
+from lakebed.types.predicate import Predicate
 from lakebed.types.predicate_evaluate import evaluate
 from lakebed.types.transfer import to_transfer, transfer_schema
 
@@ -179,7 +180,8 @@ class _Source:
         """Plans a read of these columns."""
         table = self.table
         if isinstance(table, DefinedTable):
-            self.parts = _Made(table, tuple(names))
+            asked = rows_needed(self.node, comparable_types(table)) if table.needs_condition else None
+            self.parts = _Made(table, tuple(names), asked)
             return
         for each in table.schema.fields:
             if each.name in names and is_root(each.type, TypeRoot.CHAR):
@@ -203,10 +205,11 @@ class _Made:
 
     table: DefinedTable
     names: tuple[str, ...]
+    condition: Predicate | None = None
 
     def define(self, connection: Any, view: str) -> None:
         """Shows the rows to DuckDB under a name."""
-        rows = self.table.to_arrow(list(self.names) or None)
+        rows = self.table.to_arrow(list(self.names) or None, self.condition)
         fields = {each.name: each for each in self.table.schema.fields}
         schema = transfer_schema([fields[name] for name in rows.schema.names])
         batches = [to_transfer(batch, schema) for batch in rows.to_batches()]

@@ -20,7 +20,7 @@ from lakebed.records import dataclass
 from lakebed.sql.connectors.reading import reading_text
 from lakebed.sql.query.other_tables import SourceRows, check_bounded, other_table
 from lakebed.sql.query.pins import Pins
-from lakebed.sql.query.pushdown import Needs, cheapest_column, comparable_types, has_star, needs_of
+from lakebed.sql.query.pushdown import Needs, cheapest_column, comparable_types, has_star, needs_of, rows_needed
 from lakebed.sql.query.references import Reference, is_common_expression, references
 from lakebed.sql.query.views import Views, refresh
 from lakebed.sql.session import SqlLake
@@ -154,7 +154,10 @@ class Planner:
         from lakebed.spark.read import arrow_frame  # pyspark is heavy: only when it is used
 
         if isinstance(table, DefinedTable):
-            return arrow_frame(self.views.spark, table.to_arrow(), table.schema.fields)
+            condition = None
+            if table.needs_condition and node is not None:
+                condition = rows_needed(node, comparable_types(table))
+            return arrow_frame(self.views.spark, table.to_arrow(None, condition), table.schema.fields)
         visible = table.arrow_schema
         if needs is None:
             types = comparable_types(table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,13 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lakebed.errors import InvalidArgument, LakebedError, Unsupported
+from lakebed.explain.scan import ScanExplained, explain_scan
 from lakebed.spark.errors import spark_errors
 from lakebed.sql.parse.query import read_query
 from lakebed.sql.query.answer import QueryResult
 from lakebed.sql.query.choose import Choice, choose
 from lakebed.sql.query.plan import Planner
+from lakebed.sql.query.pushdown import comparable_types, needs_of
 from lakebed.sql.query.references import is_common_expression, references
 from lakebed.sql.query.views import forget, remember, view_names, view_text
 from lakebed.sql.result import LazyResult
@@ -24,6 +26,8 @@ from lakebed.sql.settings import hand_over_settings
 from lakebed.sql.statements import Query, SparkStatement, Sql
 from lakebed.sql.words.cursor import Cursor
 from lakebed.sql.words.names import quoted
+from lakebed.table.plans import plan_read
+from lakebed.table.system.handle import DefinedTable
 from lakebed.types.arrow import from_arrow_schema, to_arrow_schema
 from lakebed.types.logical import DataField
 from lakebed.write.make_room import relaxed
@@ -59,7 +63,23 @@ def explain(lake: SqlLake, sql: Sql, engine: str = "auto") -> str:
     """Who would answer a query, why, and how."""
     choice = choose(lake, sql, engine)
     lines = [f"engine: {choice.engine.value}", f"because: {choice.reason}"]
-    return "\n".join(lines if choice.embedded is None else [*lines, "", choice.embedded.plan()])
+    if choice.embedded is not None:
+        lines += ["", choice.embedded.plan()]
+    return "\n".join([*lines, *(f"\n{read!r}" for read in _reads(lake, sql))])
+
+
+def _reads(lake: SqlLake, sql: Sql) -> Iterator[ScanExplained]:
+    """What is read of each table of the lake, and what its files need not be opened for."""
+    for reference in references(lake, sql):
+        table = reference.table
+        if isinstance(table, DefinedTable):
+            continue
+        types = comparable_types(table)
+        needs = needs_of(reference.node, types)
+        names = None if needs.columns is None else [name for name in table.arrow_schema.names if name in needs.columns]
+        planned = plan_read(table, names or None, needs.predicate)
+        if isinstance(planned, tuple):
+            yield explain_scan(*planned)
 
 
 def _frame_of(lake: SqlLake, sql: Sql, choice: Choice) -> Callable[[], DataFrame]:

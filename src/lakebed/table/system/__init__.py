@@ -13,6 +13,8 @@ SYSTEM_TABLES: Registry[SystemTable[TableState, Any]] = Registry(
         "aggregation_fields": "aggregation_fields.AGGREGATION_FIELDS",
         "branches": "branches.BRANCHES",
         "buckets": "buckets.BUCKETS",
+        "commits_metrics": "commits_metrics.COMMITS_METRICS",
+        "compactions": "compactions.COMPACTIONS",
         "consumers": "consumers.CONSUMERS",
         "files": "files.FILES",
         "file_indexes": "file_indexes.FILE_INDEXES",
@@ -25,6 +27,7 @@ SYSTEM_TABLES: Registry[SystemTable[TableState, Any]] = Registry(
         "statistics": "statistics.STATISTICS",
         "table_indexes": "table_indexes.TABLE_INDEXES",
         "tags": "tags.TAGS",
+        "why": "why.WHY",
     },
 )
 """Definitions by the name that stands behind the table's, as in `t$snapshots`."""

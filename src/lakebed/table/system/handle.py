@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
 
@@ -62,6 +62,9 @@ class DefinedTable(Table, ABC):
     def comment(self) -> str | None:
         """None."""
         return None
+
+    needs_condition: ClassVar[bool] = False
+    """Whether rows are made from what a filter says, so that a query has to hand its conditions down."""
 
     def _planned(self, columns: Sequence[str] | None, filter: Any) -> pa.Table:  # noqa: A002
         predicate = filter_argument(filter, self.arrow_schema)
