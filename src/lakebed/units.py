@@ -114,9 +114,9 @@ def _limit(what: str) -> int:
 _SHOWN_UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
-def size_text(size_bytes: int) -> str:
+def size_text(size_bytes: float) -> str:
     """A number of bytes for people, in the unit that suits it."""
     size, unit = float(size_bytes), 0
     while size >= 1000 and unit + 1 < len(_SHOWN_UNITS):
         size, unit = size / 1000, unit + 1
-    return f"{size_bytes} B" if unit == 0 else f"{size:.1f} {_SHOWN_UNITS[unit]}"
+    return f"{size:.0f} B" if unit == 0 else f"{size:.1f} {_SHOWN_UNITS[unit]}"

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lakebed.cells import to_json
 from lakebed.cli.command import FOUND_SOMETHING, OK, Command, Parser, whole_number
 from lakebed.cli.follow import all_tables, table_names
 from lakebed.cli.lakes import open_lake, open_table
 from lakebed.cli.output import Output
 from lakebed.cli.system_rows import print_arrow
-from lakebed.cells import to_json
 from lakebed.errors import InvalidArgument, NotFound, did_you_mean
 from lakebed.explain.health import Severity
 from lakebed.explain.texts import number_of

@@ -17,7 +17,7 @@ from lakebed.definition.context import TableContext, num_levels
 from lakebed.definition.file_rules import write_rules
 from lakebed.definition.row_rules import vectors_at
 from lakebed.errors import NotFound
-from lakebed.explain.texts import aligned, html_of, number_of, size_text
+from lakebed.explain.texts import aligned, html_of, number_of
 from lakebed.lsm.compaction.small_files import SmallFileRules
 from lakebed.lsm.levels import Levels
 from lakebed.maintenance.expiry import due_snapshots
@@ -42,7 +42,7 @@ from lakebed.options import (
     WRITE_ONLY,
 )
 from lakebed.records import dataclass
-from lakebed.units import DAY_MS, GIB, HOUR_MS, MIB
+from lakebed.units import DAY_MS, GIB, HOUR_MS, MIB, size_text
 
 
 class Severity(StrEnum):

@@ -11,7 +11,7 @@ from typing import Any
 from lakebed.definition.context import TableContext
 from lakebed.definition.row_rules import vectors_at
 from lakebed.definition.shown_defaults import stored_part
-from lakebed.explain.texts import aligned, html_of, number_of, size_text
+from lakebed.explain.texts import aligned, html_of, number_of
 from lakebed.formats import Stretches
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.entries import all_metas, read_manifests
@@ -23,6 +23,7 @@ from lakebed.read.reader import SplitReader
 from lakebed.read.scan_options import in_scanned_partitions
 from lakebed.read.splits import Split, needs_merge
 from lakebed.records import dataclass
+from lakebed.units import size_text
 
 _MOST_FOOTERS = 256
 """Of so many files at most the row groups are looked at: each is a file to open."""

@@ -35,14 +35,4 @@ def number_of(count: int, thing: str) -> str:
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
-def size_text(size_bytes: float) -> str:
-    """Bytes as people read them."""
-    size, unit = float(size_bytes), "B"
-    for larger in ("kB", "MB", "GB", "TB", "PB"):
-        if size < 1000:
-            break
-        size, unit = size / 1000, larger
-    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-
-
-__all__ = ["aligned", "html_of", "number_of", "shown", "size_text"]
+__all__ = ["aligned", "html_of", "number_of", "shown"]
