@@ -18,7 +18,9 @@ PAGES = (
     "flows",
     "query",
     *(f"table/default.{name}" for name in ("deduplicate", "marked", "events")),
-    *(f"table/default.marked/{tab}" for tab in ("snapshots", "files", "rows", "changes")),
+    *(f"table/default.marked/{tab}" for tab in ("snapshots", "files", "rows", "changes", "why", "health")),
+    "table/default.partial_update/why?k=7",
+    "health",
 )
 
 
@@ -135,6 +137,20 @@ def test_rows_and_queries(page: Page) -> None:
     shown.fill("#sql", "SELECT sum(v) AS s FROM aggregation")
     shown.keyboard.press("Control+Enter")
     shown.wait_for_selector("td.cell")
+
+
+def test_a_key_is_typed(page: Page, lake: lakebed.Lake) -> None:
+    """Which versions of the row there are, and by which rule each column has its value."""
+    shown = page.show("table/default.aggregation")
+    shown.click("nav.tabs >> text=Why")
+    shown.fill("#key-k", "7")
+    shown.keyboard.press("Enter")
+    shown.wait_for_selector(".outcome")
+    said = shown.inner_text("main")
+    why = lake["aggregation"].why(7)[0]
+    assert why.outcome in said
+    assert all(version.file in said for version in why.versions)
+    assert next(each.rule for each in why.columns if each.column == "v") in said
 
 
 def test_what_is_wrong_is_told(signed_in: Any) -> None:

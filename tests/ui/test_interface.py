@@ -99,6 +99,26 @@ def test_changes(server: Server) -> None:
     assert found["count"] == table.diff(1, latest).num_rows
 
 
+def test_why(server: Server) -> None:
+    """Why a row is as it is, for a key that was typed; what is wrong with it says so."""
+    found = server.ask("tables/default.aggregation/why", **{"key.k": "7"})
+    [row] = found["keys"]
+    assert row["row"] == server.lake["aggregation"].why(7)[0].row
+    assert len(row["versions"]) == 2
+    assert server.ask("tables/default.marked/why", **{"key.k": "7"})[0] == 400
+    assert server.ask("tables/default.deduplicate/why", **{"key.k": "seven"})[0] == 400
+    assert server.ask("tables/default.events/why")[0] == 400
+
+
+def test_health(server: Server) -> None:
+    """The findings of a table, and those of all."""
+    own = server.ask("tables/default.deduplicate/health")
+    assert own == server.lake["deduplicate"].health().to_dict()["findings"]
+    everything = server.ask("health")
+    assert [each for each in everything if each["table"] == "default.deduplicate"] == own
+    assert all(each["cure"] for each in everything)
+
+
 def test_flows(server: Server) -> None:
     """A materialized table, what it reads, and whether it is behind."""
     found = server.ask("flows")

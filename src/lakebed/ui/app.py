@@ -4,6 +4,7 @@
 |---|---|
 | `GET /api/lake?search=&offset=&limit=` | databases, names of tables |
 | `GET /api/summaries?names=a.b,c.d` | a line about each table |
+| `GET /api/health` | what is not as it should be, of all tables |
 | `GET /api/flows` | materialized tables and what they read |
 | `POST /api/query` `{"sql": …}` | rows of a SELECT |
 | `GET /api/tables/NAME` | columns, keys, options, tags, branches |
@@ -13,6 +14,8 @@
 | `GET /api/tables/NAME/rows?where=&snapshot=&limit=` | first rows |
 | `GET /api/tables/NAME/changes?since=&limit=` | what changed after a snapshot |
 | `GET /api/tables/NAME/diff?before=&after=&limit=` | what differs between two snapshots |
+| `GET /api/tables/NAME/why?key.COLUMN=VALUE&snapshot=` | why the row of a key is as it is |
+| `GET /api/tables/NAME/health` | what is not as it should be |
 | `POST /api/tables/NAME/compact`, `expire`, `tag` | only with `--allow-changes` |
 """
 
@@ -49,6 +52,7 @@ def make_app(
         Route("/api/lake", api.lake),
         Route("/api/summaries", api.summaries),
         Route("/api/flows", api.flows),
+        Route("/api/health", api.health),
         Route("/api/query", api.query, methods=["POST"]),
         Route(table, api.table),
         Route(f"{table}/snapshots", api.snapshots),
@@ -57,6 +61,8 @@ def make_app(
         Route(f"{table}/rows", api.rows),
         Route(f"{table}/changes", api.changes),
         Route(f"{table}/diff", api.difference),
+        Route(f"{table}/why", api.why),
+        Route(f"{table}/health", api.health),
         Route(f"{table}/{{change}}", api.change, methods=["POST"]),
         Route("/", page),
         Route("/static/{file}", static),
@@ -86,6 +92,18 @@ class _Api:
 
     async def flows(self, request: Request) -> Response:
         return await _answered(lambda: facts.flows_of(self._lake))
+
+    async def health(self, request: Request) -> Response:
+        name = request.path_params.get("name")
+        return await _answered(lambda: facts.health_of(self._lake, name))
+
+    async def why(self, request: Request) -> Response:
+        key = {
+            column.removeprefix("key."): value
+            for column, value in request.query_params.items()
+            if column.startswith("key.")
+        }
+        return await _answered(lambda: facts.why_of(self._lake, _name(request), key, _number(request, "snapshot")))
 
     async def query(self, request: Request) -> Response:
         body = await _body(request)

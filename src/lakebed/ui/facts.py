@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import pyarrow as pa
 
-from lakebed.cells import text
+from lakebed.cells import plain, text
 from lakebed.errors import InvalidArgument, LakebedError, NotFound
 from lakebed.lake import Lake
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import LAKEBED_VIEW_QUERY
+from lakebed.schema.casts import cast_array
 from lakebed.table.pictures.timeline import Timeline
 from lakebed.table.table import Table
+from lakebed.types.logical import STRING
 from lakebed.views.describe import MaterializedTable
 
 _MOST_ROWS = 500
@@ -163,6 +165,36 @@ def difference_of(lake: Lake, name: str, before: int, after: int, limit: int = 2
     return {"before": before, "after": after, "count": found.num_rows, **_cells_of(found.slice(0, _limited(limit)))}
 
 
+def why_of(lake: Lake, name: str, key: Mapping[str, str], snapshot: int | None = None) -> dict[str, Any]:
+    """Why the row of a key, given as texts, is as it is."""
+    table = lake.table(name)
+    if snapshot is not None:
+        table = table.at(snapshot=snapshot)
+    missing = [column for column in table.primary_key if column not in key]
+    if missing:
+        raise InvalidArgument(f"the key of table `{name}` has `{missing[0]}`, too", hint="give a value for each column")
+    given = {
+        column: cast_array(pa.array([key[column]]), STRING, table.schema.field(column).type)
+        for column in table.primary_key
+    }
+    return cast(dict[str, Any], plain(table.why(pa.table(given)).to_dict()))
+
+
+def health_of(lake: Lake, name: str | None = None) -> list[dict[str, Any]]:
+    """What is not as it should be, of a table or of all of them, each with what mends it."""
+    names = [name] if name is not None else lake_facts(lake, limit=_MOST_ROWS)["tables"]
+    found: list[dict[str, Any]] = []
+    for each in names:
+        try:
+            found += lake.table(each).health().to_dict()["findings"]
+        except LakebedError as error:
+            if name is not None:
+                raise
+            told = {"severity": "critical", "check": "unreadable", "message": error.message, "cure": error.hint}
+            found.append({"table": each, "figure": 0, **told})
+    return found
+
+
 def flows_of(lake: Lake) -> dict[str, Any]:
     """What feeds what: materialized tables with the tables that they read, and how far each is behind."""
     nodes: dict[str, dict[str, Any]] = {}
@@ -228,10 +260,12 @@ __all__ = [
     "changes_of",
     "difference_of",
     "flows_of",
+    "health_of",
     "lake_facts",
     "rows_of",
     "snapshots_of",
     "table_facts",
     "table_summary",
     "timeline_of",
+    "why_of",
 ]

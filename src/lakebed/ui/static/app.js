@@ -2,7 +2,7 @@
 
 import { ask } from "./ask.js";
 import { element, problem } from "./dom.js";
-import { flowsPage, lakePage, queryPage } from "./lake.js";
+import { flowsPage, healthPage, lakePage, queryPage } from "./lake.js";
 import { tablePage } from "./table.js";
 
 const content = document.getElementById("content");
@@ -21,7 +21,7 @@ async function show() {
   const parts = path.split("/").filter(Boolean).map(decodeURIComponent);
   const given = Object.fromEntries(new URLSearchParams(query || ""));
   for (const link of document.querySelectorAll("header nav a")) {
-    const isHere = link.getAttribute("href") === (parts[0] === "flows" || parts[0] === "query" ? `#/${parts[0]}` : "#/");
+    const isHere = link.getAttribute("href") === (["flows", "health", "query"].includes(parts[0]) ? `#/${parts[0]}` : "#/");
     if (isHere) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
@@ -29,6 +29,7 @@ async function show() {
   try {
     if (parts[0] === "table" && parts[1]) shown = await tablePage(parts[1], parts[2] || "overview", given, page);
     else if (parts[0] === "flows") shown = await flowsPage();
+    else if (parts[0] === "health") shown = await healthPage();
     else if (parts[0] === "query") shown = queryPage(given);
     else shown = await lakePage(given, page);
   } catch (error) {

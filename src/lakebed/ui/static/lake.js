@@ -72,6 +72,26 @@ export async function flowsPage() {
   ];
 }
 
+export async function healthPage() {
+  const found = await ask("health");
+  return [
+    element("h1", {}, "Health"),
+    element("p", { class: "faint" }, "What will cost readers or writers, and the command that mends it. From metadata alone."),
+    findings(found, true),
+  ];
+}
+
+export function findings(found, withTable) {
+  if (!found.length) return element("p", {}, "All is well.");
+  const header = [...(withTable ? ["table"] : []), "how bad", "what", "what mends it"];
+  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "findings" }, element("table", {},
+    element("thead", {}, element("tr", {}, header.map((name) => element("th", { scope: "col" }, name)))),
+    element("tbody", {}, found.map((each) => element("tr", { "data-check": each.check },
+      withTable ? element("td", {}, element("a", { href: `#/table/${encodeURIComponent(each.table)}` }, each.table)) : null,
+      element("td", { class: `severity ${each.severity}` }, each.severity),
+      element("td", {}, each.message), element("td", {}, element("code", {}, each.cure)))))));
+}
+
 export function queryPage(given) {
   const field = element("textarea", { id: "sql", spellcheck: "false" }, given.sql || "");
   const result = element("div", { "aria-live": "polite" });

@@ -2,11 +2,13 @@
 
 import { ask, ofTable, send } from "./ask.js";
 import { element, grid, moment, numbers, picture, problem } from "./dom.js";
+import { findings } from "./lake.js";
 
-const TABS = { overview: "Overview", snapshots: "Snapshots", files: "Files", rows: "Rows", changes: "Changes" };
+const TABS = {
+  overview: "Overview", snapshots: "Snapshots", files: "Files", rows: "Rows", changes: "Changes", why: "Why", health: "Health" };
 
 export async function tablePage(name, tab, given, page) {
-  const pages = { overview, snapshots, files, rows, changes };
+  const pages = { overview, snapshots, files, rows, changes, why, health };
   const shown = await (pages[tab] || overview)(name, given, page);
   return [
     element("h1", {}, name),
@@ -217,4 +219,47 @@ async function changes(name, given, page) {
   return [
     element("form", { class: "line", onsubmit: (event) => event.preventDefault() },
       element("div", {}, element("label", { for: "only" }, "Only with"), key)), state, body];
+}
+
+async function health(name) {
+  return findings(await ask(ofTable(name, "health")), false);
+}
+
+// Type a key: each column of the row with the version and the rule it came by, and every version that is still stored.
+async function why(name, given) {
+  const table = await ask(ofTable(name));
+  if (!table.key.length) {
+    return element("p", {}, "Tables without a primary key never merge rows: there is nothing to explain.");
+  }
+  const fields = table.key.map((column) => element("input", { id: `key-${column}`, value: given[column] || "" }));
+  const form = element("form", { class: "line", onsubmit: (event) => {
+    event.preventDefault();
+    location.hash = to(name, "why", Object.fromEntries(table.key.map((column, n) => [column, fields[n].value])));
+  } }, table.key.map((column, n) => element("div", {}, element("label", { for: `key-${column}` }, column), fields[n])),
+  element("button", {}, "Why?"));
+  if (!table.key.every((column) => column in given)) return form;
+  try {
+    const found = await ask(ofTable(name, "why"), Object.fromEntries(table.key.map((column) => [`key.${column}`, given[column]])));
+    return [form, ...found.keys.flatMap((each) => explained(each)),
+      element("p", { class: "faint" }, `${numbers(found.files.read.length)} files read`)];
+  } catch (error) {
+    return [form, problem(error)];
+  }
+}
+
+function explained(each) {
+  const value = (cell) => cell === null ? "null" : typeof cell === "object" ? JSON.stringify(cell) : String(cell);
+  const versions = (title, rows) => rows.length ? [element("h2", {}, title), list(
+    ["", "kind", "state", "values", "sequence", "snapshot", "by", "level", "file", ""], rows.map((row) => [
+      `#${row.number}`, row.kind, row.state,
+      Object.entries(row.values).map(([column, cell]) => `${column}=${value(cell)}`).join(", "), String(row.sequence_number),
+      row.snapshot_id === null ? "expired" : String(row.snapshot_id),
+      row.file_source === "compaction" ? "compaction" : (row.commit_user || "").slice(0, 12), String(row.level), row.file, row.note]))] : [];
+  return [
+    element("p", { class: "outcome" }, element("b", {}, Object.entries(each.key).map(([column, cell]) => `${column}=${value(cell)}`).join(", ")), `: ${each.outcome}`),
+    each.columns.length ? list(["column", "value", "from", "rule", ""], each.columns.map((column) => [
+      column.column, element("code", {}, value(column.value)),
+      (column.version === null ? column.versions : [column.version]).map((number) => `#${number}`).join(", "), column.rule, column.note])) : null,
+    ...versions("Stored versions, oldest first", each.versions), ...versions("Earlier versions", each.gone),
+  ];
 }
