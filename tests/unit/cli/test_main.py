@@ -23,6 +23,57 @@ from .conftest import Run
 
 STARTING_BUDGET_S = 0.4
 
+_ENDS = """
+import atexit, sys
+import lakebed.cli.main
+from lakebed.cli import program
+
+class Kept:
+    def __del__(self):
+        sys.stderr.write("taken apart")
+
+def main():
+    global kept
+    kept = Kept()
+    atexit.register(print, "tidied up")
+    print("done", end=", ")
+    {body}
+    return 3
+
+lakebed.cli.main.main = main
+sys.exit(program())
+"""
+"""The program with another body; objects that the process holds say so if Python takes them apart."""
+
+
+def _ended(body: str = "pass", stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", _ENDS.format(body=body)]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return subprocess.run(
+        command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False, env=buffered
+    )
+
+
+def test_the_end_is_not_waited_for() -> None:
+    """What is to be done at the end is done, all is printed, and the process goes without being taken apart."""
+    ended = _ended()
+    assert (ended.returncode, ended.stdout, ended.stderr) == (3, "done, tidied up\n", "")
+
+
+def test_an_error_that_nobody_expects_comes_out_at_the_end() -> None:
+    """Python has its last word where the program has none."""
+    ended = _ended("raise ZeroDivisionError('never')")
+    assert ended.returncode == 1
+    assert ended.stdout == "done, tidied up\n"
+    assert "ZeroDivisionError: never" in ended.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_what_nobody_could_print_is_no_success() -> None:
+    """Output that is lost at the very end is told by the status, as Python does."""
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        assert _ended(stdout=full.fileno()).returncode == 120
+
 
 def test_help_lists_every_command(run: Run) -> None:
     """Without a command, or with --help, the commands are listed with what they do."""
