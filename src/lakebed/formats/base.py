@@ -19,8 +19,9 @@ from lakebed.formats.text.settings import Written
 from lakebed.records import dataclass
 from lakebed.types.logical import DataField
 
-DEFAULT_ROW_GROUP_ROWS = 512 * 1024
-"""Large enough that scans and dictionaries pay off, small enough that a pruned read skips something."""
+_DEFAULT_ROW_GROUP_ROWS = 128 * 1024
+"""Large enough that scans and dictionaries pay off, small enough that a pruned read skips something, and that a file of
+some hundred thousand rows keeps all cores busy: engines read row groups, not files, side by side."""
 
 DEFAULT_ROW_GROUP_BYTES = 128 * 1024 * 1024
 """Arrow bytes buffered before a row group is written; what bounds a writer's memory when rows are wide."""
@@ -53,7 +54,7 @@ class WriteSettings:
 
     compression: str = "zstd"
     zstd_level: int = 1
-    row_group_rows: int = DEFAULT_ROW_GROUP_ROWS
+    row_group_rows: int = _DEFAULT_ROW_GROUP_ROWS
     row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES
     stats_columns: frozenset[str] | None = None
     table_options: Mapping[str, str] = field(default_factory=dict)

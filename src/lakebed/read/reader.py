@@ -22,7 +22,7 @@ from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.fileio.base import FileIO
 from lakebed.fileio.local import LocalFileIO
 from lakebed.fileio.together import ReadAhead, answers_late
-from lakebed.formats.base import DEFAULT_ROW_GROUP_ROWS, Stretches
+from lakebed.formats.base import Stretches
 from lakebed.lsm.merge_runs import came_one_after_the_other, merge_levels, merge_runs, read_runs
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.merge.levels import with_level
@@ -63,7 +63,7 @@ def projected_fields(context: TableContext, columns: Sequence[str] | None) -> tu
     return tuple(hidden[name] if name in hidden else context.schema.field(name) for name in columns)
 
 
-_KEPT_RAW_ROWS = DEFAULT_ROW_GROUP_ROWS
+_KEPT_RAW_ROWS = 1 << 19
 _KEPT_MERGE_ROWS = 1 << 18
 """Rows of a run that are read at a time when everything is kept. A merge holds as many of each of its runs."""
 
