@@ -201,7 +201,7 @@ def _opened() -> Any:
     bound = _memory_bound()
     directory = tempfile.mkdtemp(prefix="lakebed-query-")
     atexit.register(_close, directory)
-    return duckdb.connect(
+    database = duckdb.connect(
         ":memory:",
         config={
             "temp_directory": directory,
@@ -214,6 +214,9 @@ def _opened() -> Any:
             "disabled_optimizers": "statistics_propagation,common_subplan",
         },
     )
+    # A query looks at the footer of a file for its view, its columns and its rows, and the next query does so again.
+    database.execute("SET GLOBAL parquet_metadata_cache = true")
+    return database
 
 
 def version_here() -> str:

@@ -50,6 +50,8 @@ def cut_sections(files: Sequence[DataFile], key_types: Sequence[DataType]) -> li
     """Sections in key order. Files at level 0 may overlap freely; so may files of different levels."""
     if not files:
         return []
+    if len(files) == 1:  # most buckets that are compacted: nothing has to be compared
+        return [Section((SortedRun(tuple(files)),))]
     low, high = key_bounds(files, key_types)
     by_key = sorted(range(len(files)), key=lambda i: (low[i], high[i]))
     sections: list[list[int]] = []

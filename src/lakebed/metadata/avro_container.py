@@ -224,6 +224,8 @@ def _read_header(data: bytes, schema: RecordSchema, path: str) -> _Header:
 @lru_cache(maxsize=64)
 def _decoder(text: bytes, ours: RecordSchema) -> Decoder:
     """The decoder for a writer's schema. Files of one writer share their schema, so it is made once."""
+    if text == ours.json_text:  # a file of our own: no type in it is named in place of being told
+        return compile_decoder(ours.record, ours.record, ours.builders)
     from fastavro.schema import SchemaParseException, expand_schema  # see `_array_of`
 
     try:

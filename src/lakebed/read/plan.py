@@ -284,8 +284,9 @@ def _decoded(stats: Sequence[SimpleStats], fields: Sequence[DataField], only: se
     rows = [i for i, is_known in enumerate(known) if is_known]
     if not rows:
         return {}
-    lows = decode_rows([stats[i].min_values for i in rows], types)
-    highs = decode_rows([stats[i].max_values for i in rows], types)
+    chosen = [n for n, field in enumerate(fields) if only is None or field.name in only]
+    lows = decode_rows([stats[i].min_values for i in rows], types, chosen)
+    highs = decode_rows([stats[i].max_values for i in rows], types, chosen)
     place: Callable[[pa.Array], pa.Array] = lambda column: column  # noqa: E731
     if len(rows) < len(stats):
         positions = np.full(len(stats), -1, dtype=np.int64)
@@ -293,10 +294,9 @@ def _decoded(stats: Sequence[SimpleStats], fields: Sequence[DataField], only: se
         indices = pa.array(positions, mask=positions < 0)
         place = lambda column: column.take(indices)  # noqa: E731
     result: dict[str, ColumnStats] = {}
-    for n, field in enumerate(fields):
-        if only is None or field.name in only:
-            counts = pa.array([(stats[i].null_counts or ())[n] for i in rows], pa.int64())
-            result[field.name] = ColumnStats(place(lows[n]), place(highs[n]), place(counts))
+    for n, low, high in zip(chosen, lows, highs, strict=True):
+        counts = pa.array([(stats[i].null_counts or ())[n] for i in rows], pa.int64())
+        result[fields[n].name] = ColumnStats(place(low), place(high), place(counts))
     return result
 
 

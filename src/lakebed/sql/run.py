@@ -7,7 +7,7 @@ one and has its rows already.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from lakebed.errors import InvalidArgument
@@ -99,13 +99,23 @@ def query(lake: SqlLake, text: str, args: Arguments, engine: str) -> QueryResult
 
     if not isinstance(text, str):
         raise InvalidArgument(f"the query is {type(text).__name__}, not text", hint="pass SQL as a string")
-    statements = parse(bound(text, args))
+    given = bound(text, args)
+    return answer(lake, _remembered(given) if len(given) <= _REMEMBERED_LETTERS else _one_query(given), engine)
+
+
+def _one_query(text: str) -> st.Sql:
+    statements = parse(text)
     if len(statements) != 1 or not isinstance(statements[0], st.Query):
         raise InvalidArgument(
             "the text is not one query",
             hint="pass one SELECT, without others beside it; lake.sql(...) takes all other statements",
         )
-    return answer(lake, statements[0].sql, engine)
+    return statements[0].sql
+
+
+_REMEMBERED_LETTERS = 1 << 14
+_remembered = lru_cache(maxsize=64)(_one_query)
+"""Programs ask the same again and again: how a text reads is remembered, what it means is found out each time."""
 
 
 def run_statement(lake: SqlLake, statement: Statement) -> Any:

@@ -149,9 +149,14 @@ def _read_any(source: Source, places: Places, data_type: DataType) -> pa.Array:
 
 
 def read_row(
-    source: Source, starts: Ints, lengths: Ints, types: Sequence[DataType], parent: Places | None = None
+    source: Source,
+    starts: Ints,
+    lengths: Ints,
+    types: Sequence[DataType],
+    parent: Places | None = None,
+    chosen: Sequence[int] | None = None,
 ) -> list[pa.Array]:
-    """Fields of rows without arity prefix; rows of a null parent are null in every field."""
+    """Fields of rows without arity prefix, those in `chosen` places or all; of a null parent, all fields are null."""
     head = null_bits_size(len(types))
     parent_null = np.zeros(len(starts), np.bool_) if parent is None else parent.is_null
     too_short = (lengths < head + 8 * len(types)) & ~parent_null
@@ -160,7 +165,8 @@ def read_row(
         where = "row" if parent is None else f"{parent.what}, value"
         refuse(f"{where} {row} has {int(lengths[row])} bytes, {len(types)} fields need {head + 8 * len(types)}")
     fields = []
-    for position, data_type in enumerate(types):
+    for position in range(len(types)) if chosen is None else chosen:
+        data_type = types[position]
         at_null_byte = np.where(parent_null, 0, starts + (position + 8) // 8)
         is_null = (source.bytes[at_null_byte] >> ((position + 8) % 8)) & 1 == 1
         is_null |= parent_null

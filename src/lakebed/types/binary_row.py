@@ -58,8 +58,13 @@ def encode_rows(
     return to_binary(np.concatenate([data for data, _ in blocks]), borders)
 
 
-def decode_rows(rows: Sequence[bytes] | pa.Array, types: Sequence[DataType]) -> list[pa.Array]:
-    """One Arrow array per field of serialized rows. Their arity must be the number of types."""
+def decode_rows(
+    rows: Sequence[bytes] | pa.Array, types: Sequence[DataType], chosen: Sequence[int] | None = None
+) -> list[pa.Array]:
+    """One Arrow array per field of serialized rows, of those in `chosen` places or of all.
+
+    Their arity must be the number of types.
+    """
     source, borders = _source(rows)
     lengths = np.diff(borders)
     if bool((lengths < ARITY_PREFIX_BYTES).any()):
@@ -70,7 +75,7 @@ def decode_rows(rows: Sequence[bytes] | pa.Array, types: Sequence[DataType]) -> 
     if wrong.any():
         row = int(np.argmax(wrong))
         refuse(f"row {row} says it has {int(arities[row])} fields, {len(types)} are expected")
-    return read_row(source, borders[:-1] + ARITY_PREFIX_BYTES, lengths - ARITY_PREFIX_BYTES, types)
+    return read_row(source, borders[:-1] + ARITY_PREFIX_BYTES, lengths - ARITY_PREFIX_BYTES, types, chosen=chosen)
 
 
 def encode_row(values: Sequence[pa.Scalar | object], types: Sequence[DataType]) -> bytes:

@@ -153,6 +153,45 @@ def test_a_query_shows_the_moment_it_was_asked(lake: lakebed.Lake) -> None:
     assert lake.query("SELECT count(*) FROM t").fetchall() == [(4,)]
 
 
+@pytest.mark.parametrize("small_rows", [50_000, -1])
+def test_the_same_text_is_answered_anew(tmp_path: Path, small_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How a text reads is remembered, and nothing else: rows, snapshots, columns, tables and views may change."""
+    monkeypatch.setattr(embedded_tables, "_SMALL_ROWS", small_rows)  # DuckDB reads the files itself
+    lake = lakebed.connect(tmp_path)
+    text = "SELECT * FROM t ORDER BY 1"
+
+    def rows() -> list[tuple[Any, ...]]:
+        return lake.query(text, engine="duckdb").fetchall()
+
+    table = lake.create_table("t", {"id": "INT", "v": "STRING"}, primary_key=["id"], options={"bucket": "1"})
+    assert rows() == []
+    table.write([{"id": 1, "v": "a"}])
+    assert rows() == [(1, "a")]
+    table.write([{"id": 1, "v": "b"}])
+    assert rows() == [(1, "b")]
+    table.compact(full=True)
+    assert rows() == [(1, "b")]
+    lake.sql("CALL sys.rollback_to('t', '1')")
+    assert rows() == [(1, "a")]
+    table.write([{"id": 2, "v": "c"}])  # the number of a snapshot that was seen before
+    assert rows() == [(1, "a"), (2, "c")]
+    lake.sql("ALTER TABLE t RENAME COLUMN v TO w")
+    lake.sql("ALTER TABLE t ADD COLUMN x INT")
+    assert rows() == [(1, "a", None), (2, "c", None)]
+    lake.sql("DROP TABLE t")
+    with pytest.raises(NotFound):
+        rows()
+    lake.create_table("t", {"id": "BIGINT"}).write([{"id": 7}])
+    assert rows() == [(7,)]
+    lake.sql("CREATE TEMPORARY VIEW t AS SELECT 'view' AS name")
+    assert rows() == [("view",)]
+    lake.sql("DROP VIEW t")
+    lake.create_database("other")
+    lake.create_table("other.t", {"id": "INT"}).write([{"id": 8}])
+    lake.sql("USE other")
+    assert rows() == [(8,)]
+
+
 def test_engines_by_name(lake: lakebed.Lake) -> None:
     """What is not proven is refused by name where the embedded engine is asked for; unknown engines are."""
     with pytest.raises(Unsupported, match="soundex"):

@@ -296,6 +296,15 @@ def test_rows_are_read_from_slices() -> None:
         assert all(a.equals(b) for a, b in zip(decode_rows(given_rows, types), wanted, strict=True))
 
 
+def test_some_fields_alone() -> None:
+    """Those that are chosen are read as with all others, in the order in which they are named."""
+    types = [lt.INT, lt.STRING, lt.BIGINT]
+    rows = encode_rows([pa.array([1, None]), pa.array(["a long text", "b"]), pa.array([3, 4])], types)
+    everything = decode_rows(rows, types)
+    assert decode_rows(rows, types, [2, 1]) == [everything[2], everything[1]]
+    assert decode_rows(rows, types, []) == []
+
+
 def test_block_borders_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows encoded in several blocks are the rows of a single block."""
     types = [lt.STRING, lt.timestamp(6)]
