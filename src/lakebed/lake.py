@@ -16,7 +16,7 @@ from lakebed.catalog.names import DEFAULT_DATABASE, TableName, parse_table_name
 from lakebed.catalog.registry import open_catalog
 from lakebed.cleanup import on_failure
 from lakebed.definition.arguments import names_argument, options_argument
-from lakebed.definition.incoming import reader_of
+from lakebed.definition.incoming import is_spark_frame, reader_of
 from lakebed.definition.python_rows import (
     are_python_rows,
     fields_of_rows,
@@ -75,6 +75,13 @@ _HABITS = {
     "namespaces": "lake.databases()",
     "schemas": "lake.databases()",
     "drop": "lake.drop_table(name)",
+    "cursor": "lake.query(text).df(), in place of pandas.read_sql",
+    **dict.fromkeys(("read_sql", "sql_query", "ask"), "lake.query(text).df()"),
+    **dict.fromkeys(
+        ("register", "create_temp_view", "create_view", "from_pandas", "from_df"),
+        "lake.create_table(name, df); or join in DuckDB, which sees both: t = lake['t'], and duckdb.sql('FROM t, df')",
+    ),
+    **dict.fromkeys(("read_csv", "read_parquet"), "lake.create_table(name, pandas.read_csv(path)), or any other rows"),
 }
 """Words that users of other libraries try."""
 
@@ -141,7 +148,8 @@ class Lake:
 
         def __getattr__(self, name: str) -> Any:
             is_table = not name.startswith("_") and self.has_table(name)
-            raise no_member(self, name, {name: f'lake["{name}"]'} if is_table else _HABITS)
+            habits = {name: f'lake["{name}"]'} if is_table else _HABITS
+            raise no_member(self, name, habits, f'a table is lake["{name}"], if there is one; lake.tables() lists them')
 
     @property
     def location(self) -> str:
@@ -471,6 +479,8 @@ def _definition(
 
 def _rows_given(given: SchemaLike) -> tuple[Any, SchemaLike]:
     """The rows that are given in place of a schema, and their columns; None and the schema, if it is one."""
+    if is_spark_frame(given):
+        return given, given.schema
     if are_python_rows(given):
         return given, fields_of_rows(given) or python_columns(given).schema
     if not hasattr(given, "__arrow_c_stream__") and not isinstance(given, pa.RecordBatch):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from html import escape
 from itertools import islice
 
@@ -14,6 +15,8 @@ from lakebed.errors import did_you_mean
 
 _MOST_ROWS = 40
 _MOST_NAMES = 8
+_CLOSE = 0.75
+"""How much alike two words are of which one may be meant for the other."""
 
 
 def html_table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]], count: int) -> str:
@@ -45,13 +48,18 @@ def moment(time_millis: int) -> str:
         return f"{time_millis} ms"
 
 
-def no_member(holder: object, name: str, habits: Mapping[str, str]) -> AttributeError:
-    """The error for a member that is not there; `habits` are words of other libraries, and what to write here."""
+def no_member(holder: object, name: str, habits: Mapping[str, str], otherwise: str | None = None) -> AttributeError:
+    """The error for a member that is not there; `habits` are words of other libraries, and what to write here.
+
+    `otherwise` is said of a word that resembles no member closely.
+    """
     kind = type(holder).__name__
     said = f"{kind} has no attribute `{name}`"
     if not name.startswith("_"):
         known = [each for each in dir(type(holder)) if not each.startswith("_")]
         hint = f"write {habits[name]}" if name in habits else did_you_mean(name, known)
+        if name not in habits and otherwise is not None and not get_close_matches(name, known, cutoff=_CLOSE):
+            hint = otherwise
         said = f"{said}\n  -> {hint}"
     return AttributeError(said, name=name, obj=holder)
 

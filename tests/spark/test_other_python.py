@@ -20,18 +20,19 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 assert spark.sparkContext.pythonExec == "python3"
 lake = lakebed.connect(sys.argv[1], spark=spark)
-t = lake.create_table("t", {"k": "INT NOT NULL", "v": "STRING"}, primary_key=["k"], options={"bucket": "2"})
-t.write_spark(spark.range(100).selectExpr("CAST(id AS INT) AS k", "'x' AS v"))
-t.write_spark(spark.range(50).selectExpr("CAST(id AS INT) AS k", "'y' AS v"))
-print("rows", t.to_spark().where("v = 'y'").count())
+rows = spark.range(100).selectExpr("CAST(id AS INT) AS k", "'x' AS v")
+t = lake.create_table("t", rows, primary_key=["k"], options={"bucket": "2"})
+t.write(spark.range(50).selectExpr("CAST(id AS INT) AS k", "'y' AS v"))
+spark.range(7).selectExpr("CAST(id AS INT) AS k", "'z' AS v").write.format("lakebed").mode("append").save(t.location)
+print("rows", t.to_spark().where("v = 'y'").count(), spark.read.format("lakebed").load(t.location).count())
 """
 
 
 def test_workers_run_on_the_python_of_the_driver(tmp_path: Path) -> None:
-    """Jobs work though the `python3` of the PATH has none of our modules, or is not there."""
+    """Jobs and `format("lakebed")` work though the `python3` of the PATH has none of our modules, or is not there."""
     own = {key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK", "VIRTUAL_ENV"))}
     own["PATH"] = "/usr/bin:/bin"
     done = subprocess.run(
         [sys.executable, "-c", JOB, str(tmp_path)], env=own, capture_output=True, text=True, timeout=280, check=False
     )
-    assert "rows 50" in done.stdout, done.stderr[-2000:]
+    assert "rows 43 100" in done.stdout, done.stderr[-2000:]

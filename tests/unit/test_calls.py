@@ -37,6 +37,22 @@ def test_a_point_in_time_without_a_name(warehouse: Warehouse, table: Table) -> N
         table.at(1, tag="v1")
 
 
+def test_differences_by_time(warehouse: Warehouse, table: Table) -> None:
+    """diff() takes moments as at() does, and ends at what the table shows."""
+    assert table.diff(1).to_pylist() == table.diff("v1").to_pylist() == [{"rowkind": "+I", "id": 2}]
+    first = table.snapshots()[0].time_millis
+    while table.snapshots()[-1].time_millis == first:
+        table.write({"id": ints(2)})  # until the clock has moved on
+    came = table.diff(dt.datetime.fromtimestamp(first / 1000, dt.UTC)).to_pylist()
+    assert {row["id"] for row in came} == {2}
+    assert table.diff(0, dt.datetime.now() + dt.timedelta(days=1)).num_rows == table.count()
+    assert table.at(1).diff(0).to_pylist() == [{"rowkind": "+I", "id": 1}]
+    with warehouse.refuses(NotFound, "no tag `2024-05-14`", "pass a datetime"):
+        table.diff("2024-05-14")
+    with warehouse.refuses(NotFound, "no snapshot at or before"):
+        table.diff(dt.date(2020, 1, 1))
+
+
 Call = Callable[[Lake, Any], object]
 
 
@@ -54,7 +70,10 @@ Call = Callable[[Lake, Any], object]
         (lambda lake, t: t.to_arrow(colums=["id"]), ["`colums`", "did you mean `columns`?", "to_arrow(columns="]),
         (lambda lake, t: t.snapshots(limit=1), ["`limit`", "[-n:]"]),
         (lambda lake, t: t.create_tag("v2", snapshot_id=1), ["`snapshot_id`", "snapshot=..."]),
-        (lambda lake, t: t.diff(1), ["diff() lacks the argument `after`", "diff(before, after, "]),
+        (lambda lake, t: t.diff(), ["diff() lacks the argument `before`", "diff(before, after"]),
+        (lambda lake, t: t.where(city="Rome"), ["`city`", "where(\"amount > 10 AND state = 'paid'\")"]),
+        (lambda lake, t: t.to_arrow(columns="id"), ["columns is 'id'", "columns=['id']"]),
+        (lambda lake, t: lake.create_table("x", {"id": "INT"}, primary_key="id"), ["primary_key=['id']"]),
         (lambda lake, t: t.count("id = 1", 2), ["takes 1 arguments without a name, not 2"]),
         (lambda lake, t: t.tags(True, detail=True), ["is given `detail` twice"]),
         (lambda lake, t: lake.table("t", snapshot=1), ["`snapshot`", "lake.table(name).at(snapshot=...)"]),

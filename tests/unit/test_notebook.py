@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -77,7 +78,11 @@ def test_lists_of_snapshots_are_lists(house: Warehouse) -> None:
         ("update", "t.write(rows) for rows by key"),
         ("to_csv", "t.to_pandas().to_csv(path)"),
         ("to_parquet", "t.scan_polars().sink_parquet(path)"),
-        ("add_column", "t.alter(AddColumn(name, type))"),
+        ("add_column", "t.alter(lakebed.AddColumn(name, type))"),
+        ("rename_column", "lakebed.RenameColumn(name, new_name)"),
+        ("drop_column", "lakebed.DropColumn(name)"),
+        ("delete", "lake.sql('DELETE FROM ... WHERE ...')"),
+        ("undo", "t.rollback_to(snapshot)"),
         ("dtypes", "t.arrow_schema"),
     ],
 )
@@ -99,6 +104,30 @@ def test_a_lake_names_the_right_member(house: Warehouse) -> None:
         _ = house.lake.list_tables  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match=r"lake\.drop_table"):
         _ = house.lake.drop  # type: ignore[attr-defined]
+
+
+def test_words_that_resemble_nothing(house: Warehouse) -> None:
+    """A lake does not guess a member that somebody can not have meant, and knows how others join and ask."""
+    with pytest.raises(
+        AttributeError, match=r'a table is lake\["orders"\], if there is one; lake.tables\(\) lists them'
+    ):
+        _ = house.lake.orders  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"lake.create_table\(name, df\); or join in DuckDB"):
+        _ = house.lake.register  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"lake.query\(text\).df\(\)"):
+        _ = house.lake.cursor  # type: ignore[attr-defined]
+
+
+def test_columns_are_no_members(house: Warehouse) -> None:
+    """Who takes a table for a DataFrame is told how to read; other libraries see that it can not be gone through."""
+    table = house.lake["t"]
+    with pytest.raises(AttributeError, match=r"t.to_arrow\(columns=\['a'\]\), .* t.where\(\"a = ...\"\)"):
+        _ = table.a
+    with pytest.raises(TypeError, match=r"t.to_arrow\(columns=\['a'\]\)"):
+        table["a"]
+    with pytest.raises(TypeError, match=r"t.to_pandas\(\)"):
+        table[0]
+    assert not isinstance(table, Iterable | Sequence)
 
 
 def test_probing_finds_nothing(house: Warehouse) -> None:

@@ -7,6 +7,7 @@ each name a range whose start is left out and whose end is taken in. Changes are
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Iterator, Sequence
 
@@ -15,7 +16,7 @@ import pyarrow as pa
 from lakebed.changes.splits import ChangeReader, ChangeSplit, change_splits, refuse_unmergeable, sieve_of
 from lakebed.definition.changelog_rules import NONE, producer
 from lakebed.definition.context import TableContext
-from lakebed.definition.moments import History, is_travelling, snapshot_of_tag, to_millis
+from lakebed.definition.moments import History, is_moment, is_travelling, snapshot_at_time, snapshot_of_tag, to_millis
 from lakebed.definition.scan_mode import DEFAULT, INCREMENTAL, POINTS
 from lakebed.errors import InvalidArgument, InvalidOption, NotFound
 from lakebed.metadata.entries import changelog_entries, delta_entries
@@ -104,15 +105,19 @@ def _resolved_mode(context: TableContext, mode: str) -> str:
     return mode
 
 
-def state_named(context: TableContext, name: int | str) -> Snapshot | None:
-    """The snapshot of an id or tag; 0 is the table before its first snapshot."""
+def state_named(context: TableContext, name: int | str | dt.date) -> Snapshot | None:
+    """The snapshot of an id, a tag or a moment; 0 is the table before its first snapshot."""
+    if isinstance(name, dt.date):  # or a datetime, which is one
+        return snapshot_at_time(context.stores, to_millis(name), context.name)
     if isinstance(name, bool) or not isinstance(name, int | str) or (isinstance(name, int) and name < 0):
         raise InvalidArgument(
             f"{name!r} is neither a snapshot nor a tag",
-            hint="pass a snapshot's id (0: the empty table) or a tag's name",
+            hint="pass a snapshot's id (0: the empty table), a tag's name, or a datetime",
         )
     if isinstance(name, str) and context.stores.tags.exists(name):
         return context.stores.tags.get(name).snapshot
+    if isinstance(name, str) and not _is_id(name) and is_moment(name):
+        raise NotFound(f"table `{context.name}` has no tag `{name}`", hint="for a time pass a datetime")
     if isinstance(name, str) and not _is_id(name):
         return snapshot_of_tag(context.stores, name, context.name)
     return _state(context, int(name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import os
 import sys
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 def _diff_arguments(parser: Parser) -> None:
     parser.add_argument("table", help="a name such as db.t")
-    parser.add_argument("before", help="a snapshot's number or a tag; 0 is the empty table")
+    parser.add_argument("before", help="a snapshot's number, a tag, or a time such as 2024-05-14; 0 is the empty table")
     parser.add_argument("after", nargs="?", help="the same; default: the latest snapshot")
     parser.add_argument("--columns", type=names, metavar="A,B,…", help="print these columns only")
     parser.add_argument("--limit", type=whole_number, metavar="N", help="print at most N rows")
@@ -35,17 +36,21 @@ def _diff_arguments(parser: Parser) -> None:
 
 def _diff(given: argparse.Namespace, out: Output) -> int:
     table = open_table(given)
-    after = given.after
-    if after is None:
-        latest = table.latest_snapshot()
-        after = 0 if latest is None else latest.id
-    found = table.diff(_state(given.before), _state(after), given.columns)
+    after = None if given.after is None else _state(table, given.after)
+    found = table.diff(_state(table, given.before), after, given.columns)
     print_limited(out, found, given.limit)
     return OK
 
 
-def _state(given: str | int) -> str | int:
-    return int(given) if isinstance(given, str) and given.isdigit() else given
+def _state(table: Table, given: str) -> int | str | dt.datetime:
+    """What is meant by the word: a number is a snapshot, and a time is one unless a tag is called so."""
+    if given.isdigit():
+        return int(given)
+    try:
+        moment = dt.datetime.fromisoformat(given)
+    except ValueError:
+        return given
+    return given if given in table.tags() else moment
 
 
 DIFF = Command(_diff_arguments, _diff)

@@ -33,7 +33,8 @@ def names_argument(names: Iterable[str] | None, argument: str) -> tuple[str, ...
     if names is None:
         return ()
     if isinstance(names, str | bytes) or not isinstance(names, Iterable):
-        raise InvalidArgument(f"{argument} is {names!r}", hint=f"pass a list of column names: {argument}=[...]")
+        meant = repr(names) if isinstance(names, str) else "..."
+        raise InvalidArgument(f"{argument} is {names!r}", hint=f"pass a list of column names: {argument}=[{meant}]")
     listed = tuple(names)
     for name in listed:
         if not isinstance(name, str):

@@ -41,6 +41,11 @@ def to_batches(data: Any) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist([], schema=reader.schema)
 
 
+def is_spark_frame(data: Any) -> bool:
+    """Whether it is a DataFrame of Spark's, which can be read as Arrow, too: all of it, through this process."""
+    return type(data).__module__.startswith("pyspark.sql.") and hasattr(data, "sparkSession")
+
+
 def reader_of(data: Any) -> pa.RecordBatchReader:
     """The data as a stream of batches, whose schema is known before any of them is read."""
     batches = [data] if isinstance(data, pa.RecordBatch) else data

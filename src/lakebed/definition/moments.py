@@ -94,6 +94,15 @@ def snapshot_at_time(stores: MetadataStores, time_ms: int, table: str) -> Snapsh
     return found
 
 
+def is_moment(text: str) -> bool:
+    """Whether a text tells a time."""
+    try:
+        to_millis(text)
+    except InvalidArgument:
+        return False
+    return True
+
+
 def to_millis(moment: str | int | dt.datetime | dt.date) -> int:
     """Epoch milliseconds of a moment; wall-clock times are of the local zone."""
     if isinstance(moment, bool) or not isinstance(moment, str | int | dt.date):

@@ -92,7 +92,8 @@ class RowChanges:
         if self.context.has_key:
             raise Unsupported(
                 f"table `{self.context.name}` has a primary key: its rows are changed by writing new ones",
-                hint='write rows of kind `-D` or `+U`: t.write(rows, row_kind="kind")',
+                hint="lake.sql('DELETE FROM ... WHERE ...') does it by condition; rows of kind `-D` or `+U` do by key: "
+                't.write(rows, row_kind="kind")',
             )
 
     def commit(

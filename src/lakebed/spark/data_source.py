@@ -31,8 +31,17 @@ from lakebed.changes.read import ChangeRead
 from lakebed.commit.attempt import Attempt
 from lakebed.commit.message import CommitMessage
 from lakebed.definition.partition_spec import Overwrite
-from lakebed.errors import InvalidArgument, NotFound, Unsupported
-from lakebed.options import READ_CHANGE_FEED, Options
+from lakebed.errors import InvalidArgument, InvalidOption, NotFound, Unsupported
+from lakebed.options import (
+    DYNAMIC_PARTITION_OVERWRITE,
+    READ_CHANGE_FEED,
+    READ_CHANGELOG,
+    SCAN_SNAPSHOT_ID,
+    SCAN_TIMESTAMP,
+    SCAN_VERSION,
+    WRITE_MERGE_SCHEMA,
+    Options,
+)
 from lakebed.options.table import OPTIONS, find_option
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split
@@ -260,9 +269,25 @@ _PLACE = frozenset({"path", "warehouse", "table"})
 _STORES = ("s3.", "fs.", "gs.", "az.", "azure.", "oss.", "google.")
 
 
+_OF_OTHERS = {
+    "versionasof": f"{SCAN_VERSION.key}, with a snapshot or a tag",
+    **dict.fromkeys(("snapshot-id", "startingversion"), SCAN_SNAPSHOT_ID.key),
+    **dict.fromkeys(("timestampasof", "as-of-timestamp", "startingtimestamp"), SCAN_TIMESTAMP.key),
+    **dict.fromkeys(("readchangefeed", "readchangedata"), READ_CHANGELOG.key),
+    **dict.fromkeys(("mergeschema", "merge-schema"), WRITE_MERGE_SCHEMA.key),
+    **dict.fromkeys(("partitionoverwritemode", "overwrite-mode"), DYNAMIC_PARTITION_OVERWRITE.key),
+    "overwriteschema": "lake.replace_table(name, schema) before",
+    "replacewhere": "t.write_spark(df, overwrite={'day': ...}), for partitions",
+}
+"""Options of Delta and Iceberg, which would be passed over: a read would show another state than it was asked for."""
+
+
 def _find_table(options: Mapping[str, str]) -> tuple[Table, dict[str, str]]:
     """The table as it is, and those of the options that are options of tables."""
     given = {key.lower(): value for key, value in options.items()}
+    other = next((key for key in options if key.lower() in _OF_OTHERS), None)
+    if other is not None:
+        raise InvalidOption(f"option `{other}` is not of Paimon", hint=f"write {_OF_OTHERS[other.lower()]}")
     storage = {key: value for key, value in given.items() if key.startswith(_STORES)}
     table = _table(given, storage)
     dynamic = {

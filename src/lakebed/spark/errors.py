@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from lakebed.errors import InvalidArgument, InvalidData, LakebedError, told_in
 from lakebed.expressions.spark_functions import no_function
+from lakebed.spark.session import import_pyspark
 
 _LATE: Final = re.compile(
     "Python worker failed to connect back|waiting for the Python worker to connect back"
@@ -72,6 +73,7 @@ _NO_FUNCTION = re.compile(r"Cannot resolve routine `(\w+)`")
 @contextmanager
 def spark_errors(names: Mapping[str, str] | None = None) -> Iterator[None]:
     """Turns Spark's errors into ours; `names` are those of views, with what stands for them."""
+    import_pyspark()
     from pyspark.errors import PySparkException  # heavy: only when it is used
     from pyspark.logger import PySparkLogger
 

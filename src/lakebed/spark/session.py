@@ -36,7 +36,7 @@ appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.alwaysWriteExceptions = false
-appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %replace{%m %ex{short.message}}{[\\r\\n][\\s\\S]*}{}%n
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %replace{%m %ex{short.message}}{[\\\\r\\\\n][\\\\s\\\\S]*}{}%n
 """
 """One line for each error: whoever called has the rest of it in an exception."""
 
@@ -73,6 +73,8 @@ class Session:
         self._is_fitted = False
         self._cluster: str | None = None
         self._followers: list[Callable[[], None]] = []
+        if given is not None and not _is_stopped(given):
+            self._fit(given)  # before the user's own jobs on it: they may name `format("lakebed")`
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the session: whoever gets a copy of this is in another process, and has one of its own."""
@@ -106,9 +108,7 @@ class Session:
         if self._spark is None or is_new:
             self._spark, self._cluster = self._started(), None
             self._is_fitted = False
-        if not self._is_fitted:
-            use_this_python(self._spark)
-            self._is_fitted = True
+        self._fit(self._spark)
         for follow in self._followers if is_new else ():
             follow()
         return self._spark
@@ -117,6 +117,11 @@ class Session:
         if self._where.is_named:
             return start_elsewhere(self._where)
         return _active_session() or start_local(plans_only=self._plans_only, settings=self._where.settings)
+
+    def _fit(self, spark: SparkSession) -> None:
+        if not self._is_fitted:
+            use_this_python(spark)
+            self._is_fitted = True
 
 
 def start_elsewhere(where: Where) -> SparkSession:

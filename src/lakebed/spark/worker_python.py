@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,8 @@ def use_this_python(spark: Any) -> None:
     """Lets the workers of a user's local session run on the Python of the driver, unless the user chose one.
 
     Without a choice Spark takes the `python3` of the PATH, which in a virtual environment that is not activated is
-    another one, without our modules and perhaps of another version.
+    another one, without our modules and perhaps of another version. Spark looks for data sources with that one too, so
+    `format("lakebed")` is made known by hand.
     """
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         return
@@ -79,6 +81,8 @@ def use_this_python(spark: Any) -> None:
     # Not where links lead: an environment's Python is a link to one that knows nothing of the environment.
     if found is None or Path(found).parent != Path(sys.executable).parent:
         context.pythonExec = sys.executable
+        with early_workers(spark):
+            spark.dataSource.register(import_module("pyspark_lakebed").DefaultSource)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
 import pyarrow as pa
 
@@ -38,7 +38,7 @@ _HABITS = {
     "merge": "t.write(rows) for rows by key, or lake.sql('MERGE INTO ...')",
     "update": "t.write(rows) for rows by key, or lake.sql('UPDATE ...')",
     "overwrite": "t.write(rows, overwrite=True)",
-    "delete": "t.delete_where(filter), or rows with row_kind '-D' for a table with a primary key",
+    "delete": "lake.sql('DELETE FROM ... WHERE ...')",
     "filter": "t.where(filter)",
     "select": "t.to_arrow(columns=[...]), or any other way to read",
     "show": "t.head()",
@@ -52,7 +52,12 @@ _HABITS = {
     "write_csv": "t.to_polars().write_csv(path)",
     "to_parquet": "pyarrow.parquet.write_table(t.to_arrow(), path), or t.scan_polars().sink_parquet(path)",
     "write_parquet": "pyarrow.parquet.write_table(t.to_arrow(), path), or t.scan_polars().sink_parquet(path)",
-    "add_column": "t.alter(AddColumn(name, type)), or lake.sql('ALTER TABLE ... ADD COLUMN ...')",
+    "add_column": "t.alter(lakebed.AddColumn(name, type)), or lake.sql('ALTER TABLE ... ADD COLUMN ...')",
+    "drop_column": "t.alter(lakebed.DropColumn(name)), or lake.sql('ALTER TABLE ... DROP COLUMN ...')",
+    "rename_column": "t.alter(lakebed.RenameColumn(name, new_name)), or lake.sql('ALTER TABLE ... RENAME COLUMN ...')",
+    "rename": "lake.rename_table(old, new); of a column: t.alter(lakebed.RenameColumn(name, new_name))",
+    "drop": "lake.drop_table(name); of a column: t.alter(lakebed.DropColumn(name))",
+    "undo": "t.rollback_to(snapshot), one that t.snapshots() lists",
     "describe": "lake.sql('DESCRIBE ...').show()",
     "info": "print(t.arrow_schema)",
     "dtypes": "t.arrow_schema",
@@ -94,9 +99,13 @@ _ARGUMENTS = {
         **dict.fromkeys(("frac", "fraction"), "sample(n) with a number of rows"),
         "random_state": "sample(n, seed=...)",
     },
-    "where": {"*": "where('amount > 10 AND state = 'paid'')"},
+    "where": {"*": "where(\"amount > 10 AND state = 'paid'\")"},
 }
 """Arguments that users of other libraries try."""
+
+
+def _of_column(name: str) -> str:
+    return f't.to_arrow(columns=[{name!r}]), or any other way to read; conditions are text: t.where("{name} = ...")'
 
 
 @explains_calls(_ARGUMENTS)
@@ -132,7 +141,15 @@ class TableReading(ABC):
     if not TYPE_CHECKING:  # or a checker of types would take any name for a member
 
         def __getattr__(self, name: str) -> Any:
-            raise no_member(self, name, _HABITS)
+            is_column = not name.startswith("_") and not hasattr(type(self), name) and name in self.columns
+            raise no_member(self, name, {name: _of_column(name)} if is_column else _HABITS)
+
+    def __getitem__(self, key: object) -> NoReturn:
+        """Says how to read: a table in use by others is no DataFrame, and each look at it would be a read."""
+        instead = _of_column(key) if isinstance(key, str) else "t.to_pandas(), or t.to_arrow().to_pylist() for the rows"
+        raise TypeError(f"a table is not read by [...]\n  -> write {instead}")
+
+    __iter__ = None  # or Python would call the method above for each row
 
     @property
     def columns(self) -> list[str]:

@@ -27,7 +27,8 @@ from lakebed.definition.arguments import (
 )
 from lakebed.definition.context import BINLOG
 from lakebed.definition.elsewhere import jobs_of
-from lakebed.definition.moments import snapshot_at_time, snapshot_of_tag, to_millis
+from lakebed.definition.incoming import is_spark_frame
+from lakebed.definition.moments import is_moment, snapshot_at_time, snapshot_of_tag, to_millis
 from lakebed.errors import InvalidArgument, NotFound, Unsupported
 from lakebed.metadata.snapshot import Snapshot, Snapshots
 from lakebed.notebook import html_table, short_list
@@ -280,22 +281,22 @@ class Table(TableReading, TableUpkeep):
 
     def diff(
         self,
-        before: int | str,
-        after: int | str,
+        before: int | str | dt.datetime | dt.date,
+        after: int | str | dt.datetime | dt.date | None = None,
         columns: Sequence[str] | None = None,
         filter: Any = None,  # noqa: A002
     ) -> pa.Table:
-        """What makes the state of one snapshot or tag that of another, with a `rowkind` column in front.
+        """What makes the state of one snapshot, tag or moment that of another, with a `rowkind` column in front.
 
-        New rows are `+I`, rows that are gone `-D`, others that differ `-U` with the old row and `+U` with the new one.
-        Snapshot 0 is the empty table.
+        Without `after` it is what the table shows now. New rows are `+I`, rows that are gone `-D`, others that differ
+        `-U` with the old row and `+U` with the new one. Snapshot 0 is the empty table.
         """
         return self._difference(before, after, columns, filter).to_table()
 
     def _difference(
         self,
-        before: int | str,
-        after: int | str,
+        before: int | str | dt.datetime | dt.date,
+        after: int | str | dt.datetime | dt.date | None,
         columns: Sequence[str] | None,
         filter: Any,  # noqa: A002
     ) -> ChangeRead:
@@ -307,7 +308,9 @@ class Table(TableReading, TableUpkeep):
         shown = [each.name for each in context.schema.fields if each not in context.kept_fields]
         names = ["rowkind", *(shown if columns is None else names_argument(columns, "columns"))]
         reading = ChangeReading.asked(DiffRows(context), names, filter)
-        return reading.of_difference(state_named(context, before), state_named(context, after))
+        shown_now = self._opened.pinned or context.stores.snapshots.latest()
+        then = shown_now if after is None else state_named(context, after)
+        return reading.of_difference(state_named(context, before), then)
 
     def changes_to_spark(
         self, since: int = 0, until: int | None = None, *, columns: Sequence[str] | None = None
@@ -327,8 +330,8 @@ class Table(TableReading, TableUpkeep):
 
     def diff_to_spark(
         self,
-        before: int | str,
-        after: int | str,
+        before: int | str | dt.datetime | dt.date,
+        after: int | str | dt.datetime | dt.date | None = None,
         columns: Sequence[str] | None = None,
         filter: Any = None,  # noqa: A002
     ) -> DataFrame:
@@ -402,7 +405,7 @@ class Table(TableReading, TableUpkeep):
             timestamp = point
         elif isinstance(point, str):
             tag = point
-            if not self._opened.context.stores.tags.exists(tag_argument(tag)) and _is_moment(tag):
+            if not self._opened.context.stores.tags.exists(tag_argument(tag)) and is_moment(tag):
                 raise NotFound(
                     f"table `{self.name}` has no tag `{tag}`", hint=f"for a time write t.at(timestamp={tag!r})"
                 )
@@ -488,8 +491,10 @@ class Table(TableReading, TableUpkeep):
         `data`: pyarrow, pandas, polars, anything with the Arrow PyCapsule interface, a dict of columns, or a list of
         dicts, dataclasses or pydantic models. `row_kind` names a column of it that holds +I, -U, +U or -D.
         `overwrite=True` replaces the table (or, if partitioned, the partitions of the new rows), a dict replaces the
-        partitions it names.
+        partitions it names. A Spark DataFrame is written by a Spark job: see `write_spark`.
         """
+        if is_spark_frame(data):
+            return self.write_spark(data, row_kind, overwrite)  # its rows do not come through this process
         from lakebed.table.writer import write_rows
 
         return write_rows(self, data, row_kind, overwrite)
@@ -570,15 +575,6 @@ class Table(TableReading, TableUpkeep):
 
 _LONE_KEYS = (dict, str, bytes, int, float, Decimal, dt.date, dt.time)
 """Values that are a key by themselves, rather than hold some."""
-
-
-def _is_moment(text: str) -> bool:
-    """Whether a text tells a time."""
-    try:
-        to_millis(text)
-    except InvalidArgument:
-        return False
-    return True
 
 
 def _shown(caption: str, columns: pa.Schema, schema: TableSchema) -> str:

@@ -31,6 +31,15 @@ def test_diff(run: Run) -> None:
     assert run("diff", "shop.orders", "2", "2", "--format", "csv").lines == ["rowkind,id,dt,amount"]
 
 
+def test_diff_by_time(run: Run, lake: lakebed.Lake) -> None:
+    """A time is the state then, unless a tag is called so."""
+    whole = run("diff", "shop.orders", "0", "--format", "csv").lines
+    assert run("diff", "shop.orders", "0", "2999-01-01", "--format", "csv").lines == whole
+    assert "no snapshot at or before 2001-05-14" in run("diff", "shop.orders", "2001-05-14").err
+    lake.table("shop.orders").create_tag("2999-01-01", 1)
+    assert len(run("diff", "shop.orders", "0", "2999-01-01", "--format", "csv").lines) == 3
+
+
 def test_long_diffs(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table stops after many rows and says so; what is to be parsed is complete."""
     monkeypatch.setattr(system_rows, "TABLE_ROWS", 1)

@@ -26,3 +26,11 @@ def test_a_job_without_pyspark(call: str, tmp_path: Path) -> None:
     program = WITHOUT_PYSPARK.format(lake=str(tmp_path), call=call)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == 'install it with: pip install "lakebed[spark]"', done.stderr
+
+
+def test_a_statement_of_sparks(tmp_path: Path) -> None:
+    """So does SQL that only Spark knows."""
+    statement = f"connect({str(tmp_path)!r}).sql('SHOW FUNCTIONS')"
+    program = WITHOUT_PYSPARK.format(lake=str(tmp_path), call="None").replace("table.None", f"lakebed.{statement}")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == 'install it with: pip install "lakebed[spark]"', done.stderr

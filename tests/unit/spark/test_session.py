@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 from lakebed.spark import session
 from lakebed.spark.session import Session
@@ -31,3 +32,10 @@ def test_a_copy_has_no_session() -> None:
     copy = pickle.loads(pickle.dumps(given))
     assert not copy.is_started
     assert copy._plans_only
+
+
+def test_an_error_is_one_line_of_the_log() -> None:
+    """The pattern that cuts what follows survives Java's way to read the file, in which a backslash hides the next."""
+    text = re.sub(r"\\(.)", r"\1", session._LOGGING)
+    pattern = text.partition("%replace{%m %ex{short.message}}{")[2].partition("}{}%n")[0]
+    assert re.sub(pattern, "", "it failed\n  File somewhere\r\n  more") == "it failed"
