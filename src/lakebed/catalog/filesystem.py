@@ -81,7 +81,7 @@ class FilesystemCatalog:
         if tables and not cascade:
             raise InvalidArgument(
                 f"database `{name}` holds {len(tables)} tables, `{tables[0]}` among them",
-                hint="drop the tables first, or pass cascade=True",
+                hint="drop the tables first, or pass cascade=True; in SQL write CASCADE",
             )
         for table in tables:
             self.drop_table(TableName(name, table))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import difflib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import NoReturn
@@ -15,6 +17,18 @@ OK, FOUND_SOMETHING, FAILED, INTERRUPTED = 0, 1, 2, 130
 """How a command may end. FOUND_SOMETHING is what a check says that found something wrong."""
 
 
+_HABITS = {
+    **dict.fromkeys((("lakebed sql", "-e"), ("lakebed sql", "-c"), ("lakebed sql", "-q")), "lakebed sql 'SELECT ...'"),
+    **dict.fromkeys((("lakebed sql", "--execute"), ("lakebed sql", "--query")), "lakebed sql 'SELECT ...'"),
+    **dict.fromkeys((("lakebed cdc", "--tables"), ("lakebed cdc", "--include")), "--including PATTERN"),
+    **dict.fromkeys((("lakebed cdc", "--including-tables"), ("lakebed cdc", "-t")), "--including PATTERN"),
+    **dict.fromkeys((("lakebed cdc", "--exclude"), ("lakebed cdc", "--excluding-tables")), "--excluding PATTERN"),
+    **dict.fromkeys((("lakebed cdc", "--slot"), ("lakebed cdc", "--slot-name")), "--option slot=NAME"),
+    **dict.fromkeys((("lakebed expire", "--keep"), ("lakebed expire", "--retain")), "--retain-max N"),
+}
+"""Options of other programs, and what to type."""
+
+
 class Parser(argparse.ArgumentParser):
     """Raises instead of ending the program, and takes no abbreviations: scripts must not break by a new option."""
 
@@ -24,7 +38,14 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raises what is wrong with the arguments."""
-        raise InvalidArgument(message, hint=f"see `{self.prog} --help`")
+        hint = f"see `{self.prog} --help`"
+        unknown = re.match(r"unrecognized arguments: (-[\w-]+)", message)
+        if unknown is not None:
+            typed = unknown[1]
+            near = difflib.get_close_matches(typed, self._option_string_actions, n=1, cutoff=0.75)
+            instead = _HABITS.get((self.prog, typed)) or (near[0] if near else None)
+            hint = hint if instead is None else f"type {instead}; {hint}"
+        raise InvalidArgument(message, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,11 @@ _SYNC_OPTIONS = "including|excluding|prefix|suffix|table_conf|computed|metadata"
 
 _WORDS: tuple[tuple[str, str], ...] = (
     (r"pass if_not_exists=True", "write IF NOT EXISTS"),
-    (r"pass cascade=True", "write CASCADE"),
+    (r"pass cascade=True; in SQL write CASCADE", "write CASCADE"),
+    (r", or take its rows in: lake\.create_table\(.*", ""),
     (r"`?\bcreate_table\b`?", "CREATE TABLE"),
+    (r", t\.sample\(n\) for a sample", ""),
+    (r"lake\.query\('SELECT \* FROM t WHERE \.\.\.'\) says anything", "a SELECT says anything"),
     (rf"\b({_SOURCE_SETTINGS})=(['\"])(\w+)\2", r"--option \1=\3"),
     (r"\badopt_slot=True\b", "--option adopt_slot=true"),
     (r"`slot`", "--option slot=NAME"),

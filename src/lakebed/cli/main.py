@@ -111,7 +111,9 @@ def _run(arguments: list[str]) -> int:
             return OK
         if given.command not in COMMANDS:
             typed = given.command.lower()
-            near = f"type {_HABITS[typed]}" if typed in _HABITS else did_you_mean(given.command, COMMANDS)
+            source, is_sync, _ = typed.replace("-", "_").partition("_sync_")  # actions of Paimon's jar for Flink
+            instead = f"lakebed cdc {source} PLACE" if is_sync else _HABITS.get(typed)
+            near = did_you_mean(given.command, COMMANDS) if instead is None else f"type {instead}"
             hint = f"{near}; see `lakebed --help`"
             raise InvalidArgument(f"there is no command `{given.command}`", hint=hint)
         command, own = _command(given)

@@ -64,9 +64,10 @@ class SparkText(Spark):  # type: ignore[misc]
 class Unclear(Exception):
     """The condition is more than comparisons with constants; the text is the part that is."""
 
-    def __init__(self, node: exp.Expression, why: str = "") -> None:
+    def __init__(self, node: exp.Expression, why: str = "", instead: str = "") -> None:
         super().__init__(node.sql(dialect="spark"))
         self.why = why
+        self.instead = instead
 
 
 def text_predicate(text: str, schema: pa.Schema) -> Predicate:
@@ -89,8 +90,9 @@ def text_predicate(text: str, schema: pa.Schema) -> Predicate:
             f"`{unclear}` in filter `{text}` is more than a comparison of a column with a constant"
             if not unclear.why
             else f"`{unclear}` in filter `{text}`: {unclear.why}",
-            hint="filter by comparisons, IN, BETWEEN, LIKE and IS NULL, with AND, OR and NOT, or give a pyarrow "
-            "expression such as pc.field('a') + pc.field('b') > 5",
+            hint=unclear.instead
+            or "filter by comparisons, IN, BETWEEN, LIKE and IS NULL, with AND, OR and NOT; a pyarrow expression, such "
+            "as pc.field('a') + pc.field('b') > 5, says more, lake.query('SELECT * FROM t WHERE ...') says anything",
         ) from unclear
 
 
@@ -206,7 +208,7 @@ def _value(node: exp.Expression, given: exp.Expression, kind: pa.DataType) -> pa
     try:
         placed = place(scalar, kind)
     except Misfit as misfit:
-        raise Unclear(node, str(misfit)) from misfit
+        raise Unclear(node, str(misfit), _with_zone(value, kind)) from misfit
     if isinstance(placed, Nowhere):
         raise Unclear(node, "NaN is compared otherwise than numbers")
     return scalar
@@ -237,10 +239,21 @@ def _cast(node: exp.Expression, text: str, data_type: Any) -> pa.Scalar:
     try:
         found = cast_array(pa.array([text]), STRING, data_type)[0]
     except (pa.ArrowException, LakebedError) as error:
-        raise Unclear(node, f"'{text}' is no {data_type}") from error
+        raise Unclear(node, f"'{text}' is no {data_type}", f"compare with a value of type {data_type}") from error
     if not found.is_valid:
-        raise Unclear(node, f"'{text}' is no {data_type}")
+        raise Unclear(node, f"'{text}' is no {data_type}", f"compare with a value of type {data_type}")
     return found
+
+
+def _with_zone(value: Any, kind: pa.DataType) -> str:
+    """What to write for a moment that is given without a zone; nothing if it is something else."""
+    if not isinstance(value, str) or not pa.types.is_timestamp(kind) or kind.tz is None:
+        return ""
+    try:
+        moment = dt.datetime.fromisoformat(value.strip())
+    except ValueError:
+        return "write it like '2024-05-14 13:45:00+00:00'"
+    return f"write it with its zone, such as '{moment.replace(tzinfo=dt.UTC)}'"
 
 
 def constant(node: exp.Expression) -> Any:

@@ -19,11 +19,15 @@ class NotProven(Exception):
     """Something that is not known to mean the same in both engines."""
 
     def __init__(
-        self, what: str, why: str = "it is not on the list of what both engines are known to agree on"
+        self,
+        what: str,
+        why: str = "it is not on the list of what both engines are known to agree on",
+        instead: str = "write that part otherwise",
     ) -> None:
         super().__init__(f"{what}: {why}")
         self.what = what
         self.why = why
+        self.instead = instead
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,7 @@ _ELSEWHERE = {
     "str_to_date": "to_timestamp(text, 'yyyy-MM-dd')",
     "strftime": "date_format(moment, 'yyyy-MM-dd')",
     "string_split": "split(text, ',')",
+    "table": "LATERAL f(...) without TABLE",
     "strptime": "to_timestamp(text, 'yyyy-MM-dd')",
     "uniq": "count(DISTINCT value)",
 }

@@ -357,6 +357,23 @@ _SIZED: dict[str, Callable[[int], AtomicType]] = {
 }
 _KNOWN = [*_PLAIN, *_SIZED, "DOUBLE", "DECIMAL", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ"]
 _KNOWN += ["ARRAY", "MULTISET", "MAP", "ROW"]
+_MEANT = {
+    **dict.fromkeys(
+        ("TEXT", "STR", "OBJECT", "UTF8", "NVARCHAR", "VARCHAR2", "CLOB", "UUID", "JSON", "ENUM"), "STRING"
+    ),
+    **dict.fromkeys(("INT64", "UINT32", "SERIAL", "BIGSERIAL"), "BIGINT"),
+    **dict.fromkeys(("INT32", "UINT16", "INT4", "MEDIUMINT"), "INT"),
+    **dict.fromkeys(("INT16", "UINT8", "INT2"), "SMALLINT"),
+    **dict.fromkeys(("FLOAT64", "FLOAT8"), "DOUBLE"),
+    **dict.fromkeys(("FLOAT32", "FLOAT4"), "FLOAT"),
+    **dict.fromkeys(("UINT64", "NUMBER", "MONEY"), "DECIMAL(20, 0), or with other digits"),
+    **dict.fromkeys(("DATETIME", "DATETIME64", "DATETIME2", "SMALLDATETIME"), "TIMESTAMP(6)"),
+    **dict.fromkeys(("TIMESTAMPTZ", "TIMESTAMP_TZ"), "TIMESTAMP_LTZ(6)"),
+    **dict.fromkeys(("BYTEA", "LONGBLOB"), "BYTES"),
+    "BIT": "BOOLEAN",
+    "INT8": "BIGINT for eight bytes, TINYINT for eight bits",
+}
+"""Types of databases, pandas and Arrow."""
 
 
 def parse_type(text: str) -> DataType:
@@ -413,7 +430,8 @@ class _TypeParser:
         elif name in ("ROW", "STRUCT"):
             parsed = self._row()
         else:
-            raise InvalidSchema(f"type `{name}` in `{self.text}` is not known", hint=did_you_mean(name, _KNOWN))
+            hint = f"write {_MEANT[name]}" if name in _MEANT else did_you_mean(name, _KNOWN)
+            raise InvalidSchema(f"type `{name}` in `{self.text}` is not known", hint=hint)
         return with_nullable(parsed, self._nullable())
 
     def end(self) -> None:

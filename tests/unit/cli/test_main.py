@@ -119,6 +119,29 @@ def test_words_that_people_try(run: Run, word: str) -> None:
     assert typed in {*COMMANDS, "--help", "--version"}
 
 
+@pytest.mark.parametrize("action", ["mysql_sync_table", "mysql-sync-database", "MYSQL_SYNC_DATABASE"])
+def test_paimons_actions_for_flink(run: Run, action: str) -> None:
+    """They are one command here."""
+    assert "-> type lakebed cdc mysql PLACE;" in run(action).err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("sql", "-e", "SELECT 1"), "type lakebed sql 'SELECT ...'"),
+        (("cdc", "postgres", "x", "--tables", "orders"), "type --including PATTERN"),
+        (("expire", "events", "--keep", "1"), "type --retain-max N"),
+        (("expire", "events", "--retain_max", "1"), "type --retain-max;"),
+        (("tables", "--nope"), "see `lakebed tables --help`"),
+    ],
+)
+def test_options_that_people_try(run: Run, arguments: tuple[str, ...], hint: str) -> None:
+    """An option of other programs, or a mistyped one, is answered with what to type."""
+    ran = run(*arguments)
+    assert (ran.status, ran.out) == (2, "")
+    assert f"-> {hint}" in ran.err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

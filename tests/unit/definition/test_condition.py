@@ -139,6 +139,23 @@ def test_what_is_not_understood_is_not_guessed(text: str) -> None:
     assert REFUSED[text] in raised.value.message
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("upper(s) = 'A'", "lake.query('SELECT * FROM t WHERE ...')"),
+        ("d > 'x'", "a value of type DOUBLE"),
+        ("m > '2024-05-14'", "write it with its zone, such as '2024-05-14 00:00:00+00:00'"),
+        ("m > 'noon'", "2024-05-14 13:45:00+00:00"),
+    ],
+)
+def test_what_to_write_instead(text: str, hint: str) -> None:
+    """The hint fits what is wrong."""
+    schema = pa.schema([("s", pa.string()), ("d", pa.float64()), ("m", pa.timestamp("us", "UTC"))])
+    with pytest.raises(InvalidArgument) as raised:
+        text_predicate(text, schema)
+    assert hint in raised.value.hint
+
+
 def test_an_unknown_column_is_named() -> None:
     """A mistyped column is told with the nearest one."""
     with pytest.raises(NotFound, match="`stat`") as raised:

@@ -207,6 +207,8 @@ def test_sets_that_are_none(shop: Warehouse) -> None:
         ("CALL system.rewrite_data_files(table => 't')", "CALL sys.compact("),
         ("CALL lakebed.system.rollback_to_snapshot('t', 1)", "CALL sys.rollback_to("),
         ("SET 'execution.runtime-mode' = 'turbo'", "streaming"),
+        ("SELECT ts AT TIME ZONE 'Asia/Tokyo' FROM t", "convert_timezone('Asia/Tokyo', ts)"),
+        ("SELECT count(v) at time zone 'UTC' FROM t", "convert_timezone('UTC', ts)"),
     ],
 )
 def test_what_is_to_be_typed_instead(shop: Warehouse, text: str, instead: str) -> None:
@@ -314,3 +316,44 @@ def test_a_list_is_no_member_of_a_list(shop: Warehouse) -> None:
     with shop.refuses(InvalidArgument, "`in` compares INT with an array", "array_contains"):
         shop.lake.query("SELECT * FROM t WHERE id IN (:ids)", {"ids": [1, 2]})
     assert len(shop.lake.query("SELECT * FROM t WHERE array_contains(:ids, id)", {"ids": [1, 2]}).fetchall()) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("SELECT LOCALTIMESTAMP FROM t", "write localtimestamp()"),
+        ("SELECT * FROM t WHERE id = $id", "write :id for a value in args"),
+    ],
+)
+def test_names_that_are_no_columns(shop: Warehouse, text: str, hint: str) -> None:
+    """What others write for the time or for a value is not taken for a column."""
+    with shop.refuses(InvalidArgument, hint):
+        shop.lake.query(text)
+
+
+def test_marks_of_other_drivers(shop: Warehouse) -> None:
+    """`%s` is answered with the mark that is known."""
+    with shop.refuses(InvalidArgument, "0 question marks", "write `?` for `%s`"):
+        shop.lake.query("SELECT * FROM t WHERE id = %s", [1])
+
+
+def test_paimons_actions_for_flink(shop: Warehouse) -> None:
+    """Who calls one as a procedure is told of the command and of the source in SQL."""
+    with shop.refuses(NotFound, "sys.mysql_sync_table", "`lakebed cdc mysql PLACE`", "'mysql-cdc'"):
+        shop.lake.sql("CALL sys.mysql_sync_table('x')")
+
+
+def test_a_full_database_stays(shop: Warehouse) -> None:
+    """The hint is in the words of both doors."""
+    shop.lake.sql("CREATE DATABASE d; CREATE TABLE d.x (a INT)")
+    with shop.refuses(InvalidArgument, "in SQL write CASCADE"):
+        shop.lake.sql("DROP DATABASE d")
+
+
+def test_files_and_pivots_without_spark(shop: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no Spark is, the error says what to write, not only what to install."""
+    monkeypatch.setattr("lakebed.sql.query.choose.find_spec", lambda name: None if name == "pyspark" else name)
+    with shop.refuses(Unsupported, "pandas.read_csv('x.csv')"):
+        shop.lake.query("SELECT * FROM csv.`x.csv`")
+    with shop.refuses(Unsupported, "FILTER (WHERE"):
+        shop.lake.query("SELECT * FROM (SELECT id, v FROM t) PIVOT (sum(id) FOR v IN ('a'))")

@@ -132,3 +132,14 @@ def test_kinds_of_types() -> None:
     assert lt.is_root(lt.char(2), lt.STRINGS)
     assert not lt.is_root(ArrayType(lt.INT), TypeRoot.INT)
     assert lt.same_ignoring_nullability(AtomicType(TypeRoot.INT, nullable=False), lt.INT)
+
+
+@pytest.mark.parametrize(
+    ("typed", "instead"),
+    [("int64", "BIGINT"), ("text", "STRING"), ("float64", "DOUBLE"), ("datetime", "TIMESTAMP(6)"), ("uuid", "STRING")],
+)
+def test_types_of_others(typed: str, instead: str) -> None:
+    """A type of pandas, Arrow or a database is answered with ours: `int64` is not taken for a mistyped INT."""
+    with pytest.raises(InvalidSchema) as raised:
+        parse_type(typed)
+    assert raised.value.hint == f"write {instead}"

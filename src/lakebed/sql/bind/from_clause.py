@@ -81,7 +81,8 @@ class FromBinder:
             _refuse_alone(node.this)
             return self._joined(node.this)
         if node.args.get("sample") or node.args.get("pivots"):
-            raise NotProven("a sample or a pivot")
+            instead = "write sum(a) FILTER (WHERE b = 'x') AS x for a pivot, t.sample(n) for a sample"
+            raise NotProven("a sample or a pivot", instead=instead)
         if isinstance(node, exp.Subquery):
             inner = replace(self._queries, outer=None)  # it sees nothing of its neighbours
             return self._named(inner.bind(node), alias)

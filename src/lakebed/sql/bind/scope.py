@@ -109,10 +109,22 @@ def member_of(value: Expression, members: Sequence[str]) -> Expression:
     return value
 
 
+_MOMENTS = {
+    "localtimestamp": "localtimestamp()",
+    "localtime": "date_format(localtimestamp(), 'HH:mm:ss')",
+    "sysdate": "current_timestamp",
+}
+"""What others write for the time without brackets."""
+
+
 def missing_column(path: Sequence[str], names: Names) -> InvalidArgument:
     """What is said of a name that means nothing."""
     known = names.all_names()
     hint = did_you_mean(path[-1], known) if known else "the query reads no table"
+    if path[-1].lower() in _MOMENTS:
+        hint = f"write {_MOMENTS[path[-1].lower()]}"
+    elif path[-1].startswith("$"):
+        hint = f"write :{path[-1][1:]} for a value in args"
     return InvalidArgument(f"there is no column `{'.'.join(path)}` in what the query reads", hint=hint)
 
 

@@ -52,7 +52,7 @@ def leave_to_spark(unproven: NotProven) -> None:
     if not _has_spark():
         raise Unsupported(
             f"the statement needs Spark, which is not installed; {unproven}",
-            hint='install it with: pip install "lakebed[spark]", or write that part otherwise',
+            hint=f'install it with: pip install "lakebed[spark]", or {unproven.instead}',
         ) from unproven
 
 

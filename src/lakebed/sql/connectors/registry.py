@@ -36,7 +36,7 @@ def definition_of(connector: str, table: str) -> ConnectorDefinition:
         guess = _INSTEAD.get(connector.lower()) or did_you_mean(connector, DEFINITIONS)
         listed = ", ".join(f"`{name}`" for name in DEFINITIONS)
         raise Unsupported(
-            f"table `{table}`: there is no connector `{connector}`", hint=f"{guess} There are `paimon`, {listed}"
+            f"table `{table}`: there is no connector `{connector}`", hint=f"{guess}; there are `paimon`, {listed}"
         )
     return found
 

@@ -327,7 +327,7 @@ _FILE = re.compile(r"\b(?:FROM|JOIN)\s+'([^']*\.(parquet|csv|json|orc|avro))'", 
 _VERSION = re.compile(r"@v\d", re.IGNORECASE)
 _WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 _SUSPECTS = re.compile(
-    rf"\b(?:{'|'.join(_WINDOWS)}|CONFLICT|DUPLICATE|TABLE_CHANGES|DELTA)|@v\d|\b(?:FLOOR|CEIL)",
+    rf"\b(?:{'|'.join(_WINDOWS)}|CONFLICT|DUPLICATE|TABLE_CHANGES|DELTA|AT\s+TIME)|@v\d|\b(?:FLOOR|CEIL)",
     re.IGNORECASE,
 )
 
@@ -354,6 +354,8 @@ def _refuse_inside(cursor: Cursor) -> None:
             raise Unsupported("a version is not written with @", hint=f"type VERSION AS OF {number} behind the table")
         elif word in ("FLOOR", "CEIL", "CEILING"):
             _refuse_rounded_time(_rest(probe))
+        elif probe.index and probe.sees("AT", "TIME", "ZONE"):
+            _refuse_zone(probe)
         elif probe.sees("TABLE_CHANGES", "("):
             _refuse_table_changes(_rest(probe))
         elif is_insert and (probe.sees("ON", "CONFLICT") or probe.sees("ON", "DUPLICATE", "KEY")):
@@ -375,6 +377,14 @@ def _refuse_table_changes(call: str) -> None:
         hint=f"type SELECT * FROM paimon_incremental_query('{table}', {after}, {until}): rows that came after snapshot "
         f"{after}; `{table}$audit_log` has all rows with their kinds",
     )
+
+
+def _refuse_zone(cursor: Cursor) -> None:
+    """`ts AT TIME ZONE 'Asia/Tokyo'`."""
+    before, zone = cursor.tokens[cursor.index - 1], cursor.tokens[cursor.index + 3 :][:1]
+    moment = before.text if before.text.isidentifier() else "ts"
+    place = f"'{zone[0].text}'" if zone else "'Asia/Tokyo'"
+    raise Unsupported("AT TIME ZONE is not Spark's", hint=f"type convert_timezone({place}, {moment}): the clock there")
 
 
 def _refuse_rounded_time(call: str) -> None:

@@ -130,7 +130,14 @@ def table_options(text: str) -> dict[str, str]:
 
 def missing_procedure(name: str, known: Sequence[str]) -> NotFound:
     """The error for a procedure that does not exist."""
-    return NotFound(f"there is no procedure `sys.{name}`", hint=f"{did_you_mean(name, known)}; see SHOW PROCEDURES")
+    source, is_sync, _ = name.partition("_sync_")
+    hint = f"{did_you_mean(name, known)}; see SHOW PROCEDURES"
+    if is_sync:
+        hint = (
+            f"type `lakebed cdc {source} PLACE` on the command line, or define a source in SQL: CREATE TABLE ... WITH ("
+        )
+        hint += f"'connector' = '{source}-cdc', ...)"
+    return NotFound(f"there is no procedure `sys.{name}`", hint=hint)
 
 
 TABLE = Parameter("table", required=True, aliases=("identifier",))

@@ -46,6 +46,7 @@ def choose(lake: SqlLake, sql: Sql, engine: str = "auto") -> Choice:
     if wanted is Engine.SPARK:
         return Choice("it is asked for")
     pins = Pins()
+    instead = "write that part otherwise"
     reason = session_changes_meaning(lake)
     if reason is None and find_spec("duckdb") is None:
         if wanted is Engine.DUCKDB:
@@ -58,19 +59,19 @@ def choose(lake: SqlLake, sql: Sql, engine: str = "auto") -> Choice:
         try:
             found = prepared(lake, sql, pins)
         except NotProven as unproven:
-            reason = f"{unproven.what}: {unproven.why}"
+            reason, instead = f"{unproven.what}: {unproven.why}", unproven.instead
             refuse_temporal(sql, reason)
         else:
             return Choice("all of it is known to mean the same there", found, pins)
     if wanted is Engine.DUCKDB:
         raise Unsupported(
             f"the query can not be answered in this process; {reason}",
-            hint="leave the engine to auto, or say spark, or write that part otherwise",
+            hint=f"leave the engine to auto, or say spark, or {instead}",
         )
     if not lake.is_spark_started and find_spec("pyspark") is None:
         raise Unsupported(
             f"the query needs Spark, which is not installed; {reason}",
-            hint='install it with: pip install "lakebed[spark]", or write that part otherwise',
+            hint=f'install it with: pip install "lakebed[spark]", or {instead}',
         )
     return Choice(reason)
 

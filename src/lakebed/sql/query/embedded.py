@@ -139,10 +139,17 @@ class _Tables:
             return TableColumns(rows, (), tuple(rows.schema))
         reference = reference_of(self.lake, node)
         if reference is None:
-            raise NotProven(f"`{node.sql('spark')}`", "it is no table of the lake")
+            raise NotProven(f"`{node.sql('spark')}`", "it is no table of the lake", _taken_in(node))
         table = self.pins.shared(reference)
         path = tuple(reference.name.split(".")) if not isinstance(node.this, exp.Func) else ()
         return TableColumns(_Source(table, node), path, *_shown(table))
+
+
+def _taken_in(node: exp.Table) -> str:
+    """What to do with a file that a query names, where no Spark reads it."""
+    if node.db.lower() in ("csv", "json", "parquet", "orc"):
+        return f"take its rows in: lake.create_table(name, pandas.read_{node.db.lower()}({node.name!r}))"
+    return "write that part otherwise"
 
 
 def _shown(table: Table) -> tuple[tuple[pa.Field, ...], tuple[pa.Field, ...]]:

@@ -94,7 +94,7 @@ def _positional(text: str, args: Sequence[Any]) -> Iterator[tuple[int, int, str]
     if len(marks) != len(literals):
         raise InvalidArgument(
             f"the text has {len(marks)} question marks, and args has {len(literals)} values",
-            hint="pass a value for each `?`, in their order",
+            hint="pass a value for each `?`, in their order" + ("; write `?` for `%s`" if "%s" in text else ""),
         )
     for mark, spelled in zip(marks, literals, strict=True):
         yield mark.start, mark.start + 1, spelled  # of `?::INT` the rest is a cast
