@@ -199,7 +199,7 @@ PYTHON_ONLY = (
         "rewrite/rows_by_place.py",
     ),
     *("types/binary_row.py", "types/predicate_parse.py", "read/reader.py", "sql/words/parameters.py"),
-    *("spark/data_source.py", "spark/write.py", "spark/stream/sink.py", "spark/stream/source.py"),
+    *("spark/attach.py", "spark/data_source.py", "spark/write.py", "spark/stream/sink.py", "spark/stream/source.py"),
     *("spark/stream/writer_format.py", "cdc/arguments.py", "cdc/start.py"),
     *("cdc/sources/kafka/spark_source.py", "cdc/sources/postgres/spark_source.py"),
 )

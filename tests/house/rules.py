@@ -165,7 +165,6 @@ SHORT = {
     "bucket/fixed.py": "stands above the registry of bucket functions, which the others stand below",
     "cdc/formats/texts.py": "what the entries of the registry of formats share",
     "cleanup.py": "the one place that catches every exception",
-    "cli/lakes.py": "what the commands share",
     "cli/options.py": "an entry of the registry of commands",
     "expressions/aggregates/aggregate.py": "what the entries of the registry of aggregates are",
     "expressions/functions/function.py": "what the entries of the registry of functions are",

@@ -55,7 +55,7 @@ TABLE_MEMBERS = """
     at fixed_to pinned with_options on_branch snapshots latest_snapshot told_snapshot lsm timeline
     write writer write_spark write_stream
     delete_where truncate alter
-    compact compact_follow create_tag replace_tag rename_tag delete_tag expire_tags create_due_tags tags
+    compact explain_work compact_follow create_tag replace_tag rename_tag delete_tag expire_tags create_due_tags tags
     rollback_to rollback_to_as_latest expire_snapshots check remove_orphan_files remove_missing_files
     repair_metadata purge_files rewrite_file_index reassign_row_ids expire_changelogs partitions drop_partitions
     expire_partitions mark_partition_done consumers reset_consumer clear_consumers compact_manifest analyze
@@ -64,8 +64,9 @@ TABLE_MEMBERS = """
 """In the order of the file: what it is, reading, reading it otherwise, writing, changing, upkeep."""
 WRITER_MEMBERS = "write commit abort"
 LAKE_MEMBERS = """
-    settings other_tables started_jobs jobs go_on location spark is_spark_started sql query current_database use
-    databases create_database drop_database tables table has_table create_table replace_table drop_table rename_table
+    settings other_tables started_jobs jobs go_on location spark is_spark_started storage_options attach sql query
+    current_database use databases create_database drop_database tables table has_table create_table replace_table
+    drop_table rename_table
     materialize refresh refresh_all consistent at explain materialized materialized_tables alter_materialized
 """
 

@@ -120,7 +120,7 @@ class Pipeline:
         self._lake = lake
         self._rules = rules
         self._checkpoint = checkpoint
-        self._storage = Storage(lake.storage_options, checkpoint)
+        self._storage = Storage(lake.storage_options, checkpoint or None)
         self._source = source
         self._notes = notes or SyncNotes(source)
         self._board = board or ProgressBoard()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import socket
-import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lakebed.clock import RandomIds
 from lakebed.errors import InvalidArgument
 from lakebed.fileio.base import FileIO
 from lakebed.spark.late_workers import until_workers_come
@@ -25,7 +25,7 @@ def check_seen_by_tasks(spark: SparkSession, fileio: FileIO, directory: str, wha
     """Raises if a file that is written here, in a directory, is not there for tasks."""
     if not is_cluster(spark):
         return
-    marker = f"{directory}/seen-{uuid.uuid4().hex}"
+    marker = f"{directory}/seen-{RandomIds().new_id()}"
     fileio.make_directory(directory)
     fileio.write_bytes(marker, b"")
 

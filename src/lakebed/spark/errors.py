@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from lakebed.errors import InvalidArgument, InvalidData, LakebedError, told_in
+from lakebed.errors import InvalidArgument, InvalidData, LakebedError, MissingDependency, told_in
 from lakebed.expressions.spark_functions import no_function
 from lakebed.spark.session import import_pyspark
+from lakebed.version import VERSION
 
 _LATE: Final = re.compile(
     "Python worker failed to connect back|waiting for the Python worker to connect back"
@@ -24,6 +25,10 @@ _LATE: Final = re.compile(
 )
 """What Spark tells of workers started one by one (ten seconds), of forks of its daemon (a minute), of `foreachBatch` on
 Spark Connect (five), of a result that was fetched too late (fifteen seconds)."""
+
+
+_LACKS: Final = re.compile(r"ModuleNotFoundError: No module named '(lakebed|pyarrow|numpy|fastavro|sqlglot)[.']")
+"""What Python says on a machine on which Lakebed, or what it always needs, is not installed."""
 
 
 def is_worker_late(error: BaseException) -> bool:
@@ -45,6 +50,18 @@ def worker_late() -> LakebedError:
     )
 
 
+def lacks_lakebed(error: BaseException) -> LakebedError | None:
+    """The error to raise if a machine of the cluster could not run our code, since it has not got it."""
+    found = _LACKS.search(str(error))
+    if found is None or isinstance(error, LakebedError):
+        return None
+    return MissingDependency(
+        f"a machine that runs Spark's tasks has no Python package `{found[1]}`",
+        hint=f'install Lakebed on all of them, with: pip install "lakebed[spark]=={VERSION}"; or name a Python that '
+        "has it everywhere, with PYSPARK_PYTHON",
+    )
+
+
 def cause_of(error: BaseException) -> BaseException:
     """The error of ours behind one of Spark's, or for a worker that was late; else the error itself."""
     seen: BaseException | None = error
@@ -53,7 +70,7 @@ def cause_of(error: BaseException) -> BaseException:
             return seen
         seen = seen.__cause__ or seen.__context__
     told = told_in(str(error))
-    return told or (worker_late() if is_worker_late(error) else error)
+    return told or lacks_lakebed(error) or (worker_late() if is_worker_late(error) else error)
 
 
 # --- Spark's errors in our own words: without stacks and plans, and without names that only we know ---------------
@@ -120,4 +137,4 @@ def translated_error(error: Any, names: Mapping[str, str]) -> LakebedError:
     return (InvalidData if is_value else InvalidArgument)(text or "Spark refused the statement", hint=hint)
 
 
-__all__ = ["cause_of", "is_worker_late", "worker_late"]
+__all__ = ["cause_of", "is_worker_late", "lacks_lakebed", "worker_late"]

@@ -115,7 +115,7 @@ class Session:
 
     def _started(self) -> SparkSession:
         if self._where.is_named:
-            return start_elsewhere(self._where)
+            return _start_elsewhere(self._where)
         return _active_session() or start_local(plans_only=self._plans_only, settings=self._where.settings)
 
     def _fit(self, spark: SparkSession) -> None:
@@ -124,7 +124,7 @@ class Session:
             self._is_fitted = True
 
 
-def start_elsewhere(where: Where) -> SparkSession:
+def _start_elsewhere(where: Where) -> SparkSession:
     """A session on a cluster, or at a server of Spark Connect: with what we can not do without, and what is asked for.
 
     Workers of the driver run on the Python of this process, those on other machines on the `python3` that these have,

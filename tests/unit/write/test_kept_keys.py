@@ -242,3 +242,15 @@ def test_a_directory_of_somebody_else_is_not_used(monkeypatch: pytest.MonkeyPatc
     next(tmp_path.glob("lakebed-kept-keys-*")).chmod(0o777)
     with pytest.raises(StorageError, match="not this user's own"):
         KeptKeys(story.table._opened.context, KeptPlace("q"), WritePart(0, 1), None, is_taught=False)
+
+
+def test_on_a_cluster_copies_lie_where_they_go_with_the_application(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker names that place to executors, and clears it even if the driver was killed."""
+    own = tmp_path / "executor"
+    own.mkdir()
+    monkeypatch.setenv("SPARK_EXECUTOR_DIRS", f"{own}{os.pathsep}{tmp_path / 'other'}")
+    assert Path(kept_keys._root()).parent == own
+    monkeypatch.setenv("SPARK_EXECUTOR_DIRS", str(tmp_path / "gone"))
+    assert Path(kept_keys._root()).parent == Path(kept_keys.tempfile.gettempdir())

@@ -3,8 +3,9 @@
 What is kept is a copy of the table at one snapshot, and never more than that: keys that a batch places are not noted
 here, but found in the table once they are committed. So attempts that fail, run twice or come too late do no harm. A
 copy that is behind reads the keys of the commits since (`table_keys`); one that is missing, damaged, in use elsewhere
-or can not follow is made anew. Copies lie in a directory below the system's temporary one (`TMPDIR` moves it), each
-under a name of its own that is never used again, and those that nobody has used for a day are removed.
+or can not follow is made anew. Copies lie in a directory that a cluster's worker removes with the application, if it
+names one, else below the system's temporary one (`TMPDIR` moves it), each under a name of its own that is never used
+again, and those that nobody has used for a day are removed.
 """
 
 from __future__ import annotations
@@ -261,7 +262,7 @@ def _state_of(snapshot: Snapshot | None) -> str:
 def _root() -> str:
     """A directory that nobody else may write to: what lies in it is believed."""
     user = os.getuid() if hasattr(os, "getuid") else 0
-    path = os.path.join(tempfile.gettempdir(), f"lakebed-kept-keys-{user}")
+    path = os.path.join(_base(), f"lakebed-kept-keys-{user}")
     os.makedirs(path, mode=0o700, exist_ok=True)
     found = os.lstat(path)
     if hasattr(os, "getuid") and (found.st_uid != user or found.st_mode & 0o022 or os.path.islink(path)):
@@ -270,6 +271,18 @@ def _root() -> str:
             hint="remove it, or choose another place with TMPDIR",
         )
     return path
+
+
+def _base() -> str:
+    """Where Spark keeps what goes with the application, on workers that say where that is; else where the system does.
+
+    A standalone worker and YARN name such directories to executors, and remove them whatever becomes of the driver.
+    """
+    for name, separator in (("SPARK_EXECUTOR_DIRS", os.pathsep), ("LOCAL_DIRS", ",")):
+        first = os.environ.get(name, "").split(separator)[0]
+        if first and os.path.isdir(first) and os.access(first, os.W_OK):
+            return first
+    return tempfile.gettempdir()
 
 
 @contextlib.contextmanager
