@@ -172,7 +172,6 @@ SHORT = {
     "left_out.py": "a habit of one library, apart from those that work around it",
     "maintenance/checks.py": "what two kinds of upkeep remember of one handle",
     "maintenance/manifests.py": "one kind of upkeep, as its neighbours are",
-    "merge/deduplicate.py": "an entry of the registry of merge engines",
     "cli/interrupts.py": "what commands that run for ever share",
     "metadata/branches.py": "one kind of directory, as its neighbours are one kind of file each",
     "metadata/corruption.py": "words that all kinds of files share",

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from lakebed.merge.base import Groups
-
 Roles = npt.NDArray[np.int8]
-NO_SOURCE = -1
 
 
 class Role(IntEnum):
@@ -76,13 +72,5 @@ class Trace:
         roles = self.roles[column]
         roles[rows[roles[rows] == Role.COUNTED]] = role
 
-    def sources(self, column: str, groups: Groups) -> npt.NDArray[np.int64]:
-        """For each group the row whose value is the result's, or NO_SOURCE."""
-        found = np.full(len(groups), NO_SOURCE, np.int64)
-        group_of = np.repeat(np.arange(len(groups)), groups.ends - groups.starts)
-        at = np.flatnonzero(self.roles[column][groups.order] == Role.VALUE)
-        found[group_of[at]] = groups.order[at]
-        return found
 
-
-__all__ = ["NO_SOURCE", "Role", "Roles", "Trace"]
+__all__ = ["Role", "Roles", "Trace"]
