@@ -55,7 +55,7 @@ MEMBERS = {"lakebedCrc32", "lakebedLastDeltaManifestList"}
 """In files of JSON."""
 FORMATS = {"lakebed-kafka", "lakebed-mysql-changes", "lakebed-postgres"}
 """Of Spark's data sources; `lakebed` is that of tables."""
-FILES = {"lakebed-progress.json"}
+FILES = {"lakebed-lock", "lakebed-parked.json", "lakebed-paused", "lakebed-progress.json", "lakebed-sync.json"}
 """In checkpoints."""
 NOT_STORED = {
     "lakebed-binlog-",

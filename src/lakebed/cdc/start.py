@@ -72,7 +72,7 @@ class SyncRun:
         self._lock = lock
         if lock is not None:
             this = weakref.ref(self)
-            lock.is_used = lambda: (run := this()) is not None and run.is_active
+            lock.is_used = lambda: (run := this()) is not None and run._is_used()
         self._source = source
         self._pipeline = pipeline
         self._board = board
@@ -81,8 +81,8 @@ class SyncRun:
     def progress(self) -> SyncProgress:
         """How far it is: rows, rates and lags, for each table and for all."""
         now = self._board.now if self._told is None else self._told.read()
-        now = replace(now, skipped={**now.skipped, **self._source.left_out()})
         try:
+            now = replace(now, skipped={**now.skipped, **self._source.left_out()})
             ahead = self._source.progress(now.position)
         except LakebedError as error:
             # Who only looks must not be stopped by a source that does not answer.
@@ -100,6 +100,12 @@ class SyncRun:
     def is_active(self) -> bool:
         """Whether it is still running, or waits to go on."""
         return bool(self.query.isActive) or self._patience.again_at is not None
+
+    def _is_used(self) -> bool:
+        try:
+            return self.is_active
+        except Exception:  # noqa: BLE001 - Spark is gone, with all its queries
+            return False
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
         """Waits for the end, and raises what went wrong; False if the time is over before.
@@ -227,9 +233,13 @@ def sync(
     wanted = sync_rules(database or lake.current_database, table, opened, rules)
     opened.follow_only(wanted.routing.patterns)
     place = os.fspath(checkpoint)
+    former_user = _former_user(lake, place)
+    if former_user:
+        _await_source(opened, patience)  # at the very first start a slip is more likely than a server that is away
+    opened.check()
     lock = None if _is_connect(lake) else CheckpointLock.take(place)
     with on_failure(lambda: lock.release() if lock is not None else None):
-        return _begun(lake, opened, wanted, place, how_often, query_name, rules, patience, lock)
+        return _begun(lake, opened, wanted, place, former_user, how_often, query_name, rules, patience, lock)
 
 
 def _begun(
@@ -237,16 +247,13 @@ def _begun(
     opened: ChangeSource,
     wanted: SyncRules,
     place: str,
+    former_user: str,
     how_often: Mapping[str, Any] | None,
     query_name: str | None,
     rules: SyncArguments,
     patience: Patience,
     lock: CheckpointLock | None,
 ) -> SyncRun:
-    former_user = _former_user(lake, place)
-    if former_user:
-        _await_source(opened, patience)  # at the very first start a slip is more likely than a server that is away
-    opened.check()
     board = ProgressBoard()
     here_bytes = rules.get("here_bytes")
     size = {} if here_bytes is None else {"here_bytes": here_bytes}

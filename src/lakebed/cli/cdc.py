@@ -126,9 +126,7 @@ def _add_policies(parser: Parser) -> None:
     types = "types become something that nothing holds together with the old one"
     group.add_argument("--incompatible", default="fail", choices=("fail", "ignore", "string"), help=types)
     group.add_argument("--ignore-incompatible", action="store_true", help="leave such tables out and go on")
-    on_error = (
-        "of one table: park it and go on with the others, stop, or put rows aside; default: park, stop with --table"
-    )
+    on_error = "of one table: park it, stop, or put rows aside; default: park for databases, else stop"
     group.add_argument("--on-error", choices=("park", "stop", "dead-letter"), help=on_error)
     group.add_argument("--truncate", default="delete", choices=("delete", "ignore", "fail"), help="all rows go")
 
@@ -180,10 +178,15 @@ def _begin(lake: Any, checkpoint: str, given: argparse.Namespace) -> SyncRun:
         incompatible=given.incompatible,
         ignore_incompatible=given.ignore_incompatible,
         truncate=given.truncate,
-        on_error=given.on_error or ("park" if given.table is None else "stop"),
+        on_error=given.on_error or _on_error(given),
         give_up_after=given.give_up_after or ("10 minutes" if given.once else "forever"),
         query_name="lakebed cdc",
     )
+
+
+def _on_error(given: argparse.Namespace) -> str:
+    """To park a table makes sense where others go on, and where it can be copied anew."""
+    return "park" if given.table is None and source_class(given.source).takes_patterns else "stop"
 
 
 def _while_paused(checkpoint: str, storage: Storage) -> None:

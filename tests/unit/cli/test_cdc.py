@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from lakebed.cdc.progress import SyncProgress, TableProgress
+from lakebed.cdc.storage import PLAIN
 from lakebed.cli import cdc
 from lakebed.cli.cdc_progress import drawn, headline, summary
 from lakebed.cli.command import Parser
@@ -126,7 +127,7 @@ def test_progress_is_drawn_with_rates_and_lags() -> None:
     assert summary(progress).splitlines()[1] == "not followed: lk.x: no key"
 
 
-def test_metrics_are_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_are_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """With --format json each look is a line, and so is the end."""
     from lakebed.cli.output import Output
 
@@ -139,7 +140,7 @@ def test_metrics_are_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytes
             return self.looks > 1
 
     run: Any = Ended()
-    assert cdc._watch(run, Output("json")) == 0
+    assert cdc._watch(run, str(tmp_path), PLAIN, Output("json")) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     assert all('"rows": 2' in line for line in lines)
