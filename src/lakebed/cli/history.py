@@ -118,8 +118,17 @@ def _expire_arguments(parser: Parser) -> None:
 
 
 def _expire(given: argparse.Namespace, out: Output) -> int:
+    from lakebed.maintenance.snapshots import watched_expiry
+
     table = open_table(given)
-    expired = table.expire_snapshots(given.older_than, given.retain_max, given.retain_min, given.max_deletes)
+    is_watched = out.is_terminal and sys.stderr.isatty()
+
+    def tell(gone: int, of: int) -> None:
+        if is_watched and gone < of:
+            print(f"{table.name}: {gone:,} of {of:,} snapshots are gone; Ctrl-C leaves the rest", file=sys.stderr)  # noqa: T201
+
+    with watched_expiry(tell):
+        expired = table.expire_snapshots(given.older_than, given.retain_max, given.retain_min, given.max_deletes)
     members = {
         "table": table.name,
         "snapshots": list(expired.snapshots),

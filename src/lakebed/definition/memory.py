@@ -67,6 +67,12 @@ class TableMemory(dict[Slot[Any], Any]):
             made[slot] = self[slot]
         return made
 
+    def for_upkeep(self) -> TableMemory:
+        """A memory for those who decide what goes, or whether all is well: see `ManifestCache.for_upkeep`."""
+        made = TableMemory()
+        made.manifests = self.manifests.for_upkeep()
+        return made
+
     def forget_history(self) -> None:
         """The table goes on from another snapshot than the last one of this handle."""
         for slot in [slot for slot in self if slot.of_history]:

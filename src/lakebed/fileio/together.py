@@ -42,8 +42,11 @@ def ask_together(fileio: FileIO, questions: Iterable[Callable[[], _Answer]]) -> 
     others = [_submitted(ask) for ask in asked[1:]]
     try:
         first = asked[0]()  # this thread waits anyway, so there is always one that goes on
-    finally:
-        failures = [future.exception() for future in others]
+    except Exception:
+        for future in others:
+            future.exception()
+        raise
+    failures = [future.exception() for future in others]
     for failure in failures:
         if failure is not None:
             raise failure

@@ -35,7 +35,7 @@ _ATTEMPTS = 5
 
 
 def expire(files: TableFiles, rules: RetentionRules) -> Expired:
-    """Expires what is due. If something that the decision rests on can not be read, nothing is deleted."""
+    """Expires what is due, oldest first. Where it can not be told what is needed, nothing more is deleted."""
     if rules.is_decoupled:
         return _overtaken_or(expire_snapshots, files, rules) + _overtaken_or(expire_changelogs, files, rules)
     line = line_of(files.stores.snapshots.ids())

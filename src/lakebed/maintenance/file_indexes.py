@@ -71,8 +71,9 @@ def rewrite_indexes(
 
 def _take_back(context: TableContext, pairs: Iterable[tuple[ManifestEntry, ManifestEntry]]) -> None:
     """Removes the index files that no commit names."""
+    files = table_files(context)
     for old, new in pairs:
-        for path in set(table_files(context).paths(new)) - set(table_files(context).paths(old)):
+        for path in set(files.paths(new)) - set(files.paths(old)):
             context.fileio.delete(path)
 
 

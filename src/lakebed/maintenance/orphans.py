@@ -15,6 +15,7 @@ from lakebed.definition.context import TableContext
 from lakebed.definition.moments import to_millis
 from lakebed.errors import CorruptFile, InvalidArgument
 from lakebed.fileio.base import FileIO, FileStatus
+from lakebed.fileio.together import answers_late, delete_all
 from lakebed.maintenance.branches import HIDDEN_PREFIX
 from lakebed.maintenance.references import references, used_names
 from lakebed.maintenance.table_files import TableFiles, table_files
@@ -61,8 +62,7 @@ def remove_orphans(files: TableFiles, partition_depth: int, older_than_ms: int, 
     orphans = [*(status for status in shared if status.name not in used), *leftovers]
     done = Orphans(tuple(status.path for status in orphans), sum(status.size_bytes for status in orphans))
     if not dry_run:
-        for path in done.paths:
-            stores.fileio.delete(path)
+        delete_all(stores.fileio, done.paths)
         found.remove_empty_directories()
     return done
 
@@ -84,6 +84,9 @@ class _Listing:
 
     def data(self, directory: str, depth: int) -> Iterator[FileStatus]:
         """Files in buckets, `depth` partition directories below."""
+        if answers_late(self._fileio):
+            yield from self._data_at_once(directory, depth)
+            return
         for status in self._fileio.list_directory(directory):
             is_place = status.name.startswith(_BUCKET_PREFIX) if depth == 0 else "=" in status.name
             if not status.is_directory or not is_place:
@@ -91,6 +94,14 @@ class _Listing:
             if self._is_old(status):
                 self._directories.append(status)
             yield from self._files(status.path) if depth == 0 else self.data(status.path, depth - 1)
+
+    def _data_at_once(self, root: str, depth: int) -> Iterator[FileStatus]:
+        """The same by one listing of all that is there, not one for each bucket; directories are none to remove."""
+        for status in self._fileio.list_recursive(root):
+            *places, _ = status.path.removeprefix(root).strip("/").split("/")
+            is_place = len(places) == depth + 1 and places[-1].startswith(_BUCKET_PREFIX)
+            if is_place and all("=" in place for place in places[:-1]) and self._is_old(status):
+                yield status
 
     def temporary(self, paths: TablePaths) -> Iterator[FileStatus]:
         """Hidden files beside those that are written under another name first."""

@@ -9,12 +9,15 @@ other order both may go ahead, and a tag or branch stands on files that are gone
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field, replace
 from enum import Enum
+from functools import partial
+from itertools import islice
 
 from lakebed.errors import FileMissing
+from lakebed.fileio.together import answers_late, ask_together
 from lakebed.maintenance.table_files import TableFiles
 from lakebed.metadata.branches import all_branches
 from lakebed.metadata.entries import READ_THREADS, all_metas, changelog_metas, delta_metas, read_manifests
@@ -23,6 +26,9 @@ from lakebed.metadata.manifest_list import ManifestMeta
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.metadata.stores import MetadataStores
 from lakebed.records import dataclass
+
+_REFERENCES_AT_ONCE = 4096
+_ASKED_AT_ONCE = 32
 
 
 class Holds(Enum):
@@ -42,19 +48,13 @@ class Reference:
     holds: Holds
 
 
-def references(files: TableFiles, without_tags: Collection[str] = ()) -> list[Reference]:
-    """All references of all branches, except these tags of the branch that `files` is of."""
-    return list(_references(files, without_tags))
-
-
-def _references(files: TableFiles, without_tags: Collection[str]) -> Iterator[Reference]:
+def references(files: TableFiles, without_tags: Collection[str] = ()) -> Iterator[Reference]:
+    """All references of all branches, except these tags of the branch that `files` is of, one after the other."""
     for stores in all_branches(files.stores):
         there = replace(files, stores=stores)
         left_out = without_tags if stores.paths.branch == files.stores.paths.branch else ()
-        for snapshot_id in stores.snapshots.ids():
-            snapshot = stores.snapshots.find(snapshot_id)
-            if snapshot is not None:
-                yield Reference(there, snapshot, Holds.STATE_AND_CHANGES)
+        for snapshot in _found_in_turn(stores, stores.snapshots.ids()):
+            yield Reference(there, snapshot, Holds.STATE_AND_CHANGES)
         for tag in stores.tags.list():
             if tag.name not in left_out:
                 yield Reference(there, tag.snapshot, Holds.STATE)
@@ -62,6 +62,14 @@ def _references(files: TableFiles, without_tags: Collection[str]) -> Iterator[Re
             changelog = stores.changelogs.find(snapshot_id)
             if changelog is not None:
                 yield Reference(there.lenient(), changelog, Holds.CHANGES)
+
+
+def _found_in_turn(stores: MetadataStores, ids: Sequence[int]) -> Iterator[Snapshot]:
+    """Those of the snapshots that are still there; asked for together where answers are late."""
+    for start in range(0, len(ids), _ASKED_AT_ONCE):
+        part = ids[start : start + _ASKED_AT_ONCE]
+        asked = [partial(stores.snapshots.find, snapshot_id) for snapshot_id in part]
+        yield from (snapshot for snapshot in ask_together(stores.fileio, asked) if snapshot is not None)
 
 
 def reviving_names(files: TableFiles, since: int | None = None) -> frozenset[tuple[str, str, int]]:
@@ -132,7 +140,7 @@ class Survivor:
         return found | self.named_metadata()
 
 
-def reusing(files: TableFiles, snapshots: list[Snapshot]) -> list[Survivor]:
+def reusing(files: TableFiles, snapshots: Sequence[Snapshot]) -> list[Survivor]:
     """The snapshots that may hold files which earlier ones had dropped: overwrites that bring back an old state."""
     return [
         Survivor(files, snapshot, is_whole=False)
@@ -151,6 +159,8 @@ def read_snapshots(stores: MetadataStores, ids: Collection[int]) -> list[Snapsho
     """Many snapshots, in the order of their ids."""
     if len(ids) <= _FEW:
         return [stores.snapshots.get(snapshot_id) for snapshot_id in ids]
+    if answers_late(stores.fileio):
+        return ask_together(stores.fileio, [partial(stores.snapshots.get, snapshot_id) for snapshot_id in ids])
     with ThreadPoolExecutor(READ_THREADS) as pool:
         return list(pool.map(stores.snapshots.get, ids))
 
@@ -185,10 +195,15 @@ def used_names(references: Iterable[Reference]) -> set[str]:
     Names rather than paths: they are unique, and other engines may spell or place a path in another way. Anything that
     can not be read is an error, except what a long-lived changelog has lost by its nature.
     """
-    found = _Found()
-    for number, reference in enumerate(references):
-        found.take(reference, 1 << number)
-    return found.names | _live_names(found.manifests.values())
+    names: set[str] = set()
+    left = iter(references)
+    # So many at a time: the sets of them that are kept for each file grow with their number, and the files do too.
+    while part := list(islice(left, _REFERENCES_AT_ONCE)):
+        found = _Found()
+        for number, reference in enumerate(part):
+            found.take(reference, 1 << number)
+        names |= found.names | _live_names(found.manifests.values())
+    return names
 
 
 @dataclass(slots=True)

@@ -54,7 +54,8 @@ def remove_missing(context: TableContext, dry_run: bool, identity: CommitIdentit
 
 
 def _missing(context: TableContext, live: list[ManifestEntry]) -> dict[str, ManifestEntry]:
-    paths = [table_files(context).path(entry) for entry in live]
+    files = table_files(context)
+    paths = [files.path(entry) for entry in live]
     with ThreadPoolExecutor(READ_THREADS) as pool:
         there = pool.map(context.fileio.exists, paths)
         return {path: entry for path, entry, is_there in zip(paths, live, there, strict=True) if not is_there}

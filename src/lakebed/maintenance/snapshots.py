@@ -7,12 +7,16 @@ that name them stay until the changelog goes too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from itertools import pairwise
 
 from lakebed.errors import CommitConflict, FileMissing, NotFound
 from lakebed.fileio.base import FileIO
+from lakebed.fileio.together import answers_late, delete_all
 from lakebed.maintenance.plan import Candidates, Step, plan
 from lakebed.maintenance.references import outsiders, read_snapshots, reusing, reviving_names
 from lakebed.maintenance.retention import RetentionRules
@@ -23,6 +27,32 @@ from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.metadata.stores import MetadataStores
 from lakebed.records import dataclass
+
+_log = logging.getLogger(__name__)
+
+
+_ROUND = 1000
+"""Snapshots that are planned for at a time."""
+
+_LISTENER: ContextVar[Callable[[int, int], None] | None] = ContextVar("who watches an expiry", default=None)
+
+
+@contextmanager
+def watched_expiry(listener: Callable[[int, int], None]) -> Iterator[None]:
+    """Until the end of the block somebody is told how many snapshots have gone, of how many, after each round."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+def _tell_progress(gone: int, of: int) -> None:
+    listener = _LISTENER.get()
+    if of > _ROUND:
+        _log.info("expired %d of %d snapshots", gone, of)
+    if listener is not None:
+        listener(gone, of)
 
 
 def first_kept_snapshot(files: TableFiles, rules: RetentionRules, line: range, *, at_once: bool = True) -> int:
@@ -42,20 +72,36 @@ def first_kept_snapshot(files: TableFiles, rules: RetentionRules, line: range, *
 
 
 def expire_snapshots(files: TableFiles, rules: RetentionRules) -> Expired:
-    """Expires the snapshots that are due. An error before the first delete means that nothing was deleted."""
+    """Expires the snapshots that are due, oldest first. An error leaves those that are still there as they are."""
     stores = files.stores
     line = line_of(stores.snapshots.ids())
     stop = first_kept_snapshot(files, rules, line)
     if stop == line.start:
         return Expired()
-    known = reviving_names(files)
     snapshots = read_snapshots(stores, line)
-    candidates = [
-        _candidates(files, rules, old, new, old.id == line.start)
-        for old, new in pairwise(snapshots[: stop - line.start + 1])
-    ]
-    kept = range(stop, line.stop)
-    steps = plan(files, candidates, reusing(files, snapshots[1:]), outsiders(files, kept))
+    done = Expired()
+    for start in range(line.start, stop, _ROUND):
+        # In rounds: what one has to know of its snapshots stays small however many there are, and what an interrupted
+        # expiry has done is done.
+        try:
+            done += _expire_round(files, rules, line, snapshots, range(start, min(start + _ROUND, stop)))
+        except Overtaken as overtaken:
+            overtaken.done = done + overtaken.done
+            raise
+        _tell_progress(len(done.snapshots), stop - line.start)
+    return done
+
+
+def _expire_round(
+    files: TableFiles, rules: RetentionRules, line: range, snapshots: Sequence[Snapshot], going: range
+) -> Expired:
+    """Expires some of the oldest; `snapshots` are all of the line, of which those before are gone."""
+    stores, stop = files.stores, going.stop
+    known = reviving_names(files)
+    old_and_next = snapshots[going.start - line.start : stop - line.start + 1]
+    candidates = [_candidates(files, rules, old, new, old.id == going.start) for old, new in pairwise(old_and_next)]
+    later = reusing(files, snapshots[going.start - line.start + 1 :])
+    steps = plan(files, candidates, later, outsiders(files, range(stop, line.stop)))
     # INVARIANT: announced first, then looked again for what could revive a file, then deleted. A tag, branch or
     # overwrite that comes in between is seen here, or sees the announcement and gives way.
     _announce(stores, stop)
@@ -326,5 +372,8 @@ def remove_empty_directories(fileio: FileIO, root: str, steps: Iterable[Step]) -
 
 
 def _delete_files(fileio: FileIO, step: Step) -> int:
-    """Deletes a step's files in their order; how many were there."""
+    """Deletes a step's files in their order; how many were there. Where answers are late, all at once: how many."""
+    if answers_late(fileio):
+        delete_all(fileio, step.paths)
+        return len(step.paths)
     return sum(fileio.delete(path) for path in step.paths)

@@ -152,4 +152,7 @@ class TableFiles:
 
 def table_files(context: TableContext) -> TableFiles:
     """The files of the table, on the branch that is open."""
-    return TableFiles(context.stores, context.data_file_path)
+    known = context.stores
+    cache = context.memory.manifests.for_upkeep()
+    stores = MetadataStores.open(known.fileio, known.paths, known.compression, cache)
+    return TableFiles(stores, context.data_file_path)

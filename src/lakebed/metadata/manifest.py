@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from lakebed.errors import CorruptFile
 from lakebed.fileio.base import FileIO
+from lakebed.fileio.together import answers_late
 from lakebed.metadata.avro_container import (
     ContainerWriter,
     Record,
@@ -154,8 +155,8 @@ class ManifestStore:
             name = f"manifest-{uuid4()}-0"
             path = self._paths.manifest_file(name)
             self._fileio.write_bytes(path, data)
-            if self._cache is not None:
-                self._cache.put(path, len(data), written)
+            if self._cache is not None and answers_late(self._fileio):
+                self._cache.put(path, len(data), written)  # or the next commit would have to ask for it
             metas.append(_describe(name, len(data), written, partition_types))
         return metas
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from lakebed.fileio.base import FileIO
+from lakebed.fileio.together import answers_late
 from lakebed.metadata.changelog import ChangelogStore
 from lakebed.metadata.consumer import ConsumerStore
 from lakebed.metadata.index_manifest import IndexManifestStore
@@ -20,7 +21,13 @@ class ManifestCache:
 
     def __init__(self) -> None:
         self.entries: MetadataCache[ManifestEntry] = MetadataCache()
-        self.lists: MetadataCache[ManifestMeta] = MetadataCache()
+        self.lists: MetadataCache[ManifestMeta] | None = MetadataCache()
+
+    def for_upkeep(self) -> ManifestCache:
+        """For those who decide what goes, or whether all is well: lists and large manifests are read, or missed."""
+        made = ManifestCache()
+        made.entries, made.lists = self.entries.without_large(), None
+        return made
 
 
 class MetadataStores:
@@ -55,7 +62,9 @@ class MetadataStores:
     @cached_property
     def manifest_lists(self) -> ManifestListStore:
         """Lists of manifests."""
-        cache = None if self.manifest_cache is None else self.manifest_cache.lists
+        # A disk gives a list sooner than it is worth remembering.
+        is_kept = self.manifest_cache is not None and answers_late(self.fileio)
+        cache = self.manifest_cache.lists if self.manifest_cache is not None and is_kept else None
         return ManifestListStore(self.fileio, self.paths, self.compression, cache=cache)
 
     @cached_property

@@ -254,6 +254,7 @@ class TableUpkeep(Holder):
         from lakebed.maintenance.check import check_snapshots, check_table
 
         context = self._opened.readable()
+        context = replace(context, memory=context.memory.for_upkeep())
         snapshots = context.stores.snapshots
         if self._opened.pinned is not None:
             return check_table(context, self._opened.pinned, deep=deep)

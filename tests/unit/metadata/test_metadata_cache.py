@@ -25,13 +25,21 @@ def test_entries_come_back_as_a_list_of_their_own() -> None:
 
 
 def test_the_least_used_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No more is kept than fits, and nothing large."""
+    """No more is kept than fits; what is large is kept beside, and takes no place of the others."""
+    monkeypatch.setattr(manifest_list, "_LARGE_FILES", manifest_list._LargeFiles())
+    monkeypatch.setattr(manifest_list, "_MOST_LARGE_ENTRIES", 5)
     monkeypatch.setattr(manifest_list, "_MOST_BYTES", 30)
     monkeypatch.setattr(manifest_list, "_LARGEST_BYTES", 20)
     cache: MetadataCache[Any] = MetadataCache()
     for name in ("a", "b", "c"):
         cache.put(name, 10, [])
-    cache.put("large", 21, [])
+    cache.put("too many", 21, range(6))
+    for name in ("first", "second", "third"):
+        cache.put(name, 21, [1, 2])
     cache.get("a", None)
     cache.put("d", 10, [])
-    assert [name for name in ("a", "b", "c", "d", "large") if cache.get(name, None) is not None] == ["a", "c", "d"]
+    assert [name for name in ("a", "b", "c", "d") if cache.get(name, None) is not None] == ["a", "c", "d"]
+    large = MetadataCache[Any]()  # another table's
+    kept = [name for name in ("too many", "first", "second", "third") if large.get(name, 21) is not None]
+    assert kept == ["second", "third"]
+    assert large.get("third", 22) is None
