@@ -45,7 +45,7 @@ def resolve_snapshot(stores: MetadataStores, options: Options, table: str) -> Sn
     if given[0] is SCAN_TIMESTAMP:
         return snapshot_at_time(stores, to_millis(str(options[SCAN_TIMESTAMP])), table)
     if given[0] is SCAN_WATERMARK:
-        return snapshot_of_watermark(stores, int(str(options[SCAN_WATERMARK])), table)
+        return _snapshot_of_watermark(stores, int(str(options[SCAN_WATERMARK])), table)
     return _snapshot_of_version(stores, str(options[SCAN_VERSION]), table)
 
 
@@ -55,7 +55,7 @@ def _snapshot_of_version(stores: MetadataStores, version: str, table: str) -> Sn
         return stores.tags.get(version).snapshot
     watermark = version.removeprefix("watermark-")
     if watermark != version and watermark.isdigit():
-        return snapshot_of_watermark(stores, int(watermark), table)
+        return _snapshot_of_watermark(stores, int(watermark), table)
     if version.isdigit():
         return stores.snapshots.get(int(version))
     return snapshot_of_tag(stores, version, table)
@@ -68,7 +68,7 @@ def snapshot_of_tag(stores: MetadataStores, name: str, table: str) -> Snapshot:
     return stores.tags.get(name).snapshot
 
 
-def snapshot_of_watermark(stores: MetadataStores, watermark: int, table: str) -> Snapshot:
+def _snapshot_of_watermark(stores: MetadataStores, watermark: int, table: str) -> Snapshot:
     """The first snapshot whose watermark has reached a value."""
     for snapshot_id in stores.snapshots.ids():
         snapshot = stores.snapshots.get(snapshot_id)
@@ -77,6 +77,18 @@ def snapshot_of_watermark(stores: MetadataStores, watermark: int, table: str) ->
     raise NotFound(
         f"table `{table}` has no snapshot whose watermark has reached {watermark}",
         hint="choose an earlier watermark, or one of its snapshots",
+    )
+
+
+def snapshot_before_watermark(stores: MetadataStores, watermark: int, table: str) -> Snapshot:
+    """The newest snapshot whose watermark has not passed a value."""
+    for snapshot_id in reversed(stores.snapshots.ids()):
+        snapshot = stores.snapshots.get(snapshot_id)
+        if snapshot.watermark is not None and snapshot.watermark <= watermark:
+            return snapshot
+    raise NotFound(
+        f"table `{table}` has no snapshot whose watermark is {watermark} or earlier",
+        hint="choose a later watermark, or one of its snapshots",
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +43,8 @@ from lakebed.schema.table_schema import TableSchema
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.logical import TIMESTAMPS, DataField, TypeRoot, is_root
 
+_log = logging.getLogger(__name__)
+
 
 def check_row_options(schema: TableSchema, options: Options, table: str) -> None:
     """Raises if deletion vectors or row ids do not go with the rest of the table."""
@@ -49,10 +53,7 @@ def check_row_options(schema: TableSchema, options: Options, table: str) -> None
     else:
         for option in (DELETION_VECTORS_MERGE_ON_READ, DELETION_VECTORS_BITMAP64):
             if options[option]:
-                raise InvalidOption(
-                    f"table `{table}`: `{option.key}` has no effect without `{DELETION_VECTORS_ENABLED.key}`",
-                    hint=f"set `{DELETION_VECTORS_ENABLED.key}` to true as well, or leave it out",
-                )
+                _warn_of_no_vectors(table, option.key)
     if options[DATA_EVOLUTION_ENABLED]:
         _check_evolution(options, table)
     if options[ROW_TRACKING_ENABLED] and (schema.primary_keys or options[BUCKET] != -1):
@@ -62,6 +63,12 @@ def check_row_options(schema: TableSchema, options: Options, table: str) -> None
             if schema.primary_keys
             else f"leave `{BUCKET.key}` out",
         )
+
+
+@cache
+def _warn_of_no_vectors(table: str, key: str) -> None:
+    """It changes nothing, and a session may set it for all its tables."""
+    _log.warning("table `%s`: `%s` has no effect without `%s`", table, key, DELETION_VECTORS_ENABLED.key)
 
 
 def _check_evolution(options: Options, table: str) -> None:

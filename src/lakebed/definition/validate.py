@@ -341,16 +341,19 @@ _COMPACTING = (
 def _check_compaction_options(schema: TableSchema, options: Options, table: str) -> None:
     for option in _COMPACTING:
         if options.has(option) and not schema.primary_keys:
-            raise InvalidOption(
-                f"table `{table}`: `{option.key}` has no effect without a primary key",
-                hint="tables without a key have no sorted runs: leave it out",
-            )
+            _warn_of_runs(table, option.key)
     levels = options[NUM_LEVELS]
     if levels is not None and levels < 2:
         raise InvalidOption(
             f"table `{table}`: `{NUM_LEVELS.key}` is {levels}",
             hint="use at least 2: level 0 for new files and one to compact them into",
         )
+
+
+@cache
+def _warn_of_runs(table: str, key: str) -> None:
+    """It can change no result, and other engines take it in silence."""
+    _log.warning("table `%s`: `%s` has no effect without a primary key: there are no sorted runs", table, key)
 
 
 @cache

@@ -17,7 +17,7 @@ from lakebed.commit.committer import Changes, CommitIdentity
 from lakebed.definition.arguments import snapshot_argument, tag_argument
 from lakebed.definition.branch import forget_writes
 from lakebed.definition.context import TableContext
-from lakebed.definition.moments import snapshot_at_time, snapshot_of_tag, snapshot_of_watermark, to_millis
+from lakebed.definition.moments import snapshot_at_time, snapshot_before_watermark, snapshot_of_tag, to_millis
 from lakebed.errors import CommitConflict, FileMissing, InvalidArgument, NotFound
 from lakebed.maintenance.references import is_kept
 from lakebed.maintenance.tags import find_snapshot
@@ -175,7 +175,7 @@ def _named(
     if timestamp is not None:
         return snapshot_at_time(stores, to_millis(timestamp), context.name)
     assert watermark is not None
-    return snapshot_of_watermark(stores, watermark, context.name)
+    return snapshot_before_watermark(stores, watermark, context.name)
 
 
 def roll_back_table(context: TableContext, target: Snapshot) -> RolledBack:

@@ -26,7 +26,8 @@ _CACHE: Final = "lakebed keeps no cache of blocks; leave the option out"
 _JAVA: Final = "Java classes can not be called here; do the work after the write, and set the option to nothing"
 _OTHER_FORMAT: Final = "lakebed writes no files of that format; leave the option out"
 _OTHER_SETTING: Final = "Paimon knows no such setting; leave the option out"
-_TUNING: Final = (_FLINK, _SPARK, _LOOKUP, _JOIN, _PYTHON, _NATIVE, _CACHE)
+_NO_LEAVE: Final = "`merge_branch` needs no leave; leave the option out"
+_TUNING: Final = (_NO_LEAVE, _FLINK, _SPARK, _LOOKUP, _JOIN, _PYTHON, _NATIVE, _CACHE)
 """Reasons of options that can change no result."""
 
 SINK_PARALLELISM = Option[int | None](
@@ -186,11 +187,11 @@ ELSEWHERE: Final[tuple[Option[object], ...]] = (
         "set `full-compaction.delta-commits`",
     ),
     _plain("changelog.precommit-compact.buffer-size", Kind.SIZE, None, "Memory for copying small files.", _FLINK),
+    _plain("branch-merge.enabled", Kind.BOOLEAN, None, "Let branches be merged.", _NO_LEAVE),
     _plain("compaction.bucket-distribution-strategy", Kind.TEXT, "linear", "How buckets go to tasks.", _FLINK),
-    _plain("end-input.watermark", Kind.INTEGER, None, "Watermark at the end of a batch job.", _FLINK, tuning=False),
     _plain("filesystem.job-level-settings.enabled", Kind.BOOLEAN, True, "Use the job's storage settings.", _FLINK),
     _plain("read.shuffle-bucket-with-partition", Kind.BOOLEAN, True, "Send pieces to tasks by partition.", _FLINK),
-    _plain("scan.bounded", Kind.BOOLEAN, None, "Whether a read ends.", _FLINK, tuning=False),
+    _plain("scan.bounded", Kind.BOOLEAN, None, "Whether a read ends.", _FLINK),
     _plain("scan.dedicated-split-generation", Kind.BOOLEAN, False, "Plan a read inside a task.", _FLINK),
     _plain("scan.infer-parallelism", Kind.BOOLEAN, True, "Choose the number of reading tasks by itself.", _FLINK),
     _plain("scan.infer-parallelism.max", Kind.INTEGER, 1024, "Most reading tasks so chosen.", _FLINK),

@@ -40,7 +40,7 @@ FILE_COMPRESSION = Option(
     "zstd",
     "Compression of data files; not every format knows every one. Where nothing is said, `csv`, `json` and `text` "
     "files have none.",
-    choices=("zstd", "lz4", "snappy", "gzip", "brotli", "zlib", "deflate", "bzip2", "uncompressed", "none"),
+    choices=("zstd", "lz4", "snappy", "gzip", "brotli", "zlib", "deflate", "bzip2", "uncompressed", "none", "null"),
     paimon="differs: files of text are not compressed unless it is set",
     honoured=True,
     scope=ON_WRITE,

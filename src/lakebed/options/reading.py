@@ -327,7 +327,7 @@ READ_ALLOW_FULLSCAN = Option(
     "read.allow.fullScan",
     Kind.BOOLEAN,
     True,
-    "Allow reads of a partitioned table that name no partition.",
-    instead=_FILTER,
+    "Allow reads of a partitioned table whose filter leaves no partition out.",
+    honoured=True,
     scope=ON_READ,
 )

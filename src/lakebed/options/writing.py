@@ -199,6 +199,14 @@ ADD_COLUMN_BEFORE_PARTITION = Option(
     "Put a new column before the partition columns instead of last.",
     honoured=True,
 )
+END_INPUT_WATERMARK = Option[int | None](
+    "end-input.watermark",
+    Kind.INTEGER,
+    None,
+    "Watermark that the commit of a batch write sets, in milliseconds since 1970; streams set their own.",
+    honoured=True,
+    scope=ON_WRITE,
+)
 DISABLE_EXPLICIT_TYPE_CASTING = Option(
     "disable-explicit-type-casting",
     Kind.BOOLEAN,

@@ -115,7 +115,7 @@ def _rewritten(
 def _check_bucket_count(context: TableContext, bucket_count: int) -> None:
     if isinstance(bucket_count, bool) or not isinstance(bucket_count, int) or bucket_count < 1:
         raise InvalidArgument(f"bucket_num is {bucket_count!r}", hint="pass a number of buckets from 1")
-    if context.options[BUCKET] < 1:
+    if context.options[BUCKET] < 1 and not context.bucket_mode.postpones:
         raise InvalidArgument(
             f"table `{context.name}` has no fixed buckets: `{BUCKET.key}` is {context.options[BUCKET]}",
             hint="only fixed buckets are rescaled",

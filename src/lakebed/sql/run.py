@@ -71,13 +71,23 @@ def run(lake: SqlLake, text: str, args: Arguments = None) -> Any:
     """Carries out all statements of a text, in order; gives the result of the last one."""
     if not isinstance(text, str):
         raise InvalidArgument(f"the statement is {type(text).__name__}, not text", hint="pass SQL as a string")
-    sets = parse_sets(bound(text, args))
+    sets = parse_sets(_filled_in(lake, text, args))
     if not sets:
         raise InvalidArgument("the text holds no statement", hint="pass SQL, for example SHOW TABLES")
     found: Any = None
     for statements in sets:
         found = _run_set(lake, statements)
     return nothing(lake) if found is None else found
+
+
+def _filled_in(lake: SqlLake, text: str, args: Arguments) -> str:
+    """The text with values for its markers, and for what it asks of partitions."""
+    text = bound(text, args)
+    if "max_pt" not in text.lower():
+        return text
+    from lakebed.sql.query.newest_partition import with_newest_partitions  # only when it is used
+
+    return with_newest_partitions(lake, text)
 
 
 def _run_set(lake: SqlLake, statements: list[Statement]) -> Any:
@@ -99,7 +109,7 @@ def query(lake: SqlLake, text: str, args: Arguments, engine: str) -> QueryResult
 
     if not isinstance(text, str):
         raise InvalidArgument(f"the query is {type(text).__name__}, not text", hint="pass SQL as a string")
-    given = bound(text, args)
+    given = _filled_in(lake, text, args)
     return answer(lake, _remembered(given) if len(given) <= _REMEMBERED_LETTERS else _one_query(given), engine)
 
 

@@ -273,6 +273,8 @@ class CreateTable:
     """REPLACE TABLE without CREATE: there has to be one."""
     query: Sql | None = None
     like: str | None = None
+    like_leaves: frozenset[str] = frozenset()
+    """What is not taken over from there: CONSTRAINTS, PARTITIONS, OPTIONS."""
     is_flink: bool = field(default=False, compare=False)
     """Whether it is written as Flink writes it, with options after WITH."""
 
@@ -519,10 +521,12 @@ class ShowCurrent:
 
 @dataclass(frozen=True, slots=True)
 class ShowTables:
-    """SHOW TABLES."""
+    """SHOW TABLES, and SHOW TABLE EXTENDED [PARTITION (...)], which says more of each."""
 
     database: str | None = None
     like: str | None = None
+    extended: bool = False
+    partition: PartitionSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -574,11 +578,12 @@ class ShowProcedures:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """DESCRIBE [EXTENDED] table [column]; `text` is for Spark, when it is one of its views."""
+    """DESCRIBE [EXTENDED] table [PARTITION (...)] [column]; `text` is for Spark, when it is one of its views."""
 
     name: str
     extended: bool = False
     column: tuple[str, ...] | None = None
+    partition: PartitionSpec | None = None
     text: str = field(default="", compare=False)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from lakebed.commit.replay import CommitIdentity
 from lakebed.definition.arguments import names_argument
 from lakebed.definition.elsewhere import place_of_work
+from lakebed.errors import InvalidArgument
 from lakebed.maintenance.tidy_up import tidy_up
+from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.options import COMMIT_USER_PREFIX
+from lakebed.options import BUCKET, COMMIT_USER_PREFIX
 from lakebed.read.plan import FileSieve, partition_filter
 from lakebed.rewrite import background
 from lakebed.rewrite.bucket import Compactor
@@ -24,6 +26,7 @@ def compact_table(
     table: Holder,
     full: bool,
     where: Any,
+    buckets: Collection[int] | None,
     order_by: Sequence[str],
     order_strategy: str,
     progress: Callable[[int, int], None] | None,
@@ -37,15 +40,25 @@ def compact_table(
     sieve = FileSieve(context, predicate)
     user = (context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()
     run_pieces = place_of_work(context, on_spark)
+
+    def keep(entries: list[ManifestEntry]) -> list[ManifestEntry]:
+        kept = sieve.keep_entries(entries)
+        return kept if buckets is None else [entry for entry in kept if entry.bucket in buckets]
+
+    if buckets is not None and (order_by or (not context.has_key and context.options[BUCKET] < 1)):
+        raise InvalidArgument(
+            f"table `{context.name}`: buckets are chosen only where files are merged bucket by bucket",
+            hint="leave `buckets` out",
+        )
     if order_by:
         columns = names_argument(order_by, "order_by")
         snapshot = sort_compact(context, order_strategy, columns, predicate, CommitIdentity(user), run_pieces)
     else:
         placed = WaitingRows(context, sieve.keep_partitions, run_pieces).place(CommitIdentity(user))
         compactor = (
-            Compactor(context, full, sieve.keep_entries, run_pieces, tell=progress)
+            Compactor(context, full, keep, run_pieces, tell=progress)
             if context.has_key
-            else AppendCompactor(context, full, sieve.keep_entries, run_pieces, tell=progress)
+            else AppendCompactor(context, full, keep, run_pieces, tell=progress)
         )
         snapshot = compactor.run(CommitIdentity(user)) or placed
     if snapshot is not None:

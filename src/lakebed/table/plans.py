@@ -18,9 +18,10 @@ from lakebed.definition.scan_mode import is_incremental
 from lakebed.definition.validate import check_fixed_options
 from lakebed.definition.views import refuse_view
 from lakebed.errors import InvalidArgument
+from lakebed.metadata.entries import live_files
 from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from lakebed.options import BRANCH, COMMIT_USER_PREFIX, Options, check_options
-from lakebed.read.plan import ScanPlan, plan_scan, with_other_branch
+from lakebed.options import BRANCH, COMMIT_USER_PREFIX, READ_ALLOW_FULLSCAN, Options, check_options
+from lakebed.read.plan import FileSieve, ScanPlan, plan_scan, with_other_branch
 from lakebed.read.reader import SplitReader, projected_fields
 from lakebed.read.scan_options import in_scanned_partitions
 from lakebed.table.opened import Holder, OpenedTable, opened_of
@@ -77,6 +78,7 @@ def _plan_state(
     predicate = filter_argument(filter, context.arrow_schema_with_hidden)
     names = _names(columns)
     plan = _state_plan(context, pinned, predicate)
+    _refuse_full_scan(context, plan, predicate)
     meant = context.as_meant_in(plan.snapshot)
     if meant is not context:
         context, plan = meant, _state_plan(meant, pinned, predicate)
@@ -93,6 +95,19 @@ def _state_plan(context: TableContext, pinned: Snapshot | None, predicate: Predi
     else:
         plan = plan_batch(context, predicate)
     return with_other_branch(context, plan, predicate)
+
+
+def _refuse_full_scan(context: TableContext, plan: ScanPlan, predicate: Predicate | None) -> None:
+    """Where reads of a whole partitioned table are forbidden, the filter has to leave a partition out."""
+    if context.options[READ_ALLOW_FULLSCAN] or not context.schema.partition_keys:
+        return
+    entries = live_files(context.stores, plan.snapshot)
+    kept = FileSieve(context, predicate).keep_partitions(entries)
+    if entries and {entry.partition for entry in entries} == {entry.partition for entry in kept}:
+        raise InvalidArgument(
+            f"this reads all partitions of table `{context.name}`, and `{READ_ALLOW_FULLSCAN.key}` is false",
+            hint=f"filter by ({', '.join(context.schema.partition_keys)})",
+        )
 
 
 def plan_stream(

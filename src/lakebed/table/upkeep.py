@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -66,6 +66,7 @@ class TableUpkeep(Holder):
         full: bool = False,
         where: Any = None,
         *,
+        buckets: Collection[int] | None = None,
         order_by: Sequence[str] = (),
         order_strategy: str = "order",
         progress: Callable[[int, int], None] | None = None,
@@ -75,7 +76,8 @@ class TableUpkeep(Holder):
 
         With a primary key, `full` merges all files of each bucket into its highest level; otherwise only what is due is
         merged. Without one, small files are joined and deleted rows are left out, as soon as there are enough of them
-        or, with `full`, wherever there are any. `where` is a filter on partition columns that chooses the partitions.
+        or, with `full`, wherever there are any. `where` is a filter on partition columns that chooses the partitions,
+        `buckets` are the numbers of those to look at, where there are fixed or dynamic ones.
 
         With `order_by` the rows of a table without a key are sorted by these columns: one after the other (`order`), or
         along a curve that keeps rows together which are close in all of them (`zorder`, `hilbert`).
@@ -89,7 +91,7 @@ class TableUpkeep(Holder):
         """
         from lakebed.table.compact import compact_table
 
-        return compact_table(self, full, where, order_by, order_strategy, progress, on_spark)
+        return compact_table(self, full, where, buckets, order_by, order_strategy, progress, on_spark)
 
     def explain_work(self, on_spark: bool | None = None) -> str:
         """Where compactions, sorting and other rewriting of the table's files would be carried out now, and why."""

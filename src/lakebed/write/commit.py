@@ -31,6 +31,7 @@ from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import (
     COMMIT_FORCE_CREATE_SNAPSHOT,
+    END_INPUT_WATERMARK,
     PRECOMMIT_COMPACT,
     SNAPSHOT_IGNORE_EMPTY_COMMIT,
     WRITE_ONLY,
@@ -92,7 +93,7 @@ class WriteCommit:
         self._overwrite = overwrite
         self._identity = identity
         self._attempt = attempt
-        self.watermark = watermark
+        self.watermark = watermark if watermark is not None else context.options[END_INPUT_WATERMARK]
         """Of the rows; it may become known as late as they do."""
         self.properties: dict[str, str] = {}
         """What the snapshot is to say beside, such as how far a source was read."""

@@ -266,7 +266,7 @@ REFUSED: list[tuple[str, type[LakebedError], str]] = [
     ("MODIFY l ARRAY<INT NOT NULL>", InvalidSchema, "NOT NULL"),
     ("ALTER COLUMN b AFTER b", InvalidSchema, "itself"),
     ("ALTER COLUMN v.nope TYPE INT", NotFound, "`v.nope`"),
-    ("ADD PARTITION (a = 1)", Unsupported, "partitions"),
+    ("ADD PARTITION (a = 1)", InvalidArgument, "not partitioned"),
     ("DROP PARTITION (a = 1)", InvalidArgument, "not partitioned"),
 ]
 

@@ -261,7 +261,7 @@ REFUSED = [
     ("CREATE CATALOG c WITH ('type' = 'paimon')", Unsupported, "catalog"),
     ("CREATE TEMPORARY TABLE t (a INT)", Unsupported, "temporary"),
     ("ALTER DATABASE d SET DBPROPERTIES ('a' = 'b')", Unsupported, "databases"),
-    ("CREATE TABLE t LIKE s (EXCLUDING OPTIONS)", InvalidArgument, "EXCLUDING"),
+    ("CREATE TABLE t LIKE s (EXCLUDING COLUMNS)", InvalidArgument, "LIKE knows ALL"),
     ("CREATE TABLE t (a)", InvalidArgument, "expected a type"),
     ("SHOW PARTITIONS", InvalidArgument, "the end"),
     ("CALL sys.x(a => )", InvalidArgument, "expected a value"),

@@ -100,10 +100,10 @@ def test_partitions(warehouse: Warehouse) -> None:
     assert rows(lake, "SHOW PARTITIONS p") == [
         ("d=2022-01-08/h=1",),
         ("d=2022-01-08/h=2",),
-        ("d=__DEFAULT_PARTITION__/h=1",),
+        ("d=null/h=1",),
     ]
     assert rows(lake, "SHOW PARTITIONS p PARTITION (d = '2022-1-8', h = '02')") == [("d=2022-01-08/h=2",)]
-    assert rows(lake, "SHOW PARTITIONS p PARTITION (d = null)") == [("d=__DEFAULT_PARTITION__/h=1",)]
+    assert rows(lake, "SHOW PARTITIONS p PARTITION (d = null)") == [("d=null/h=1",)]
     assert rows(lake, "SHOW PARTITIONS p PARTITION (h = 7)") == []
     with warehouse.refuses(InvalidArgument, "'x'", "`h`"):
         lake.sql("SHOW PARTITIONS p PARTITION (h = 'x')")

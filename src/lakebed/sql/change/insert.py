@@ -396,4 +396,4 @@ def _spec_value(value: Value) -> Any:
     given = value.value
     if isinstance(given, bool):
         return "true" if given else "false"
-    return str(given) if isinstance(given, dt.date | Decimal | int) else given
+    return str(given) if isinstance(given, dt.date | Decimal | int | float) else given

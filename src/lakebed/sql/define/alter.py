@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakebed.errors import InvalidArgument, InvalidSchema, NotFound, Unsupported, did_you_mean
+from lakebed.calls import warn_caller
+from lakebed.errors import InvalidArgument, InvalidOption, InvalidSchema, NotFound, Unsupported, did_you_mean
+from lakebed.options import BUCKET
 from lakebed.schema import changes as sc
 from lakebed.schema.table_schema import TableSchema
 from lakebed.schema.type_changes import type_changes
 from lakebed.sql.define.defaults import default_text
-from lakebed.sql.partition_specs import drop_partitions
+from lakebed.sql.partition_specs import drop_partitions, named_columns
 from lakebed.sql.session import SqlLake
 from lakebed.sql.statements import (
     Action,
@@ -53,18 +55,27 @@ def _apply(lake: SqlLake, name: str, action: Action) -> None:
             lake.rename_table(name, _beside(name, new_name))
         case DropPartitions(partitions, if_exists):
             drop_partitions(lake.table(name), partitions, if_exists=if_exists)
-        case AddPartitions():
-            raise Unsupported(
-                f"table `{name}`: partitions come with their rows, they can not be added empty",
-                hint="write rows into the partition",
-            )
+        case AddPartitions(partitions):
+            for spec in partitions:
+                named_columns(lake.table(name), spec)
+            warn_caller(f"table `{name}`: partitions come with their rows, so there is nothing to add")
         case CreateTag() | DeleteTag() | RenameTag():
             _alter_tag(lake.table(name), action)
         case _:
             table = lake.table(name)
+            _check_bucket_stays(table, action)
             found = tuple(_schema_changes(table.schema, action, name))
             if found:
                 table.alter(*found)
+
+
+def _check_bucket_stays(table: Table, action: Action) -> None:
+    """Taking `bucket` back would say nothing about the files that lie in buckets, whatever it is by itself."""
+    if isinstance(action, UnsetOptions) and BUCKET.key in action.keys and table.latest_snapshot() is not None:
+        raise InvalidOption(
+            f"table `{table.name}`: option `{BUCKET.key}` can not be taken away once there are rows",
+            hint="set it to another number, and rescale",
+        )
 
 
 def _beside(name: str, new_name: str) -> str:

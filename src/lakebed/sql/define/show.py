@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from lakebed.errors import NotFound, did_you_mean
+from lakebed.errors import InvalidArgument, NotFound, did_you_mean
+from lakebed.metadata.paths import escape
 from lakebed.schema.table_schema import TableSchema
 from lakebed.sql.connectors.table import ConnectorTable
-from lakebed.sql.partition_specs import existing_partitions, matching_partitions
+from lakebed.sql.partition_specs import existing_partitions, matching_partitions, named_columns
 from lakebed.sql.result import SmallResult
 from lakebed.sql.session import SqlLake, connector_table, connector_tables, result
 from lakebed.sql.statements import (
     Describe,
     DescribeDatabase,
+    PartitionSpec,
     ShowCatalogs,
     ShowColumns,
     ShowCreateTable,
@@ -43,6 +45,7 @@ from lakebed.types.logical import (
 )
 
 _TEXT = pa.string()
+_IDLE_ZEROS = re.compile(r"(?<=\d\d:\d\d:\d\d)\.0+$")
 _DESCRIBED = {"col_name": _TEXT, "data_type": _TEXT, "comment": _TEXT}
 
 
@@ -69,7 +72,48 @@ def show_tables(lake: SqlLake, statement: ShowTables) -> SmallResult:
     columns = {"namespace": _TEXT, "tableName": _TEXT, "isTemporary": pa.bool_()}
     others = {name for place, name in connector_tables(lake) if place == database}
     names = like(sorted({*lake.tables(database), *others}), statement.like)
-    return result(lake, columns, [(database, name, name in others) for name in names])
+    if not statement.extended:
+        return result(lake, columns, [(database, name, name in others) for name in names])
+    rows = [
+        (database, name, False, _information(lake.table(f"{database}.{name}"), statement.partition))
+        for name in names
+        if name not in others
+    ]
+    return result(lake, {**columns, "information": _TEXT}, rows)
+
+
+def _information(table: Table, spec: PartitionSpec | None) -> str:
+    """A table, or one partition of it, line by line."""
+    if spec is not None:
+        rows: Sequence[tuple[str, ...]] = _partition_details(table, spec)
+    else:
+        rows = [("Namespace" if key == "Database" else key, value) for key, value, _ in _details(table) if value]
+    return "\n".join(f"{row[0]}: {row[1]}" for row in rows)
+
+
+def _partition_details(table: Table, spec: PartitionSpec) -> list[tuple[str, str, str]]:
+    """What a partition, named in full, adds up to."""
+    missing = [column for column in table.partition_by if column not in named_columns(table, spec)]
+    if missing:
+        raise InvalidArgument(
+            f"PARTITION ({', '.join(spec)}) leaves out `{missing[0]}` of table `{table.name}`",
+            hint=f"name all of ({', '.join(table.partition_by)})",
+        )
+    found = matching_partitions(table, spec)
+    if not found:
+        raise NotFound(f"table `{table.name}` has no such partition", hint="look at SHOW PARTITIONS")
+    [item] = found
+    parameters = {
+        "recordCount": item.record_count,
+        "fileCount": item.file_count,
+        "fileSizeInBytes": item.size_bytes,
+        "lastFileCreationTime": item.last_update_ms,
+    }
+    return [
+        ("Partition Values", f"[{', '.join(f'{key}={value}' for key, value in item.values.items())}]", ""),
+        ("Partition Parameters", f"{{{', '.join(f'{key}={value}' for key, value in parameters.items())}}}", ""),
+        ("Partition Statistics", f"{item.record_count} rows, {item.size_bytes} bytes", ""),
+    ]
 
 
 def show_columns(lake: SqlLake, statement: ShowColumns) -> SmallResult:
@@ -87,7 +131,15 @@ def show_partitions(lake: SqlLake, statement: ShowPartitions) -> SmallResult:
         found = matching_partitions(table, statement.partition)
     else:
         found = existing_partitions(table)
-    return result(lake, {"partition": _TEXT}, [(item.name,) for item in found])
+    return result(lake, {"partition": _TEXT}, [(_partition_shown(item.values),) for item in found])
+
+
+def _partition_shown(values: Mapping[str, str | None]) -> str:
+    """As Spark shows it: escaped as directories are, null by its own name, moments without idle zeros."""
+    return "/".join(
+        f"{escape(name)}={'null' if value is None else escape(_IDLE_ZEROS.sub('', value))}"
+        for name, value in values.items()
+    )
 
 
 def show_tags(lake: SqlLake, statement: ShowTags) -> SmallResult:
@@ -118,7 +170,10 @@ def describe(lake: SqlLake, statement: Describe) -> SmallResult:
         rows += [_described(field) for name in table.partition_by for field in fields if field.name == name]
     if "$" not in statement.name:
         rows += _constraints(table)
-    if statement.extended:
+    if statement.partition is not None:
+        found = _partition_details(table, statement.partition)
+        rows += [("", "", ""), ("# Detailed Partition Information", "", ""), *found]
+    elif statement.extended:
         rows += _details(table)
     return result(lake, _DESCRIBED, rows)
 

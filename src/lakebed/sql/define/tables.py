@@ -149,12 +149,15 @@ def _without_query(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _like(lake: SqlLake, statement: CreateTable) -> dict[str, Any]:
-    source = lake.table(statement.like or "").schema
+    source, leaves = lake.table(statement.like or "").schema, statement.like_leaves
     return {
         "schema": [*source.fields, *fields_of(statement.columns)],
-        "primary_key": statement.primary_key or source.primary_keys,
-        "partition_by": statement.partition_by or source.partition_keys,
-        "options": {**_without_query(source.options), **_own_options(statement)},
+        "primary_key": statement.primary_key or (() if "CONSTRAINTS" in leaves else source.primary_keys),
+        "partition_by": statement.partition_by or (() if "PARTITIONS" in leaves else source.partition_keys),
+        "options": {
+            **({} if "OPTIONS" in leaves else _without_query(source.options)),
+            **_own_options(statement),
+        },
         "comment": statement.comment if statement.comment is not None else source.comment,
     }
 

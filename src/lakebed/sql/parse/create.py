@@ -84,12 +84,13 @@ def _read_table(cursor: Cursor, *, replace: bool, must_exist: bool = False) -> C
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     name = read_table(cursor)
     parts, like, query = _Parts(), None, None
+    like_leaves: frozenset[str] = frozenset()
     if cursor.sees("(") and not cursor.sees("(", "SELECT"):
         _read_elements(cursor, parts, spark)
     while not cursor.is_done:
         if cursor.accept("LIKE"):
             like = read_table(cursor)
-            _skip_like_options(cursor)
+            like_leaves = _read_like_options(cursor)
         elif cursor.accept("AS") or cursor.sees_any("SELECT", "VALUES"):
             query = read_query(cursor)
         else:
@@ -108,6 +109,7 @@ def _read_table(cursor: Cursor, *, replace: bool, must_exist: bool = False) -> C
         must_exist,
         query,
         like,
+        like_leaves,
         parts.is_flink,
     )
 
@@ -198,14 +200,29 @@ def _read_distribution(cursor: Cursor, parts: _Parts) -> None:
         cursor.expect("BUCKETS")
 
 
-def _skip_like_options(cursor: Cursor) -> None:
-    """Flink's `(INCLUDING ALL, EXCLUDING OPTIONS)`; everything is taken over, so only that may be asked for."""
-    if not cursor.accept("("):
-        return
-    while not cursor.accept(")"):
-        if cursor.sees("EXCLUDING"):
-            cursor.fail("LIKE takes over everything; EXCLUDING is not supported")
-        cursor.take()
+_LIKE_STRATEGIES = ("INCLUDING", "EXCLUDING", "OVERWRITING")
+_LIKE_FEATURES = frozenset({"CONSTRAINTS", "PARTITIONS", "OPTIONS"})
+_LIKE_NOTHING = ("DISTRIBUTION", "GENERATED", "METADATA", "WATERMARKS")
+"""Features of Flink's tables that ours do not have, or hold among their options."""
+
+
+def _read_like_options(cursor: Cursor) -> frozenset[str]:
+    """Flink's `(INCLUDING ALL, EXCLUDING OPTIONS)`: what is left out. Columns, and what is not named, are taken over.
+
+    OVERWRITING is what happens anyway: the statement's own words win.
+    """
+    taken = dict.fromkeys(_LIKE_FEATURES, True)
+    if cursor.accept("("):
+        while not cursor.accept(")"):
+            if not cursor.sees_any(*_LIKE_STRATEGIES):
+                cursor.fail(f"LIKE takes {', '.join(_LIKE_STRATEGIES)}")
+            takes = cursor.take().text.upper() != "EXCLUDING"
+            if not cursor.sees_any("ALL", *_LIKE_FEATURES, *_LIKE_NOTHING):
+                cursor.fail(f"LIKE knows ALL, {', '.join(sorted((*_LIKE_FEATURES, *_LIKE_NOTHING)))}")
+            feature = cursor.take().text.upper()
+            taken.update(dict.fromkeys(_LIKE_FEATURES if feature == "ALL" else _LIKE_FEATURES & {feature}, takes))
+            cursor.accept(",")
+    return frozenset(name for name, is_taken in taken.items() if not is_taken)
 
 
 def _refuse_location(location: str) -> None:

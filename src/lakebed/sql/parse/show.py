@@ -72,6 +72,11 @@ def _read_shown(cursor: Cursor, text: str) -> Shown:
     if cursor.accept("TABLES"):
         database = read_database(cursor) if cursor.accept("FROM") or cursor.accept("IN") else None
         return ShowTables(database, _read_pattern(cursor))
+    if cursor.accept("TABLE", "EXTENDED"):
+        database = read_database(cursor) if cursor.accept("FROM") or cursor.accept("IN") else None
+        pattern = _read_pattern(cursor)
+        partition = read_partition(cursor) if cursor.accept("PARTITION") else None
+        return ShowTables(database, pattern, True, partition)
     if cursor.accept("CREATE", "TABLE"):
         return ShowCreateTable(read_table(cursor))
     if cursor.accept("COLUMNS"):
@@ -136,9 +141,10 @@ def read_describe(cursor: Cursor) -> Describe | DescribeDatabase | SparkStatemen
         cursor.take()
         extended = True
     name = read_table(cursor)
+    partition = read_partition(cursor) if cursor.accept("PARTITION") else None
     column = None if cursor.is_done else cursor.path("a column's name")
     cursor.end()
-    return Describe(name, extended, column, text)
+    return Describe(name, extended, column, partition, text)
 
 
 def read_use(cursor: Cursor) -> UseDatabase | UseCatalog:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakebed.errors import InvalidArgument
+from lakebed.errors import InvalidArgument, NotFound, did_you_mean
 from lakebed.rewrite.sorting import STRATEGIES
 from lakebed.sql.procedures.chosen_partitions import agreeing_partitions, chosen_partitions
 from lakebed.sql.procedures.registry import (
@@ -21,33 +21,35 @@ from lakebed.sql.procedures.registry import (
     SqlLake,
     table_options,
 )
+from lakebed.units import parse_size
 
 _STRATEGIES = ("full", "minor")
 _ORDERS = ("none", *STRATEGIES)
+_SORTING = "manifest-sort."
 
 
 def _compact(
     lake: SqlLake,
     table: str,
-    partitions: str | None = None,
     order_strategy: str = "none",
     order_by: str | None = None,
     options: str | None = None,
-    where: str | None = None,
-    partition_idle_time: str | None = None,
     compact_strategy: str = "full",
+    buckets: str | None = None,
+    **which: str | None,
 ) -> Rows:
+    """`which` are `partitions`, `where` and `partition_idle_time`."""
     handle = lake.table(table)
     if options:
         handle = handle.with_options(table_options(options))
     _check_choice("compact_strategy", compact_strategy, _STRATEGIES)
     _check_choice("order_strategy", order_strategy, _ORDERS)
-    chosen = chosen_partitions(lake, handle, partitions, where, partition_idle_time)
+    idle_time = which.get("partition_idle_time")
+    chosen = chosen_partitions(lake, handle, which.get("partitions"), which.get("where"), idle_time)
     if order_strategy.lower() != "none":
-        if partition_idle_time:
-            raise InvalidArgument(
-                "partition_idle_time and order_strategy do not go together", hint="leave one of them out"
-            )
+        for name, value in {"partition_idle_time": idle_time, "buckets": buckets}.items():
+            if value:
+                raise InvalidArgument(f"{name} and order_strategy do not go together", hint="leave one of them out")
         names = [name.strip() for name in (order_by or "").split(",") if name.strip()]
         if not names:
             raise InvalidArgument("order_strategy needs order_by", hint="name the columns: order_by => 'a,b'")
@@ -55,8 +57,20 @@ def _compact(
     else:
         if order_by:
             raise InvalidArgument("order_by needs an order_strategy", hint="add order_strategy => 'order' or 'zorder'")
-        handle.compact(full=compact_strategy.lower() == "full", where=chosen, on_spark=True)
+        numbers = None if buckets is None else _bucket_numbers(buckets)
+        handle.compact(full=compact_strategy.lower() == "full", where=chosen, buckets=numbers, on_spark=True)
     return DONE
+
+
+def _bucket_numbers(text: str) -> list[int]:
+    """`0,3-5`: numbers and ranges, which have both ends in them."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
+        if found is None or int(found[2] or found[1]) < int(found[1]):
+            raise InvalidArgument(f"buckets `{text}` can not be read at `{part}`", hint="write them as in '0,3-5'")
+        numbers += range(int(found[1]), int(found[2] or found[1]) + 1)
+    return numbers
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
@@ -93,11 +107,30 @@ def _is_excluded(pattern: str | None, *names: str) -> bool:
     return pattern is not None and any(re.fullmatch(pattern, name) for name in names)
 
 
-def _compact_manifest(lake: SqlLake, table: str, options: str | None = None) -> Rows:
+def _compact_manifest(
+    lake: SqlLake,
+    table: str,
+    options: str | None = None,
+    dry_run: bool = False,
+    manifest_sort_enabled: bool | None = None,
+    manifest_sort_partition_field: str | None = None,
+    manifest_sort_max_rewrite_size: str | None = None,
+) -> Rows:
+    """The order of manifests is not chosen here: arguments about sorting are checked, and change nothing else."""
     handle = lake.table(table)
-    if options:
-        handle = handle.with_options(table_options(options))
-    handle.compact_manifest()
+    field = manifest_sort_partition_field
+    if manifest_sort_enabled and field is not None and field not in handle.partition_by:
+        raise InvalidArgument(
+            f"`{field}` is not a partition column of table `{handle.name}`",
+            hint=did_you_mean(field, handle.partition_by),
+        )
+    if manifest_sort_max_rewrite_size is not None:
+        parse_size(manifest_sort_max_rewrite_size)
+    chosen = table_options(options) if options else {}
+    if chosen:
+        handle = handle.with_options({key: value for key, value in chosen.items() if not key.startswith(_SORTING)})
+    if not dry_run:
+        handle.compact_manifest()
     return DONE
 
 
@@ -109,6 +142,8 @@ def _rescale(
     where: str | None = None,
 ) -> Rows:
     handle = lake.table(table)
+    if handle.latest_snapshot() is None:
+        raise NotFound(f"table `{handle.name}` has no snapshot", hint="write rows first: there is nothing to rescale")
     chosen = chosen_partitions(lake, handle, partitions, where)
     specs = None if chosen is None else [item.values for item in agreeing_partitions(handle, chosen)]
     if specs != []:
@@ -153,6 +188,7 @@ PROCEDURES = (
             Parameter("where"),
             Parameter("partition_idle_time"),
             Parameter("compact_strategy"),
+            Parameter("buckets"),
         ),
         _compact,
     ),
@@ -170,7 +206,18 @@ PROCEDURES = (
         _compact_database,
         {"result": pa.string()},
     ),
-    Procedure("compact_manifest", (TABLE, OPTIONS), _compact_manifest),
+    Procedure(
+        "compact_manifest",
+        (
+            TABLE,
+            OPTIONS,
+            Parameter("dry_run", Kind.FLAG),
+            Parameter("manifest_sort_enabled", Kind.FLAG),
+            Parameter("manifest_sort_partition_field"),
+            Parameter("manifest_sort_max_rewrite_size"),
+        ),
+        _compact_manifest,
+    ),
     Procedure(
         "rewrite_file_index",
         (TABLE, Parameter("where"), Parameter("partitions")),

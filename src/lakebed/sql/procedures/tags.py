@@ -5,8 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakebed.errors import NotFound
+from lakebed.metadata.snapshot import Snapshot
 from lakebed.sql.define.alter import delete_tags
 from lakebed.sql.procedures.registry import DONE, TABLE, Kind, Parameter, Procedure, Rows, SqlLake
+from lakebed.table.table import Table
 
 _TAG = Parameter("tag", required=True, aliases=("tag_name",))
 _SNAPSHOT = Parameter("snapshot", Kind.NUMBER, aliases=("snapshot_id",))
@@ -29,7 +31,7 @@ def _replace(
 def _create_at_time(lake: SqlLake, table: str, tag: str, timestamp: int, time_retained: str | None = None) -> Rows:
     """The first snapshot that was committed at the time or later."""
     handle = lake.table(table)
-    found = next((item for item in handle.snapshots() if item.time_millis >= timestamp), None)
+    found = next((item for item in _snapshots_and_tagged(handle) if item.time_millis >= timestamp), None)
     if found is None:
         raise NotFound(f"table `{handle.name}` has no snapshot from {timestamp} on", hint="choose an earlier time")
     handle.create_tag(tag, found.id, time_retained)
@@ -39,14 +41,21 @@ def _create_at_time(lake: SqlLake, table: str, tag: str, timestamp: int, time_re
 def _create_at_watermark(lake: SqlLake, table: str, tag: str, watermark: int, time_retained: str | None = None) -> Rows:
     """The first snapshot whose watermark has reached the value."""
     handle = lake.table(table)
-    found = next((item for item in handle.snapshots() if (item.watermark or -1) >= watermark), None)
+    found = next((item for item in _snapshots_and_tagged(handle) if (item.watermark or -1) >= watermark), None)
     if found is None:
         raise NotFound(
             f"table `{handle.name}` has no snapshot whose watermark has reached {watermark}",
-            hint="choose an earlier watermark; only streams with watermarks set any",
+            hint="choose an earlier watermark; streams set them, and `end-input.watermark` of an INSERT",
         )
     handle.create_tag(tag, found.id, time_retained)
     return [(tag, found.id, found.time_millis, _text(found.watermark))]
+
+
+def _snapshots_and_tagged(table: Table) -> list[Snapshot]:
+    """All snapshots, oldest first, those among them that have expired and live on in a tag."""
+    tagged = {tag.snapshot.id: tag.snapshot for tag in table.tags(detail=True)}
+    there = {snapshot.id: snapshot for snapshot in table.snapshots()}
+    return [snapshot for _, snapshot in sorted({**tagged, **there}.items())]
 
 
 def _text(value: object) -> str | None:
@@ -59,7 +68,8 @@ def _rename(lake: SqlLake, table: str, tag: str, target_tag: str) -> Rows:
 
 
 def _delete(lake: SqlLake, table: str, tag: str) -> Rows:
-    delete_tags(lake.table(table), tag)
+    """Tags that are not there are deleted already; only ALTER TABLE ... DELETE TAG minds."""
+    delete_tags(lake.table(table), tag, if_exists=True)
     return DONE
 
 

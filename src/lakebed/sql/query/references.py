@@ -31,7 +31,9 @@ _INCREMENTAL = {
     "paimon_incremental_to_auto_tag": (2, "incremental-to-auto-tag"),
 }
 """Table functions: how many arguments each takes, and the option that says the same."""
-_READ_OPTIONS = ("scan.", "incremental-")
+_READ_OPTIONS = ("scan.", "incremental-", "read.")
+_OF_NO_STATE = ("options", "schemas", "snapshots", "tags", "branches", "consumers", "aggregation_fields")
+"""System tables that show the same whichever state is read."""
 _STATEMENT_OPTIONS = WRITE_MERGE_SCHEMA.key
 """What a hint says to the statement rather than to the table."""
 
@@ -66,7 +68,10 @@ def references(lake: SqlLake, sql: Sql) -> list[Reference]:
 def open_table(lake: SqlLake, name: str, options: dict[str, str]) -> Table:
     """A table with what SET says about it, and the options of a hint on top."""
     table = lake.table(name)
-    given = {**dynamic_options(lake, name), **options}
+    settings = dynamic_options(lake, name)
+    if name.rpartition("$")[2].lower() in _OF_NO_STATE:
+        settings = {key: value for key, value in settings.items() if not key.startswith(_READ_OPTIONS)}
+    given = {**settings, **options}
     return table.with_options(given) if given else table
 
 

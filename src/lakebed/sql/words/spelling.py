@@ -7,6 +7,7 @@
     CAST(x AS VARCHAR)           CAST(x AS STRING)
     CROSS JOIN UNNEST(a) AS u(x) CROSS JOIN LATERAL explode(a) AS u(x)
     FETCH FIRST 5 ROWS ONLY      LIMIT 5
+    TO_TIMESTAMP_LTZ(n, 3)       timestamp_millis(n)
     TABLE(TUMBLE(TABLE t, ...))  (SELECT *, ... AS window_start, ... FROM t)
 
 What Spark understands stays as it is, letter by letter.
@@ -23,6 +24,8 @@ from lakebed.sql.words.time_windows import window_edits
 
 _TYPES = {"ROW": "STRUCT", "BYTES": "BINARY", "VARBINARY": "BINARY", "BINARY": "BINARY"}
 _TIMES = {"TIMESTAMP": "TIMESTAMP_NTZ", "TIMESTAMP_LTZ": "TIMESTAMP_LTZ", "TIMESTAMP_NTZ": "TIMESTAMP_NTZ"}
+_SINCE_1970 = {"0": "timestamp_seconds", "3": "timestamp_millis", "6": "timestamp_micros"}
+"""By the digits of a second that a whole number counts; Spark's function of Flink's name takes a pattern there."""
 _OPENING = {"(": ")", "[": "]", "<": ">"}
 
 _Edits = list[tuple[int, int, str]]
@@ -31,7 +34,8 @@ _Edits = list[tuple[int, int, str]]
 def to_spark(text: str) -> str:
     """The text in Spark's spelling."""
     cursor = Cursor(text)
-    edits = [*_constructors(cursor), *_cast_types(cursor), *_unnests(cursor), *_fetches(cursor), *window_edits(cursor)]
+    edits = [*_constructors(cursor), *_cast_types(cursor), *_unnests(cursor), *_fetches(cursor)]
+    edits += [*_moments(cursor), *window_edits(cursor)]
     parts, done = [], 0
     for start, end, new in sorted(edits):
         parts += [text[done:start], new]
@@ -52,6 +56,22 @@ def _constructors(cursor: Cursor) -> _Edits:
             edits.append((tokens[closing].start, tokens[closing].end + 1, ")"))
         elif _is(token, "ROW") and _is(following, "("):
             edits.append((token.start, token.end + 1, "" if index in rows_of_values else "struct"))
+    return edits
+
+
+def _moments(cursor: Cursor) -> _Edits:
+    """`TO_TIMESTAMP_LTZ(n, digits)`."""
+    edits: _Edits = []
+    tokens = cursor.tokens
+    for index, token in enumerate(tokens[:-1]):
+        if not _is(token, "TO_TIMESTAMP_LTZ") or not _is(tokens[index + 1], "("):
+            continue
+        closing = _closing_index(tokens, index + 1)
+        comma, digits = tokens[closing - 2 : closing]
+        if closing > index + 4 and _is(comma, ",") and digits.token_type == TokenType.NUMBER:
+            name = _SINCE_1970.get(digits.text)
+            if name is not None:
+                edits += [(token.start, token.end + 1, name), (comma.start, digits.end + 1, "")]
     return edits
 
 
