@@ -170,6 +170,7 @@ SHORT = {
     "expressions/functions/function.py": "what the entries of the registry of functions are",
     "formats/pushed_nulls.py": "a fault of one library, apart until that mends it",
     "left_out.py": "a habit of one library, apart from those that work around it",
+    "explain/texts.py": "how all answers of the room are drawn",
     "maintenance/checks.py": "what two kinds of upkeep remember of one handle",
     "maintenance/manifests.py": "one kind of upkeep, as its neighbours are",
     "cli/interrupts.py": "what commands that run for ever share",

@@ -14,8 +14,8 @@ from lakebed.cli.command import OK, Command, Parser, is_interruption, sentence_o
 from lakebed.cli.hints import for_command_line
 from lakebed.cli.lakes import connected
 from lakebed.cli.output import Output
-from lakebed.cli.prompt import typed_statements
 from lakebed.cli.sessions import add_session, session_of
+from lakebed.cli.shell.prompt import typed_statements
 from lakebed.cli.statements import all_statements, without_comments
 from lakebed.cli.system_rows import print_limited
 from lakebed.commit.committer import Committed, heard_commits

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import lakebed
-from lakebed.cli.completion import Completer
+from lakebed.cli.shell.completion import Completer
 from lakebed.cli.statements import is_inside, split_statements
 
 from .conftest import Run

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lakebed.cli.completion import DELIMITERS, Completer
+from lakebed.cli.shell.completion import DELIMITERS, Completer
 from lakebed.cli.statements import is_inside, split_statements
 from lakebed.sql.words.secrets import without_secrets
 

@@ -1,0 +1,1 @@
+"""The conversation of `lakebed sql`: a line that is typed, and what the tab key proposes."""
