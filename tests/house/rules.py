@@ -12,6 +12,7 @@ EVERY_EXCEPTION = {"cleanup.py", "formats/careful_sink.py"}
 """Where every kind of exception may be caught, Ctrl-C included."""
 
 ALL_ERRORS = {
+    "fileio/together.py",
     "cdc/pipeline.py",
     "cdc/start.py",
     "cli/main.py",

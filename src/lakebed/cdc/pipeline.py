@@ -118,12 +118,12 @@ class Pipeline:
         notes: SyncNotes | None = None,
     ) -> None:
         self._lake = lake
-        self._rules = rules
+        self.rules = rules
         self._checkpoint = checkpoint
         self._storage = Storage(lake.storage_options, checkpoint or None)
         self._source = source
         self._notes = notes or SyncNotes(source)
-        self._board = board or ProgressBoard()
+        self.board = board or ProgressBoard()
         self._here_bytes = here_bytes
         self._on_step: Step = on_step or (lambda _: None)
         self._user: str | None = None
@@ -177,7 +177,7 @@ class Pipeline:
             kept.unpersist()
             if self._is_copy:
                 with suppress(LakebedError):  # it is there for those who watch
-                    ProgressFile(self._checkpoint, self._storage).write(self._board.now)
+                    ProgressFile(self._checkpoint, self._storage).write(self.board.now)
 
     def close(self, *, in_haste: bool = False) -> None:
         """Sees to what the last commits made due; `in_haste` leaves to the next run what has not begun."""
@@ -230,7 +230,7 @@ class Pipeline:
             yield
         except LakebedError as error:
             # What passes, or may be repeated, is nobody's trouble: the batch comes again.
-            if self._rules.on_error == STOP or isinstance(error, StorageError | CommitConflict):
+            if self.rules.on_error == STOP or isinstance(error, StorageError | CommitConflict):
                 raise
             self._park(target, error, position)
 
@@ -244,7 +244,7 @@ class Pipeline:
             _log.warning("table %s is parked, the others go on: %s", target, error.message)
 
     def _show_parked(self) -> None:
-        self._board.tables_parked({name: parked.why for name, parked in self._parked.all().items()})
+        self.board.tables_parked({name: parked.why for name, parked in self._parked.all().items()})
 
     def _take_back(self, by_target: Mapping[Target, Sequence[Chunk]]) -> None:
         """Tables that were parked and have got the beginning of a new copy follow their sources again.
@@ -262,13 +262,13 @@ class Pipeline:
         """Rows that could not be read, and that the source has sent as they are, go to the dead letters."""
         mine = [chunk for chunk in chunks if chunk.kind == TROUBLE and chunk.payload is not None]
         if mine:
-            count = put_aside(self._lake, self._rules.routing.database, mine, user, identifier, properties)
-            self._board.rows_put_aside(count)
+            count = put_aside(self._lake, self.rules.routing.database, mine, user, identifier, properties)
+            self.board.rows_put_aside(count)
 
     def _begin_note(self, user: str, touched: Sequence[str]) -> None:
         tables = {target.table: table for target, table in self._tables.items()}
         self._notes.begin(user, tables, {target.table: names for target, names in self._sources_of.items()}, touched)
-        for name, why in self._board.now.skipped.items():
+        for name, why in self.board.now.skipped.items():
             target = next((each for each in self._tables if str(each) == name), None)
             if target is not None:
                 self._notes.leave_out(target.table, why)
@@ -289,7 +289,7 @@ class Pipeline:
         for number, chunk in reversed(list(enumerate(chunks))):
             if chunk.kind == TROUBLE and chunk.payload is None:
                 error = trouble_of(chunk)
-                if self._rules.on_error == STOP:
+                if self.rules.on_error == STOP:
                     raise error
                 self._park(target, error, position)
                 return []
@@ -300,22 +300,22 @@ class Pipeline:
 
     def _note_skipped(self, chunk: Chunk) -> None:
         body = json.loads(chunk.columns)
-        self._board.records_skipped(int(body["count"]), str(body["why"]))
+        self.board.records_skipped(int(body["count"]), str(body["why"]))
         _log.warning("a message was left out: %s", body["why"])
 
     def _target(self, source: SourceName, *, is_begun: bool = False) -> Target | None:
-        target = self._rules.routing.target(source)
+        target = self.rules.routing.target(source)
         if target is None:
             return None
         known = self._sources_of.setdefault(target, set())
         together = sorted({*known, str(source)})
-        if len(together) > 1 and self._rules.merge_shards is None and self._rules.routing.table is None:
+        if len(together) > 1 and self.rules.merge_shards is None and self.rules.routing.table is None:
             error = InvalidArgument(
                 f"{' and '.join(together[:2])} would both go to table `{target}`",
                 hint="set merge_shards to true to have them there together, to false for a table each, or map one of "
                 "them to another name",
             )
-            if not is_begun or self._rules.on_error == STOP:
+            if not is_begun or self.rules.on_error == STOP:
                 raise error
             self._leave_out(str(source), error)  # one that came while the sync runs: the other goes on
             return None
@@ -367,9 +367,9 @@ class Pipeline:
         self, table: Table, target: Target, chunks: Sequence[Chunk], user: str, identifier: int
     ) -> EvolvedTable | None:
         try:
-            return evolve(table, target, chunks, self._rules, user, identifier)
+            return evolve(table, target, chunks, self.rules, user, identifier)
         except InvalidSchema as error:
-            if not self._rules.skips_incompatible:
+            if not self.rules.skips_incompatible:
                 raise
             self._skip(target, error)
             return None
@@ -382,9 +382,9 @@ class Pipeline:
     def _open(self, target: Target, sources: Sequence[SourceTable], user: str) -> Table | None:
         """The table of the lake; None if it is not to be had, and that is no reason to stop."""
         try:
-            table = target_table(self._lake, target, sources, self._rules, user)
+            table = target_table(self._lake, target, sources, self.rules, user)
         except InvalidSchema as error:
-            if self._rules.is_for_one_table or self._lake_has(target):
+            if self.rules.is_for_one_table or self._lake_has(target):
                 raise
             self._skip(target, error)
             return None
@@ -392,23 +392,23 @@ class Pipeline:
         return table
 
     def _lake_has(self, target: Target) -> bool:
-        return not self._rules.skips_incompatible and self._lake.has_table(f"`{target.database}`.`{target.table}`")
+        return not self.rules.skips_incompatible and self._lake.has_table(f"`{target.database}`.`{target.table}`")
 
     def _skip(self, target: Target, error: LakebedError) -> None:
         self._skipped.add(str(target))
         self._leave_out(str(target), error)
 
     def _leave_out(self, name: str, error: LakebedError) -> None:
-        if name not in self._board.now.skipped:
-            self._board.table_skipped(name, error.message)
+        if name not in self.board.now.skipped:
+            self.board.table_skipped(name, error.message)
             _log.warning("table %s is not followed: %s", name, error.message)
 
     def _truncates(self, target: Target, source: SourceName, *, is_new: bool) -> bool:
         """Whether a TRUNCATE counts: if it is allowed, and the table is nobody else's. A new source has no rows."""
         is_shared = len(self._sources_of[target]) > 1
-        if self._rules.truncate == IGNORE_TRUNCATE or (is_new and is_shared):
+        if self.rules.truncate == IGNORE_TRUNCATE or (is_new and is_shared):
             return False
-        if self._rules.truncate == FAIL_TRUNCATE and not is_new:
+        if self.rules.truncate == FAIL_TRUNCATE and not is_new:
             raise InvalidData(f"{source} was truncated", hint="start again with truncate set to `delete` or `ignore`")
         if is_shared:
             raise InvalidData(
@@ -440,7 +440,7 @@ class Pipeline:
         try:
             return self._written_in_tasks(batch, parts, user)
         except LakebedError as error:
-            if self._rules.on_error == STOP or isinstance(error, StorageError | CommitConflict):
+            if self.rules.on_error == STOP or isinstance(error, StorageError | CommitConflict):
                 raise
         counts: dict[Target, Counts] = {}
         for part in parts:
@@ -498,7 +498,7 @@ class Pipeline:
             phase = STREAM if any(chunk.phase == STREAM for chunk in part.chunks) else COPY
             phases.add(phase)
             lag = max(0.0, (now_ms - count.latest_ms) / 1000) if phase == STREAM and count.latest_ms else None
-            self._board.table_committed(str(part.target), count.rows, phase, part.evolved.changes, lag)
+            self.board.table_committed(str(part.target), count.rows, phase, part.evolved.changes, lag)
             if committed is None:
                 continue
             follow_up = FollowUp(committed)
@@ -512,7 +512,7 @@ class Pipeline:
         if due:
             self._run_behind(due)
         phase = COPY if phases == {COPY} else STREAM if phases else ""
-        self._board.batch_done(sum(count.rows for _, count in parts), phase, position)
+        self.board.batch_done(sum(count.rows for _, count in parts), phase, position)
 
     @property
     def _has_room(self) -> bool:

@@ -239,29 +239,33 @@ def sync(
     opened.check()
     lock = None if _is_connect(lake) else CheckpointLock.take(place)
     with on_failure(lambda: lock.release() if lock is not None else None):
-        return _begun(lake, opened, wanted, place, former_user, how_often, query_name, rules, patience, lock)
+        pipeline = _pipeline(lake, opened, wanted, place, rules)
+        pipeline.prepare(opened.tables(), former_user)
+
+        def start() -> StreamingQuery:
+            return _start(lake, opened, pipeline, place, how_often, query_name)
+
+        return _begun(lake, opened, pipeline, place, start, patience, lock)
+
+
+def _pipeline(lake: Lake, opened: ChangeSource, wanted: SyncRules, place: str, rules: SyncArguments) -> Pipeline:
+    here_bytes = rules.get("here_bytes")
+    size = {} if here_bytes is None else {"here_bytes": here_bytes}
+    notes = SyncNotes(opened.name, opened.settled_at, keeps_transactions=opened.keeps_transactions)
+    step, board = rules.get("on_step"), ProgressBoard()
+    return Pipeline(lake, wanted, place, source=opened.name, board=board, on_step=step, notes=notes, **size)
 
 
 def _begun(
     lake: Lake,
     opened: ChangeSource,
-    wanted: SyncRules,
+    pipeline: Pipeline,
     place: str,
-    former_user: str,
-    how_often: Mapping[str, Any] | None,
-    query_name: str | None,
-    rules: SyncArguments,
+    start: Callable[[], StreamingQuery],
     patience: Patience,
     lock: CheckpointLock | None,
 ) -> SyncRun:
-    board = ProgressBoard()
-    here_bytes = rules.get("here_bytes")
-    size = {} if here_bytes is None else {"here_bytes": here_bytes}
-    notes = SyncNotes(opened.name, opened.settled_at, keeps_transactions=opened.keeps_transactions)
-    step = rules.get("on_step")
-    pipeline = Pipeline(lake, wanted, place, source=opened.name, board=board, on_step=step, notes=notes, **size)
     storage = Storage(lake.storage_options, place)
-    pipeline.prepare(opened.tables(), former_user)
     for source, error in opened.troubles():
         pipeline.park(source, error)
     opened.keep_state_in(f"{place.rstrip('/')}/source-state", storage)
@@ -270,16 +274,12 @@ def _begun(
             lake.spark, *storage.open(f"{place.rstrip('/')}/source-state"), "the checkpoint's directory"
         )
     opened.prepare()
-    record = SyncRecord.now(place, opened.name, wanted.routing.database, dict(opened.reader_options()))
+    record = SyncRecord.now(place, opened.name, pipeline.rules.routing.database, dict(opened.reader_options()))
     record.write(storage)
     told = ProgressFile(place, storage) if _is_connect(lake) else None
     if told is not None:
         told.remove()
-
-    def begin() -> StreamingQuery:
-        return _start(lake, opened, pipeline, place, how_often, query_name)
-
-    return SyncRun(begin(), opened, pipeline, board, told, begin, patience, lock)
+    return SyncRun(start(), opened, pipeline, pipeline.board, told, start, patience, lock)
 
 
 def _await_source(source: ChangeSource, patience: Patience) -> None:
