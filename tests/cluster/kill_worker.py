@@ -41,12 +41,9 @@ def main(told: str) -> None:
     for step in range(int(done.read_text()) if done.exists() else 0, given["steps"]):
         rows = spark.range(0, KEYS, 1, 4).selectExpr("id", f"CAST((id + {step}) % 3 AS INT) p", f"{step} AS step")
         came.write_spark(rows)
-        once.write_stream(
-            came.read_stream(), checkpoint=f"{checkpoint}/once", trigger="availableNow"
-        ).awaitTermination()
-        last.write_stream(
-            came.read_stream(), checkpoint=f"{checkpoint}/last", trigger="availableNow"
-        ).awaitTermination()
+        streams = {"once": (once, came.read_stream().drop("rowkind")), "last": (last, came.read_stream())}
+        for name, (table, stream) in streams.items():
+            table.write_stream(stream, checkpoint=f"{checkpoint}/{name}", trigger="availableNow").awaitTermination()
         lake.sql(
             f"MERGE INTO last USING (SELECT id FROM last WHERE id < 10) s ON last.id = s.id "
             f"WHEN MATCHED THEN UPDATE SET step = {step}"

@@ -25,7 +25,7 @@ from tests.cluster.kill_worker import KEYS, tables
 
 KILLS = int(os.environ.get("LAKEBED_TEST_KILLS", "3"))
 SEED = int(os.environ.get("LAKEBED_TEST_SEED", "20"))
-_STEP_S = 300.0
+_STEP_S = 900.0
 
 
 class Victim:
@@ -94,7 +94,7 @@ def _strike(bed: Bed, victim: Victim, chance: random.Random) -> str:
     return what
 
 
-@pytest.mark.timeout(KILLS * 400 + 900)
+@pytest.mark.timeout(KILLS * 400 + 2700)
 def test_random_kills(bed: Bed, tmp_path: Path) -> None:
     chance = random.Random(SEED)
     victim = Victim(bed, tmp_path, steps=2 + KILLS)
