@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 from lakebed.cdc.batch.batch import POSITION, SOURCE
+from lakebed.commit import compaction_note
 from lakebed.commit.replay import INSERT_PREFIX, LAST_IDENTIFIER_PREFIX, SYNC_PREFIX, VIEW_PREFIX
 from lakebed.commit.sequence_state import MAX_SEQUENCE_NUMBER
 from lakebed.fileio.memory import MemoryFileIO
@@ -96,7 +97,11 @@ def test_properties_of_snapshots() -> None:
     """What a commit, a stream and a sync tell of themselves is found under these keys."""
     of_syncs = {SYNC_PREFIX, POSITION, SOURCE}
     of_queries = {VIEW_PREFIX, INSERT_PREFIX}
-    assert of_syncs | of_queries | {LAST_IDENTIFIER_PREFIX, MAX_SEQUENCE_NUMBER, OWN_OPERATION} == PROPERTIES
+    of_compactions = {compaction_note._REASON, compaction_note._MILLIS}
+    assert (
+        of_syncs | of_queries | of_compactions | {LAST_IDENTIFIER_PREFIX, MAX_SEQUENCE_NUMBER, OWN_OPERATION}
+        == PROPERTIES
+    )
     assert WRITER_NAME == "lakebed"
 
 
