@@ -30,7 +30,7 @@ tour: $(READY) ## the tables alone in a minute: write, upsert, travel in time, e
 
 test: $(READY) ## all tests but the nightly ones
 	@$(BIN)/python -m tests.compat.judges
-	@$(BIN)/python -m pytest -n 2 --dist worksteal
+	@$(BIN)/python -m pytest -n $$(( $$(nproc 2>/dev/null || echo 2) + 1 )) --dist worksteal
 
 test-connect: $(READY) ## the tests on Spark once more, on a local Spark Connect server
 	@LAKEBED_TEST_CONNECT=1 $(BIN)/python -m pytest tests/spark tests/cdc/pipeline/test_on_spark.py tests/cdc/pipeline/test_postgres_workload.py tests/cdc/mysql/test_spark.py
