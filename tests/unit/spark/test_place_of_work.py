@@ -49,15 +49,19 @@ def test_what_a_cluster_is(master: str, expected: bool) -> None:
     assert is_cluster(_Spark(master)) is expected
 
 
+def _believe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is asked of the session's JVM, which is not there."""
+    monkeypatch.setattr("lakebed.spark.session._is_stopped", lambda spark: False)
+    monkeypatch.setattr("lakebed.spark.session.use_this_python", lambda spark: None)
+
+
 def _table(tmp_path: Path, spark: Any) -> Any:
     lake = lakebed.connect(tmp_path, spark=spark)
-    if spark is not None:
-        lake._jobs.session._is_fitted = True
     return lake.create_table("t", {"id": "BIGINT NOT NULL"}, primary_key=["id"], options={"bucket": "1"})
 
 
 def test_work_goes_where_the_session_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lakebed.spark.session._is_stopped", lambda spark: False)
+    _believe(monkeypatch)
     table = _table(tmp_path / "cluster", _Spark("spark://host:7077"))
     assert place_of_work(opened_of(table).context) is not None
     assert place_of_work(opened_of(table).context, on_spark=False) is None
@@ -69,7 +73,7 @@ def test_work_goes_where_the_session_is(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_local_session_or_none_starts_no_job_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lakebed.spark.session._is_stopped", lambda spark: False)
+    _believe(monkeypatch)
     for name, spark in (("local", _Spark("local[2]")), ("none", None)):
         table = _table(tmp_path / name, spark)
         assert place_of_work(opened_of(table).context) is None
