@@ -270,9 +270,7 @@ def _begun(
         pipeline.park(source, error)
     opened.keep_state_in(f"{place.rstrip('/')}/source-state", storage)
     if opened.shares_state:
-        check_seen_by_tasks(
-            lake.spark, *storage.open(f"{place.rstrip('/')}/source-state"), "the checkpoint's directory"
-        )
+        _check_place(lake, storage, f"{place.rstrip('/')}/source-state")
     opened.prepare()
     record = SyncRecord.now(place, opened.name, pipeline.rules.routing.database, dict(opened.reader_options()))
     record.write(storage)
@@ -280,6 +278,10 @@ def _begun(
     if told is not None:
         told.remove()
     return SyncRun(start(), opened, pipeline, pipeline.board, told, start, patience, lock)
+
+
+def _check_place(lake: Lake, storage: Storage, directory: str) -> None:
+    check_seen_by_tasks(lake.spark, *storage.open(directory), "the checkpoint's directory")
 
 
 def _await_source(source: ChangeSource, patience: Patience) -> None:
