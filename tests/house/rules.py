@@ -77,6 +77,7 @@ SLEEPS = {
     "cdc/start.py": "waits for Spark to end a batch, and for a source that is away",
     "cdc/verify.py": "waits for a sync, in another process, to come to a position",
     "cli/cdc.py": "waits for somebody to end a pause",
+    "connectors/kafka_state.py": "waits for a broker to hear of a topic that was just made",
     "commit/committer.py": "pauses between attempts, unless it is given another way to wait",
     "spark/late_workers.py": "pauses between attempts, unless it is given another way to wait",
 }

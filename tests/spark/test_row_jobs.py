@@ -26,7 +26,7 @@ COLUMNS = "k INT, n INT, s STRING"
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is small, and nothing may be worked on in this process."""
     monkeypatch.setattr(read, "LOCAL_ROWS", 0)
-    monkeypatch.setattr(tasks, "_HERE_BYTES", -1)
+    monkeypatch.setattr(tasks, "HERE_BYTES", -1)
     monkeypatch.setattr(pieces, "ThreadPoolExecutor", None)
 
 

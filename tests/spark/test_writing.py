@@ -129,7 +129,7 @@ def test_compaction_follows(spark: Any, lake: lakebed.Lake) -> None:
 
 def test_compaction_as_a_job(spark: Any, lake: lakebed.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Large compactions run in Spark's tasks, and their changelog is complete."""
-    monkeypatch.setattr("lakebed.spark.tasks._HERE_BYTES", -1)
+    monkeypatch.setattr("lakebed.spark.tasks.HERE_BYTES", -1)
     table = lake.create_table("t", COLUMNS, primary_key=["id"], options={"bucket": "2", "changelog-producer": "lookup"})
     table.write_spark(_frame(spark, 50, 1))
     table.write_spark(_frame(spark, 10, 2))

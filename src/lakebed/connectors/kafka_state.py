@@ -58,8 +58,7 @@ class StateTopic:
             except confluent().KafkaException as error:
                 if code(error) != confluent().KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
-            resource = tools.ConfigResource(tools.ResourceType.TOPIC, self.name)
-            found = admin.describe_configs([resource], request_timeout=PATIENCE_S)[resource].result()
+            found = self._configuration(tools, admin)
         # INVARIANT: a topic that deletes old records forgets how far the INSERT was, and all rows would be sent again.
         policy = found["cleanup.policy"].value
         if policy != "compact":
@@ -68,6 +67,18 @@ class StateTopic:
                 f"it: its `cleanup.policy` is `{policy}`",
                 hint="set it to `compact`",
             )
+
+    def _configuration(self, tools: Any, admin: Any) -> Any:
+        """What is set for the topic. A broker may hear of a new one a moment later than whoever made it."""
+        resource = tools.ConfigResource(tools.ResourceType.TOPIC, self.name)
+        for pause_s in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2):
+            try:
+                return admin.describe_configs([resource], request_timeout=PATIENCE_S)[resource].result()
+            except confluent().KafkaException as error:
+                if code(error) != confluent().KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise
+            time.sleep(pause_s)
+        return admin.describe_configs([resource], request_timeout=PATIENCE_S)[resource].result()
 
     def last(self) -> dict[str, str] | None:
         """What was written last and counts; None if nothing was. Only for who has begun, so that nothing is open."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lakebed
-from lakebed.cli import prompt
+from lakebed.cli.shell import prompt
 from lakebed.errors import InvalidArgument
 from lakebed.lake import Lake
 

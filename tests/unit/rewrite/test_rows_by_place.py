@@ -188,8 +188,6 @@ def test_tables_with_a_key(warehouse: Warehouse) -> None:
     [
         ({"merge-engine": "first-row", "bucket": "1", **MARKING}, ["id"], ("first-row",)),
         ({"changelog-producer": "full-compaction", "bucket": "1", **MARKING}, ["id"], ("full-compaction",)),
-        ({"deletion-vectors.bitmap64": "true"}, [], ("deletion-vectors.enabled",)),
-        ({"deletion-vectors.merge-on-read": "true"}, [], ("deletion-vectors.enabled",)),
         ({"row-tracking.enabled": "true", "bucket": "1"}, ["id"], ("row-tracking.enabled", "primary key")),
         ({"row-tracking.enabled": "true", "bucket": "2", "bucket-key": "id"}, [], ("row-tracking.enabled", "bucket")),
     ],

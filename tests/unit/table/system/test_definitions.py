@@ -34,14 +34,23 @@ COLUMNS = {
     "statistics": "snapshot_id schema_id mergedRecordCount mergedRecordSize colstat",
     "table_indexes": "partition bucket index_type file_name file_size row_count dv_ranges row_range_start "
     "row_range_end index_field_id index_field_name",
+    # Ours alone.
+    "commits_metrics": "snapshot_id commit_time commit_user commit_kind operation since_last_ms partitions buckets "
+    "files_added files_removed bytes_added bytes_removed rows_added rows_removed changelog_rows total_rows",
+    "compactions": "snapshot_id commit_time commit_user reason duration_ms partitions buckets files_in files_out "
+    "bytes_in bytes_out rows_in rows_out write_amplification",
+    "why": "",
 }
 NOT_TEXT = {
     LONG: "snapshot_id schema_id commit_identifier total_record_count delta_record_count changelog_record_count "
     "watermark next_row_id record_count file_size_in_bytes min_sequence_number max_sequence_number deleteRowCount "
     "first_row_id index_size_in_bytes index_container_size_in_bytes file_size num_added_files num_deleted_files "
     "min_row_id max_row_id file_count deleted_record_count next_snapshot_id mergedRecordCount mergedRecordSize "
-    "row_count row_range_start row_range_end",
-    INT: "bucket level total_buckets index_field_id",
+    "row_count row_range_start row_range_end since_last_ms duration_ms files_added files_removed bytes_added "
+    "bytes_removed rows_added rows_removed changelog_rows total_rows files_in files_out bytes_in bytes_out rows_in "
+    "rows_out",
+    INT: "bucket level total_buckets index_field_id partitions buckets",
+    pa.float64(): "write_amplification",
     TIME: "commit_time update_time creation_time last_update_time created_at create_time",
     pa.bool_(): "is_empty done",
     pa.list_(TEXT): "write_cols",
