@@ -251,7 +251,7 @@ def readings(warehouse: Path) -> list[Reading]:
     if len(ids) > 1:
         before, after = ids[0], ids[-1]
         found.append(Reading("diff", lambda lake: _text_of(lake.table("t").diff(before, after))))
-    for name in (*SYSTEM_TABLES, "ro", "binlog"):
+    for name in (*(name for name in SYSTEM_TABLES if name != "why"), "ro", "binlog"):  # `why` asks for keys
         found.append(Reading(f"${name}", _system(name)))
     return found
 
