@@ -60,7 +60,7 @@ def test_options(warehouse: Warehouse) -> None:
 
 def test_the_database_can_be_used(warehouse: Warehouse) -> None:
     """It is there for those who ask, but is no database of the user's."""
-    assert warehouse.lake.tables("sys") == ["all_table_options", "catalog_options", "partitions", "tables"]
+    assert warehouse.lake.tables("sys") == ["all_table_options", "catalog_options", "health", "partitions", "tables"]
     assert warehouse.lake.databases() == ["default"]
     warehouse.lake.use("sys")
     assert warehouse.lake.table("tables").name == "sys.tables"
