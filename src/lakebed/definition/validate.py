@@ -341,6 +341,11 @@ _COMPACTING = (
 def _check_compaction_options(schema: TableSchema, options: Options, table: str) -> None:
     for option in _COMPACTING:
         if options.has(option) and not schema.primary_keys:
+            if option is FULL_COMPACTION_DELTA_COMMITS and options[BUCKET] == -1:
+                raise InvalidOption(
+                    f"table `{table}`: `{option.key}` has no effect without a primary key",
+                    hint="tables without a key have no sorted runs: leave it out",
+                )
             _warn_of_runs(table, option.key)
     levels = options[NUM_LEVELS]
     if levels is not None and levels < 2:
