@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lakebed.catalog.base import Catalog
 from lakebed.catalog.names import SYSTEM_DATABASE, TableName
 from lakebed.definition.context import TableContext
 from lakebed.errors import InvalidArgument, NotFound, Unsupported, did_you_mean
-from lakebed.explain.health import Finding, health
 from lakebed.metadata.data_file import creation_time_to_epoch
 from lakebed.metadata.paths import TablePaths, parse_partition_path
 from lakebed.metadata.snapshot import Snapshot
@@ -22,6 +21,9 @@ from lakebed.table.system.base import SystemTable, TableState, each
 from lakebed.table.system.file_groups import FileGroup, by_partition
 from lakebed.table.system.handle import DefinedTable, OpenedDefinition
 from lakebed.table.table import Table
+
+if TYPE_CHECKING:
+    from lakebed.explain.health import Finding
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ def _options(catalog: Catalog) -> Iterator[tuple[TableName, str, str]]:
 
 
 def _findings(catalog: Catalog) -> Iterator[tuple[TableName, Finding]]:
+    from lakebed.explain.health import health  # all that looks after tables: only when asked
+
     for table in _tables(catalog):
         yield from ((table.name, finding) for finding in health(table.context))
 

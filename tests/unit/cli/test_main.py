@@ -279,6 +279,20 @@ def test_listing_starts_quickly(tmp_path: Path) -> None:
     assert min(float(run.split()[0]) for run in runs) < STARTING_BUDGET_S
 
 
+def test_a_query_loads_nothing_that_changes_tables(tmp_path: Path) -> None:
+    """What writes, rewrites, cleans and explains tables is half of the source: a query starts without it."""
+    lakebed.connect(tmp_path).create_table("t", {"a": "INT"})
+    code = (
+        "import sys\nfrom lakebed.cli.main import main\n"
+        f"main(['--warehouse', {str(tmp_path)!r}, 'sql', 'SELECT count(*) FROM t'])\n"
+        "rooms = ('rewrite', 'maintenance', 'explain', 'write.placement', 'lsm.compaction', 'views', 'cdc')\n"
+        "heavy = tuple(f'lakebed.{room}' for room in rooms)\n"
+        "print([name for name in sys.modules if name.startswith(heavy)])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_ctrl_c_ends_tail(tmp_path: Path) -> None:
     """A followed table is left by Ctrl-C at once, without a traceback, with status 0."""
     lakebed.connect(tmp_path).create_table("t", {"a": "INT"})

@@ -11,7 +11,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lakebed.errors import InvalidArgument, LakebedError, Unsupported
-from lakebed.explain.scan import ScanExplained, explain_scan
 from lakebed.spark.errors import spark_errors
 from lakebed.sql.parse.query import read_query
 from lakebed.sql.query.answer import QueryResult
@@ -34,6 +33,8 @@ from lakebed.write.make_room import relaxed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from lakebed.explain.scan import ScanExplained
 
 _TEMPORARY_VIEW = re.compile(
     r"CREATE\s+(?P<replace>OR\s+REPLACE\s+)?TEMP(?:ORARY)?\s+VIEW\s+(?P<name>`[^`]+`|\w+)\s+AS\s*", re.IGNORECASE
@@ -70,6 +71,8 @@ def explain(lake: SqlLake, sql: Sql, engine: str = "auto") -> str:
 
 def _reads(lake: SqlLake, sql: Sql) -> Iterator[ScanExplained]:
     """What is read of each table of the lake, and what its files need not be opened for."""
+    from lakebed.explain.scan import explain_scan
+
     for reference in references(lake, sql):
         table = reference.table
         if isinstance(table, DefinedTable):

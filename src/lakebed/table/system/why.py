@@ -12,7 +12,6 @@ import pyarrow as pa
 from lakebed.definition.arguments import filter_argument, names_argument
 from lakebed.definition.moments import resolve_snapshot
 from lakebed.errors import InvalidArgument, NotFound, did_you_mean
-from lakebed.explain.why import explain_keys, why_fields
 from lakebed.schema.table_schema import TableSchema
 from lakebed.table.opened import OpenedTable
 from lakebed.table.system.base import SystemTable, TableState
@@ -39,6 +38,8 @@ class WhyTable(SystemTableHandle):
     @cached_property
     def schema(self) -> TableSchema:
         """The columns of the table, and what is told of each version."""
+        from lakebed.explain.why import why_fields
+
         schema = self._opened.current().schema
         fields = why_fields(self._opened.current())
         return TableSchema(0, fields, max(field.id for field in fields), (), (), {}, None, schema.time_millis)
@@ -52,6 +53,8 @@ class WhyTable(SystemTableHandle):
         return WhyTable(opened)
 
     def _planned(self, columns: Sequence[str] | None, filter: Any) -> pa.Table:  # noqa: A002
+        from lakebed.explain.why import explain_keys
+
         predicate = filter_argument(filter, self.arrow_schema)
         names = self.arrow_schema.names if columns is None else list(names_argument(columns, "columns"))
         for name in names:
