@@ -99,7 +99,8 @@ def _run_set(lake: SqlLake, statements: list[Statement]) -> Any:
             return lake.go_on(statements)
     found: Any = None
     for statement in statements:
-        found = run_statement(lake, statement)
+        with settings.settings_of_one_statement():
+            found = run_statement(lake, statement)
     return found
 
 
@@ -110,7 +111,9 @@ def query(lake: SqlLake, text: str, args: Arguments, engine: str) -> QueryResult
     if not isinstance(text, str):
         raise InvalidArgument(f"the query is {type(text).__name__}, not text", hint="pass SQL as a string")
     given = _filled_in(lake, text, args)
-    return answer(lake, _remembered(given) if len(given) <= _REMEMBERED_LETTERS else _one_query(given), engine)
+    read = _remembered(given) if len(given) <= _REMEMBERED_LETTERS else _one_query(given)
+    with settings.settings_of_one_statement():
+        return answer(lake, read, engine)
 
 
 def _one_query(text: str) -> st.Sql:

@@ -12,6 +12,9 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -34,6 +37,8 @@ from lakebed.sql.session import SqlLake, nothing, result
 from lakebed.sql.statements import ResetSetting, SetSetting
 from lakebed.units import parse_duration
 
+_SEEN: ContextVar[WeakKeyDictionary[SqlLake, dict[str, str]] | None] = ContextVar("settings_seen", default=None)
+"""What sessions said of tables while a statement is carried out."""
 _PREFIXES = ("spark.paimon.", "spark.lakebed.")
 _WRITE_SETTINGS = tuple(
     option.key
@@ -277,12 +282,34 @@ def _of_session(lake: SqlLake) -> dict[str, str]:
     """Options of tables among the settings of the Spark session, if there is one."""
     if not lake.is_spark_started:
         return {}
+    seen = _SEEN.get()
+    if seen is None:
+        return _asked_of_session(lake)
+    if lake not in seen:
+        seen[lake] = _asked_of_session(lake)
+    return seen[lake]
+
+
+def _asked_of_session(lake: SqlLake) -> dict[str, str]:
     found: dict[str, str] = {}
     for key, value in lake.spark.conf.getAll.items():
         prefix = _prefix(key)
         if prefix is not None:
             found[key.removeprefix(prefix)] = value
     return found
+
+
+@contextmanager
+def settings_of_one_statement() -> Iterator[None]:
+    """Within it a session is asked once for its settings, of which it has hundreds: a statement names many tables."""
+    if _SEEN.get() is not None:  # within another one
+        yield
+        return
+    before = _SEEN.set(WeakKeyDictionary())
+    try:
+        yield
+    finally:
+        _SEEN.reset(before)
 
 
 def _prefix(key: str | None) -> str | None:

@@ -19,7 +19,7 @@ from lakebed.records import dataclass
 from lakebed.sql.query.other_tables import other_table
 from lakebed.sql.query.views import view_text
 from lakebed.sql.session import SqlLake
-from lakebed.sql.settings import dynamic_options
+from lakebed.sql.settings import dynamic_options, settings_of_one_statement
 from lakebed.sql.statements import Sql, Target
 from lakebed.sql.words.names import CATALOGS
 from lakebed.table.opened import opened_of
@@ -61,7 +61,8 @@ class Reference:
 
 def references(lake: SqlLake, sql: Sql) -> list[Reference]:
     """The tables of the lake in a query, in the order of the text."""
-    found = [reference_of(lake, node) for node in sql.tables()]
+    with settings_of_one_statement():
+        found = [reference_of(lake, node) for node in sql.tables()]
     return [reference for reference in found if reference is not None]
 
 
