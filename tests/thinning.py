@@ -21,10 +21,15 @@ def thinned(cases: Iterable[Sequence[Any]], shows: Callable[..., Iterable[Hashab
     return [pytest.param(*case, marks=() if case in chosen else pytest.mark.nightly) for case in left]
 
 
+def by_day(values: Iterable[Any], *chosen: Any) -> list[Any]:
+    """All values as parameters; marked `nightly` but for those that are chosen."""
+    return [pytest.param(value, marks=() if value in chosen else pytest.mark.nightly) for value in values]
+
+
 def pairs(*values: Hashable) -> list[Hashable]:
     """What a case shows where every value is to meet every value of every other parameter."""
     numbered = list(enumerate(values))
     return list(itertools.combinations(numbered, 2))
 
 
-__all__ = ["pairs", "thinned"]
+__all__ = ["by_day", "pairs", "thinned"]

@@ -283,7 +283,7 @@ CASES = [
     ("first-row", "lookup"),
     ("deduplicate", "normalised input"),
 ]
-EXAMPLES, STEPS = 6, 12
+EXAMPLES, STEPS = 3, 12
 LONG_EXAMPLES, LONG_STEPS = 120, 40
 """Of each engine with each producer."""
 

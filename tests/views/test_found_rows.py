@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.thinning import by_day
 from tests.views.histories import History
 from tests.views.judging import difference
 from tests.views.queries import FOLLOWED
@@ -18,7 +19,7 @@ from lakebed.views import found_rows
 from lakebed.views.lake_in import remembering
 
 
-@pytest.mark.parametrize("producer", ["lookup", "none"])
+@pytest.mark.parametrize("producer", by_day(["lookup", "none"], "lookup"))
 def test_rows_found_by_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, producer: str) -> None:
     """With a search for every key the views are what their queries give, and searches there are."""
     monkeypatch.setattr(found_rows, "_FEWEST_ROWS", 0)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.thinning import by_day
 from tests.views.histories import History
 from tests.views.judging import bag, difference, folded
 from tests.views.queries import COMPUTED, FOLLOWED
@@ -106,7 +107,9 @@ def _odd(number: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("shape", ["keyed", "hashed", "numbered", "partitioned", "grouped"])
+@pytest.mark.parametrize(
+    "shape", by_day(["keyed", "hashed", "numbered", "partitioned", "grouped"], "keyed", "partitioned")
+)
 def test_large_ones_are_jobs_of_spark(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, shape: str) -> None:
     """What has too many rows for this process is computed, compared and written by tasks, and the same comes out."""
     lake = lakebed.connect(str(tmp_path), spark=spark)

@@ -14,6 +14,7 @@ from tests.cdc.application import Application
 from tests.cdc.pipeline.local_sync import LocalSync
 from tests.cdc.transfers import TOTAL, Watch, create, transferring
 from tests.patience import PATIENCE_S
+from tests.thinning import by_day
 
 import lakebed
 
@@ -63,7 +64,7 @@ def _rows_of(database: Any) -> list[Any]:
     return [database.query(f"SELECT * FROM {name} ORDER BY id") for name in ("accounts_a", "accounts_b")]
 
 
-@pytest.mark.parametrize("producer", ["input", "lookup"])
+@pytest.mark.parametrize("producer", by_day(["input", "lookup"], "input"))
 def test_no_transfer_is_seen_in_part(database: Any, tmp_path: Path, producer: str) -> None:
     """All totals are the same, of each read and of each snapshot of each view, while batches die between commits."""
     watch = _followed(database, tmp_path, transactions=200, dies=0.05, **{"changelog-producer": producer})

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.thinning import by_day
 from tests.unit.cdc.batches import ChunkMaker, LocalBatch, description
 
 import lakebed
@@ -131,7 +132,9 @@ KINDS: dict[str, dict[str, str]] = {
 # --- between the commits of a batch ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["none", "input", "lookup", "full-compaction", "deletion vectors"])
+@pytest.mark.parametrize(
+    "kind", by_day(["none", "input", "lookup", "full-compaction", "deletion vectors"], "lookup", "deletion vectors")
+)
 @pytest.mark.parametrize("step", ["committed", "note"])
 def test_between_two_commits_the_last_batch_is_seen(bank: Bank, kind: str, step: str) -> None:
     """Where the newest snapshots show half of a transaction, a cut and a refresh show the state before it."""
@@ -181,7 +184,7 @@ def test_compactions_and_other_writers_in_between(bank: Bank) -> None:
 # --- what is not shown, or not told yet ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", by_day(sorted(KINDS), "lookup", "deletion vectors"))
 def test_random_batches(tmp_path: Path, kind: str) -> None:
     """Transfers among three tables of all kinds, batches that die, compactions at any time: always the same total."""
     _random_batches(Bank(str(tmp_path), sorted(KINDS).index(kind)), KINDS[kind], 4)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -41,18 +43,24 @@ def table(request: pytest.FixtureRequest, lasting: Warehouse) -> lakebed.Table:
     return wide_table(lasting, request.param)
 
 
-@pytest.mark.parametrize(
-    "condition", [each.strip() for line in CONDITIONS.split("\n") for each in line.split("|") if each.strip()]
-)
-def test_duckdb_finds_the_same_rows(table: lakebed.Table, condition: str) -> None:
-    """A condition that DuckDB pushes down, wholly or in part, selects what it selects in a table of DuckDB itself."""
+@pytest.fixture(scope="module")
+def beside(table: lakebed.Table) -> Iterator[tuple[duckdb.DuckDBPyConnection, duckdb.DuckDBPyRelation]]:
+    """A connection with the rows as a table `own` of DuckDB's, and the table as a relation."""
     with duckdb.connect() as connection:
         stored = table.to_arrow()  # noqa: F841
         connection.execute("SET TimeZone = 'UTC'; CREATE TABLE own AS SELECT * FROM stored")
-        wanted = connection.sql(f"SELECT id FROM own WHERE {condition} ORDER BY id").fetchall()
-        lazy = table.to_duckdb(connection=connection)
-        assert lazy.filter(condition).order("id").select("id").fetchall() == wanted
-        assert lazy.filter(condition).aggregate("count(*)").fetchall() == [(len(wanted),)]
+        yield connection, table.to_duckdb(connection=connection)
+
+
+@pytest.mark.parametrize(
+    "condition", [each.strip() for line in CONDITIONS.split("\n") for each in line.split("|") if each.strip()]
+)
+def test_duckdb_finds_the_same_rows(beside: tuple[Any, Any], condition: str) -> None:
+    """A condition that DuckDB pushes down, wholly or in part, selects what it selects in a table of DuckDB itself."""
+    connection, lazy = beside
+    wanted = connection.sql(f"SELECT id FROM own WHERE {condition} ORDER BY id").fetchall()
+    assert lazy.filter(condition).order("id").select("id").fetchall() == wanted
+    assert lazy.filter(condition).aggregate("count(*)").fetchall() == [(len(wanted),)]
 
 
 def test_long_lists_are_pushed(warehouse: Warehouse) -> None:

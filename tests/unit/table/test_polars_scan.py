@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from tests.thinning import by_day
 from tests.unit.table.wide_table import SHAPES, wide_table
 from tests.unit.warehouse_under_test import Warehouse
 
@@ -104,7 +105,7 @@ def table(request: pytest.FixtureRequest, lasting: Warehouse) -> lakebed.Table:
 
 
 @pytest.mark.parametrize("condition", [*UNDERSTOOD, *NOT_UNDERSTOOD, *PARTLY], ids=str)
-@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+@pytest.mark.parametrize("engine", by_day(["in-memory", "streaming"], "streaming"))
 def test_polars_finds_the_same_rows(table: lakebed.Table, condition: pl.Expr, engine: Any) -> None:
     """A condition selects what it selects in a frame of polars itself, or fails there in the same way."""
     frame = table.to_polars()

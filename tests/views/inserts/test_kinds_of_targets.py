@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
+from tests.thinning import thinned
 from tests.views.histories import History
 from tests.views.inserts.targets import insert, other_rows
 
@@ -37,8 +39,10 @@ def _live(history: History, name: str, query: str, shown: str, expected: str, *,
         history.happen()
 
 
-@pytest.mark.parametrize("partitions", [[], ["note"]])
-@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize(
+    ("kind", "partitions"),
+    thinned(itertools.product(_KINDS, [[], ["note"]]), lambda kind, partitions: [kind, *partitions]),
+)
 def test_a_table_with_the_rows_of_a_query(tmp_path: Path, kind: str, partitions: list[str]) -> None:
     """Whatever the table is, it has the rows of the query; one that moves to another partition leaves the old one."""
     history = History(str(tmp_path), "lookup", seed=8)

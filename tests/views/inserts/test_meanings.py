@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.thinning import by_day
 from tests.views.histories import PRODUCERS, History
 from tests.views.inserts.targets import insert, other_rows
 
@@ -28,7 +29,7 @@ _ADDED = {
 """Queries whose second column is added up by the first."""
 
 
-@pytest.mark.parametrize("producer", PRODUCERS)
+@pytest.mark.parametrize("producer", by_day(PRODUCERS, "none", "lookup"))
 def test_sums_of_a_table_are_those_of_the_query(tmp_path: Path, producer: str) -> None:
     """A table that adds up has the sums of the query's rows: what changes is taken back and sent anew."""
     history = History(str(tmp_path), producer, seed=11)
@@ -76,7 +77,7 @@ class _TwoTables:
             self.lake[name].write([rows[number]])
 
 
-@pytest.mark.parametrize("producer", PRODUCERS)
+@pytest.mark.parametrize("producer", by_day(PRODUCERS, "normalised", "full-compaction"))
 def test_a_wide_table_of_two_tables(tmp_path: Path, producer: str) -> None:
     """With sequence groups each part of UNION ALL fills its columns, and takes back its own alone."""
     both = _TwoTables(tmp_path, producer, seed=list(PRODUCERS).index(producer))
