@@ -97,6 +97,8 @@ _ELSEWHERE = {
     "json_value": "get_json_object(text, '$.path')",
     "list": "collect_list(value)",
     "list_contains": "array_contains(list, value)",
+    "max_pt": "sys.max_pt('t'), the newest partition",
+    "current_watermark": "window functions, or max(time): a query of stored rows has no watermark",
     "proctime": "current_timestamp()",
     "quantile_cont": "percentile(value, 0.5)",
     **dict.fromkeys(("read_parquet", "parquet_scan"), "parquet.`path` behind FROM"),
