@@ -20,6 +20,7 @@ from typing import Any
 from tests.house.source import SOURCE, Module, modules
 
 import lakebed
+from lakebed.catalog.global_tables import GLOBAL_TABLES
 from lakebed.cdc.rules import type_modes
 from lakebed.cli.hints import for_command_line
 from lakebed.cli.main import COMMANDS
@@ -110,9 +111,9 @@ def missing(text: str) -> Iterator[str]:
             yield f"`lakebed {command[1]}`"
     for holder, method, arguments in _METHOD.findall(text):
         yield from _missing_method(lakebed.Lake if holder == "lake" else lakebed.Table, method, arguments)
-    for procedure in re.findall(r"\bsys\.([a-z_]+)", text):
-        if procedure not in PROCEDURES:
-            yield f"sys.{procedure}"
+    for named in re.findall(r"\bsys\.([a-z_]+)", text):
+        if named not in PROCEDURES and named not in GLOBAL_TABLES:
+            yield f"sys.{named}"
     for path in _ATTRIBUTE.findall(text):
         if not _is_attribute(path.strip(".").split(".")):
             yield f"lakebed{path}"

@@ -65,6 +65,7 @@ def test_a_stale_hint_is_found(text: str, what: str, how: str, tmp_path: Path) -
         "use t.compact(order_by=...)",
         "call lakebed.cdc.sync(...) or lakebed.connect(...)",
         "run CALL sys.compact(...)",
+        "type SELECT * FROM sys.tables",
         'pip install "lakebed[cdc]", then `lakebed cdc --help`',
     ],
 )

@@ -60,6 +60,35 @@ def test_the_readme_runs_from_the_wheel(installed: tuple[str, Path], tmp_path: P
         assert 'pip install "lakebed[spark]"' in failed.stderr
 
 
+READ_BY_RAY = """
+import lakebed, ray
+from lakebed.integrations.ray import read_table
+
+columns = {"k": "BIGINT", "s": "STRING"}
+t = lakebed.connect("made").create_table("t", columns, primary_key=["k"], options={"bucket": "3"})
+for start in (0, 50):
+    t.write({"k": list(range(start, start + 100)), "s": [str(k) for k in range(start, start + 100)]})
+ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+found = read_table(t, ["k"], "k >= 20")
+print(sorted(row["k"] for row in found.take_all()) == list(range(20, 150)), found.schema().names)
+nothing = read_table(t, filter="s = 'nope'")
+print(nothing.count(), nothing.schema().names)
+ray.shutdown()
+"""
+
+
+@pytest.mark.nightly
+def test_ray_reads_a_table(wheel: Path, tmp_path: Path) -> None:
+    """The reader for Ray, with Ray itself: its workers read every split once, and know columns without rows."""
+    home = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", home], check=True)
+    python = home / "bin" / "python"
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(wheel.resolve())]
+    done = subprocess.run([*pip, "ray[data]"], capture_output=True, text=True, check=False, env=CLEAN)
+    assert done.returncode == 0, done.stderr
+    assert _said(python, READ_BY_RAY, tmp_path).splitlines() == ["True ['k']", "0 ['k', 's']"]
+
+
 def _said(python: Path, program: str, folder: Path) -> str:
     run = [str(python), "-c", program]
     done = subprocess.run(run, cwd=folder, capture_output=True, text=True, check=False, env=CLEAN)

@@ -147,6 +147,8 @@ def test_the_schema_is_short(warehouse: Warehouse) -> None:
     )
     shown = "<schema 0: id INT NOT NULL, day STRING NOT NULL; primary key id, day; partitioned by day; "
     assert repr(table.schema) == f"{shown}options {{'bucket': '1'}}>"
+    wide = warehouse.lake.create_table("wide", {f"column_{i}": "INT" for i in range(100)})
+    assert repr(wide.schema).endswith("column_7 INT, … (100 columns)>")
 
 
 def test_tables_are_no_attributes(warehouse: Warehouse) -> None:

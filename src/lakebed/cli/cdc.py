@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -35,7 +36,8 @@ _OTHER_NAMES = {
 
 def _arguments(parser: Parser) -> None:
     parser.add_argument("source", choices=CHANGE_SOURCES, type=_source_name, help="what is followed")
-    parser.add_argument("place", help="where it is, such as postgresql://user@host/db, host:9092, or a directory")
+    where = "where it is, such as postgresql://user@host/db, host:9092, or a directory"
+    parser.add_argument("place", type=_without_password, help=where)
     parser.add_argument("--checkpoint", metavar="PATH", help="where progress is kept; default: below the warehouse")
     parser.add_argument("--once", action="store_true", help="end when everything so far is in the lake")
     parser.add_argument("--interval", default="1 second", metavar="TIME", help="how often to commit; default: 1 second")
@@ -50,7 +52,7 @@ def _arguments(parser: Parser) -> None:
 
 def _check_arguments(parser: Parser) -> None:
     parser.add_argument("source", choices=CHANGE_SOURCES, type=_source_name, help="what is to be followed")
-    parser.add_argument("place", help="where it is, such as postgresql://user@host/db")
+    parser.add_argument("place", type=_without_password, help="where it is, such as postgresql://user@host/db")
     parser.add_argument("--dry-run", action="store_true", help="say what would be copied, and how large it is")
     parser.add_argument("--including", default=".*", metavar="PATTERN", help="follow tables that match")
     parser.add_argument("--excluding", metavar="PATTERN", help="but not these")
@@ -70,14 +72,26 @@ def _source_name(typed: str) -> str:
     return typed
 
 
-class _NoPassword(argparse.Action):
-    """Refuses a password without repeating it: whoever lists the processes of the machine would see it."""
+_PASSWORD_IN_PLACE = re.compile(r"\w+://[^/?#@]*:[^/?#@]+@|.*\bpassword\s*=", re.IGNORECASE)
 
+
+def _without_password(place: str) -> str:
+    if _PASSWORD_IN_PLACE.match(place):
+        raise _password_seen()
+    return place
+
+
+def _password_seen() -> InvalidArgument:
+    """Does not repeat the password: whoever lists the processes of the machine would see it."""
+    return InvalidArgument(
+        "a password is not taken from the command line, where others can see it",
+        hint="put it into an environment variable, and name that with --password-env NAME",
+    )
+
+
+class _NoPassword(argparse.Action):
     def __call__(self, *_: object) -> NoReturn:
-        raise InvalidArgument(
-            "a password is not taken from the command line, where others can see it",
-            hint="put it into an environment variable, and name that with --password-env NAME",
-        )
+        raise _password_seen()
 
 
 def _add_source(parser: Parser) -> None:

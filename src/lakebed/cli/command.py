@@ -27,6 +27,14 @@ _HABITS = {
     **dict.fromkeys((("lakebed expire", "--keep"), ("lakebed expire", "--retain")), "--retain-max N"),
 }
 """Options of other programs, and what to type."""
+_HABITS_ANYWHERE = {
+    **dict.fromkeys(("-w", "--lake", "--path", "--root"), "--warehouse PATH"),
+    **dict.fromkeys(("-o", "--output"), "--format table, json or csv"),
+    "--json": "--format json",
+    "--csv": "--format csv",
+    **dict.fromkeys(("-V", "-v"), "lakebed --version"),
+}
+"""The same of every command."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -43,7 +51,7 @@ class Parser(argparse.ArgumentParser):
         if unknown is not None:
             typed = unknown[1]
             near = difflib.get_close_matches(typed, self._option_string_actions, n=1, cutoff=0.75)
-            instead = _HABITS.get((self.prog, typed)) or (near[0] if near else None)
+            instead = _HABITS.get((self.prog, typed)) or (near[0] if near else _HABITS_ANYWHERE.get(typed))
             hint = hint if instead is None else f"type {instead}; {hint}"
         raise InvalidArgument(message, hint=hint)
 

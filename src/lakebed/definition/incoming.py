@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakebed.definition.python_rows import are_python_rows, python_columns
+from lakebed.definition.python_rows import are_python_rows, nearest_form, python_columns
 from lakebed.errors import InvalidData
 
 
@@ -78,7 +78,8 @@ def _reader(data: Any) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_batches(batch.schema, [batch])
     raise InvalidData(
         f"data of type {_type_name(data)} can not be written",
-        hint="pass a pyarrow Table or RecordBatch, a pandas or polars DataFrame, any Arrow PyCapsule object, a dict of "
+        hint=nearest_form(data)
+        or "pass a pyarrow Table or RecordBatch, a pandas or polars DataFrame, any Arrow PyCapsule object, a dict of "
         "columns, or a list of dicts or dataclasses",
     )
 

@@ -57,6 +57,15 @@ def _is_record(row: Any) -> bool:
     return not isinstance(row, type | DataField) and (dataclasses.is_dataclass(row) or hasattr(row, "model_dump"))
 
 
+def nearest_form(data: Any) -> str | None:
+    """What to write for data that are nearly rows: one row without its list, or rows without the names of columns."""
+    if _is_row(data):
+        return "a row is written as a list of one: [row]"
+    if isinstance(data, list | tuple) and data and all(isinstance(row, list | tuple) for row in data):
+        return "name the columns: [dict(zip(t.columns, row)) for row in rows], or pandas.DataFrame(rows, columns=[...])"
+    return None
+
+
 def python_columns(data: Any, known: pa.Schema | None = None) -> pa.Table:
     """The rows as an Arrow table; `known` are the columns of the table that they are for."""
     columns = data if isinstance(data, Mapping) else _columns_of_rows([_as_mapping(row) for row in data])

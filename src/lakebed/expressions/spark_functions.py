@@ -83,6 +83,7 @@ _SYNTAX = frozenset({"cast", "extract", "identifier", "overlay", "timestampadd",
 _OF_THE_LAKE = "paimon_incremental_"
 
 _ELSEWHERE = {
+    "age": "datediff(later, earlier) for days, or later - earlier",
     "arg_max": "max_by(value, by)",
     "arg_min": "min_by(value, by)",
     "date_parse": "to_timestamp(text, 'yyyy-MM-dd')",
@@ -95,8 +96,12 @@ _ELSEWHERE = {
     "json_extract": "get_json_object(text, '$.path')",
     "json_query": "get_json_object(text, '$.path')",
     "json_value": "get_json_object(text, '$.path')",
+    "jsonb_array_elements": "explode(from_json(text, 'array<string>'))",
     "list": "collect_list(value)",
     "list_contains": "array_contains(list, value)",
+    "max_pt": "sys.max_pt('t'), the newest partition",
+    "current_watermark": "window functions, or max(time): a query of stored rows has no watermark",
+    "nextval": "uuid(), or row_number() OVER (ORDER BY a): there are no sequences",
     "proctime": "current_timestamp()",
     "quantile_cont": "percentile(value, 0.5)",
     **dict.fromkeys(("read_parquet", "parquet_scan"), "parquet.`path` behind FROM"),
@@ -108,6 +113,7 @@ _ELSEWHERE = {
     "strftime": "date_format(moment, 'yyyy-MM-dd')",
     "string_split": "split(text, ',')",
     "table": "LATERAL f(...) without TABLE",
+    "strpos": "instr(text, part)",
     "strptime": "to_timestamp(text, 'yyyy-MM-dd')",
     "uniq": "count(DISTINCT value)",
 }

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from lakebed.checksums import BROKEN_SEAL, is_seal_broken, sealed_json
 from lakebed.errors import CorruptFile, InvalidSchema, NotFound, Unsupported, did_you_mean
+from lakebed.notebook import short_list
 from lakebed.records import dataclass
 from lakebed.schema import column_options as co
 from lakebed.schema.validation import check_default, check_structure, keys_from_options, with_key_nullability
@@ -49,7 +50,7 @@ class TableSchema:
         object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
 
     def __repr__(self) -> str:
-        parts = [", ".join(f"{column.name} {column.type}" for column in self.fields)]
+        parts = [short_list([f"{column.name} {column.type}" for column in self.fields])]
         parts += [f"primary key {', '.join(self.primary_keys)}"] if self.primary_keys else []
         parts += [f"partitioned by {', '.join(self.partition_keys)}"] if self.partition_keys else []
         parts += [f"options {dict(self.options)}"] if self.options else []

@@ -359,7 +359,7 @@ _KNOWN = [*_PLAIN, *_SIZED, "DOUBLE", "DECIMAL", "TIME", "TIMESTAMP", "TIMESTAMP
 _KNOWN += ["ARRAY", "MULTISET", "MAP", "ROW"]
 _MEANT = {
     **dict.fromkeys(
-        ("TEXT", "STR", "OBJECT", "UTF8", "NVARCHAR", "VARCHAR2", "CLOB", "UUID", "JSON", "ENUM"), "STRING"
+        ("TEXT", "STR", "OBJECT", "UTF8", "NVARCHAR", "VARCHAR2", "CLOB", "UUID", "JSON", "JSONB", "ENUM"), "STRING"
     ),
     **dict.fromkeys(("INT64", "UINT32", "SERIAL", "BIGSERIAL"), "BIGINT"),
     **dict.fromkeys(("INT32", "UINT16", "INT4", "MEDIUMINT"), "INT"),

@@ -51,7 +51,10 @@ from lakebed.types.predicate import (
 from lakebed.types.predicate_evaluate import MATCH_FUNCTIONS, to_expression
 from lakebed.types.predicate_literal import Above, Exactly, Misfit, Nowhere, place
 
-_FORMS = "give a pyarrow expression such as pc.field('a') > 5, or a list such as [('a', '>', 5), ('b', 'in', [1, 2])]"
+_FORMS = (
+    "give SQL text such as \"a > 5 AND b IN (1, 2)\", a pyarrow expression such as pc.field('a') > 5, or a list such "
+    "as [('a', '>', 5), ('b', 'in', [1, 2])]"
+)
 
 
 def to_predicate(given: object, schema: pa.Schema) -> Predicate | None:

@@ -48,7 +48,9 @@ def _cdc(office: Office, *words: str, capsys: Any) -> tuple[int, dict[str, Any],
 # --- check --------------------------------------------------------------------------------------------------------
 
 
-def test_check_names_all_problems_at_once_and_its_script_repairs_them(database: Any, capsys: Any) -> None:
+def test_check_names_all_problems_at_once_and_its_script_repairs_them(
+    database: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each with its statement; after the script has run, nothing stands against it."""
     database.execute(
         "DROP ROLE IF EXISTS poor",
@@ -61,8 +63,10 @@ def test_check_names_all_problems_at_once_and_its_script_repairs_them(database: 
         "ANALYZE good",
         "CREATE PUBLICATION lakebed FOR TABLE good WITH (publish = 'insert')",
     )
-    url = database.url.replace("shop:shop@", "poor:p@")
-    words = ["--format", "json", "cdc", "check", "postgres", url, "--excluding", "bare", "--dry-run"]
+    monkeypatch.setenv("POOR_PASSWORD", "p")
+    url = database.url.replace("shop:shop@", "poor@")
+    words = ["--format", "json", "cdc", "check", "postgres", url, "--password-env", "POOR_PASSWORD"]
+    words += ["--excluding", "bare", "--dry-run"]
     assert main(words) == 1
     found = json.loads(capsys.readouterr().out)
     said = " ".join(each["problem"] for each in found["problems"])

@@ -61,6 +61,21 @@ def test_passwords_are_refused_without_being_repeated(run: Run, typed: tuple[str
     assert "hunter2" not in ran.err + ran.out
 
 
+@pytest.mark.parametrize(
+    "place",
+    ["postgresql://app:hunter2@db.example/shop", "MySQL://a:hunter2@h:1/s", "postgresql://h/s?user=a&password=hunter2"],
+)
+@pytest.mark.parametrize("word", [(), ("check",)])
+def test_passwords_in_addresses_are_refused_alike(run: Run, word: tuple[str, ...], place: str) -> None:
+    """An address with a password is not repeated either; one without is taken."""
+    ran = run("cdc", *word, "postgres", place)
+    assert ran.status == 2
+    assert "--password-env NAME" in ran.err
+    assert "hunter2" not in ran.err + ran.out
+    for fine in ("postgresql://app@h:1/s?x=a@b", "db.example:9092", "hdfs://a,b:90/c", "a@b:c"):
+        assert cdc._without_password(fine) == fine
+
+
 @pytest.mark.parametrize(("typed", "name"), [("postgresql", "postgres"), ("pg", "postgres"), ("mariadb", "mysql")])
 def test_other_names_of_sources(run: Run, typed: str, name: str) -> None:
     """A source by the name that people give it is answered with the word to type."""

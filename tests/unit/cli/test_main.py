@@ -133,6 +133,10 @@ def test_paimons_actions_for_flink(run: Run, action: str) -> None:
         (("expire", "events", "--keep", "1"), "type --retain-max N"),
         (("expire", "events", "--retain_max", "1"), "type --retain-max;"),
         (("tables", "--nope"), "see `lakebed tables --help`"),
+        (("sql", "-w", "x", "SELECT 1"), "type --warehouse PATH;"),
+        (("-w", "x", "tables"), "type --warehouse PATH;"),
+        (("snapshots", "events", "--json"), "type --format json;"),
+        (("-V",), "type lakebed --version;"),
     ],
 )
 def test_options_that_people_try(run: Run, arguments: tuple[str, ...], hint: str) -> None:

@@ -149,6 +149,22 @@ def test_annotations_without_a_type(warehouse: Warehouse) -> None:
         warehouse.lake.create_table("t", Priced)
 
 
+@pytest.mark.parametrize(
+    ("rows", "hint"),
+    [
+        ({"id": 3, "name": "x"}, "[row]"),
+        (Model(3, "x"), "[row]"),
+        ([(3, "x"), (4, "y")], "dict(zip(t.columns, row))"),
+        ([3, 4], "a list of dicts"),
+    ],
+)
+def test_what_is_nearly_rows(warehouse: Warehouse, rows: Any, hint: str) -> None:
+    """One row without a list, and rows without names, are told how they are written."""
+    table = warehouse.lake.create_table("t", Model)
+    with warehouse.refuses(InvalidData, "can not be written", hint):
+        table.write(rows)
+
+
 WITH_ROWS: dict[str, Callable[[], Any]] = {
     "pandas": lambda: pd.DataFrame({"a": [1, 2], "b": ["x", None]}),
     "polars": lambda: pl.DataFrame({"a": [1, 2], "b": ["x", None]}),

@@ -1,5 +1,5 @@
 """Readers for other runtimes: every split is read once, whoever reads it. Ray and PyTorch themselves are too large to
-be installed for it, so what is used of them stands in for them here.
+be installed for it, so what is used of them stands in for them here; `tests/package` reads with Ray itself.
 """
 
 from __future__ import annotations

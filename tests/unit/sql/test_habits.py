@@ -304,6 +304,46 @@ def test_words_of_duckdb(shop: Warehouse, text: str, hint: str) -> None:
     assert not shop.lake.is_spark_started
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("SELECT DISTINCT ON (v) id FROM t", "QUALIFY row_number()"),
+        ("SELECT v->>'x' FROM t", "get_json_object(text, '$.a')"),
+        ("SELECT * FROM t WHERE id = ANY(array(1, 2))", "array_contains"),
+        ("SELECT * FROM t WHERE id = ANY (ARRAY[1, 2])", "array_contains"),
+        ("SELECT * FROM information_schema.tables", "SELECT * FROM sys.tables"),
+        ("SELECT relname FROM pg_catalog.pg_class", "SHOW TABLES"),
+        ("INSERT INTO t VALUES (1, 'x') RETURNING id", "a SELECT behind it"),
+        ("VACUUM ANALYZE t", "VACUUM t, and OPTIMIZE t"),
+        ("VACUUM (FULL, ANALYZE) t", "VACUUM t, and OPTIMIZE t"),
+        ("LOCK TABLE t", "one statement"),
+        ("CREATE USER x", "directory"),
+        ("CREATE SEQUENCE s", "uuid()"),
+        ("SHOW search_path", "SHOW CURRENT DATABASE"),
+        ("SHOW ALL", "type SET"),
+        ("\\dt", "SHOW TABLES"),
+        ("\\d t", "DESCRIBE t"),
+    ],
+)
+def test_words_of_postgresql(shop: Warehouse, text: str, hint: str) -> None:
+    """Statements of psql are answered with what does the same here."""
+    with shop.refuses(Unsupported, hint):
+        shop.lake.sql(text)
+    assert not shop.lake.is_spark_started
+
+
+def test_what_only_resembles_postgresql(shop: Warehouse) -> None:
+    """Those words stay names and texts, and what the hints say works."""
+    lake = shop.lake
+    found = lake.query("SELECT 'a ->> RETURNING' AS returning, any(id = 1) FROM t WHERE v <> 'information_schema.'")
+    assert found.fetchall() == [("a ->> RETURNING", True)]
+    first = lake.query("SELECT * FROM t QUALIFY row_number() OVER (PARTITION BY v ORDER BY id) = 1")
+    assert len(first.fetchall()) == 3
+    assert "t" in [row[1] for row in lake.query("SELECT * FROM sys.tables").fetchall()]
+    with shop.refuses(InvalidArgument, "a RLIKE 'pattern'"):
+        lake.query("SELECT * FROM t WHERE v ~ '^a'")
+
+
 def test_files_of_duckdb(shop: Warehouse) -> None:
     """A function that reads a file is answered with Spark's way to name one; other texts behind FROM are none."""
     with shop.refuses(NotFound, "read_parquet", "parquet.`path`"):

@@ -66,6 +66,7 @@ def _read_optimize(cursor: Cursor) -> Call:
 
 def _read_vacuum(cursor: Cursor) -> Vacuum:
     """VACUUM t [RETAIN n HOURS]."""
+    _refuse_pattern(cursor.source())
     cursor.expect("VACUUM")
     cursor.accept("TABLE")
     name = read_table(cursor)
@@ -211,6 +212,13 @@ _BEGINNINGS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("REPLACE", "INTO"), "there is no REPLACE INTO", _UPSERT),
     (("GRANT",), "the lake keeps no rights", _RIGHTS),
     (("REVOKE",), "the lake keeps no rights", _RIGHTS),
+    (("CREATE", "USER"), "the lake keeps no users", _RIGHTS),
+    (("CREATE", "ROLE"), "the lake keeps no users", _RIGHTS),
+    (("LOCK", "TABLE"), "tables are not locked", _ONE_BY_ONE),
+    (("CREATE", "SEQUENCE"), "there are no sequences", "take uuid() for a key, or keys of the source"),
+    (("SHOW", "ALL"), "SHOW ALL is of PostgreSQL", "type SET to see settings"),
+    (("SHOW", "SEARCH_PATH"), "there is one current database", "type SHOW CURRENT DATABASE, or USE and its name"),
+    (("\\",), "commands with a backslash are for the prompt", "type SHOW TABLES, or DESCRIBE t"),
     (("BEGIN", "TRANSACTION"), "there are no transactions over several statements", _ONE_BY_ONE),
     (("BEGIN", "WORK"), "there are no transactions over several statements", _ONE_BY_ONE),
     (("START", "TRANSACTION"), "there are no transactions over several statements", _ONE_BY_ONE),
@@ -250,6 +258,11 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
         rf"PIVOT {_NAME}",
         "PIVOT follows a table",
         "type SELECT * FROM {0} PIVOT (sum(a) FOR b IN ('x', 'y'))",
+    ),
+    (
+        rf"VACUUM (?:FULL |VERBOSE |FREEZE |ANALYZE |\([^)]*\) ?)+(?!RETAIN\b|DRY\b|FULL\b){_NAME}",
+        "VACUUM takes no words of PostgreSQL",
+        "type VACUUM {0}, and OPTIMIZE {0} to merge its files",
     ),
     (rf"REORG TABLE {_NAME}", "REORG is of Delta", "type OPTIMIZE {0}"),
     (
@@ -327,7 +340,7 @@ _FILE = re.compile(r"\b(?:FROM|JOIN)\s+'([^']*\.(parquet|csv|json|orc|avro))'", 
 _VERSION = re.compile(r"@v\d", re.IGNORECASE)
 _WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 _SUSPECTS = re.compile(
-    rf"\b(?:{'|'.join(_WINDOWS)}|CONFLICT|DUPLICATE|TABLE_CHANGES|DELTA|AT\s+TIME)|@v\d|\b(?:FLOOR|CEIL)",
+    rf"\b(?:{'|'.join(_WINDOWS)}|CONFLICT|DUPLICATE|TABLE_CHANGES|DELTA|AT\s+TIME|DISTINCT\s+ON|RETURNING|INFORMATION_SCHEMA|PG_CATALOG|ANY\s*\(\s*ARRAY)|->>|@v\d|\b(?:FLOOR|CEIL)",
     re.IGNORECASE,
 )
 
@@ -356,11 +369,25 @@ def _refuse_inside(cursor: Cursor) -> None:
             _refuse_rounded_time(_rest(probe))
         elif probe.index and probe.sees("AT", "TIME", "ZONE"):
             _refuse_zone(probe)
+        elif probe.sees("DISTINCT", "ON", "("):
+            raise Unsupported("DISTINCT ON is of PostgreSQL", hint=_FIRST_OF_EACH)
+        elif word == "->>":
+            raise Unsupported("->> is of PostgreSQL", hint="type get_json_object(text, '$.a')")
+        elif probe.sees("=", "ANY", "(", "ARRAY"):
+            raise Unsupported("= ANY of an array is of PostgreSQL", hint="type a IN (1, 2), or array_contains(list, a)")
+        elif probe.sees("INFORMATION_SCHEMA", ".") or probe.sees("PG_CATALOG", "."):
+            raise Unsupported(f"there is no `{word.lower()}`", hint=_CATALOG_TABLES)
+        elif is_insert and probe.sees(")", "RETURNING"):
+            raise Unsupported("INSERT has no RETURNING", hint="type a SELECT behind it")
         elif probe.sees("TABLE_CHANGES", "("):
             _refuse_table_changes(_rest(probe))
         elif is_insert and (probe.sees("ON", "CONFLICT") or probe.sees("ON", "DUPLICATE", "KEY")):
             raise Unsupported("INSERT has no ON CONFLICT and no ON DUPLICATE KEY", hint=_UPSERT)
         probe.take()
+
+
+_FIRST_OF_EACH = "type SELECT * FROM t QUALIFY row_number() OVER (PARTITION BY a ORDER BY b) = 1"
+_CATALOG_TABLES = "type SHOW TABLES, DESCRIBE t, or SELECT * FROM sys.tables"
 
 
 def _rest(cursor: Cursor) -> str:

@@ -29,6 +29,8 @@ _HABITS: tuple[tuple[str, str], ...] = (
     (r"\bAS\s+OF\s+(VERSION|TIMESTAMP)\b", "write VERSION AS OF 1, or TIMESTAMP AS OF '2024-05-14', behind the table"),
     (r"\{\s*'", "write map('a', 1), or named_struct('a', 1)"),
     (r"\b[a-z_]\w*:[a-z_]", "write get_json_object(text, '$.a'), or variant_get(value, '$.a', 'string')"),
+    (r"~\*?\s*'", "write a RLIKE 'pattern'"),
+    (r"@>", "write array_contains(list, value)"),
     (r"\bMOD\s+\w", "write a % b"),
     (r"=>", "write >= for `at least`"),
     (r"!\s+=", "write <>"),
