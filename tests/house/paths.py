@@ -15,6 +15,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator, Sequence, Set
+from functools import cache
 from pathlib import Path
 
 NO_PATHS = {".oracles/", ".oracles/mysql", "a/b/", "bin/java", "changelog/"}
@@ -55,7 +56,7 @@ def stale_in_source(project: Path) -> list[str]:
     found = []
     for path in sorted(source.rglob("*.py")):
         folders = [source, project, *(parent for parent in path.parents if parent.is_relative_to(source))]
-        for start, text in _prose(path):
+        for start, text in _parts(path.read_text())[0]:
             found += [
                 f"{path.relative_to(project)}:{line} names `{quoted}`"
                 for line, quoted in _quoted(text, start)
@@ -88,7 +89,7 @@ def _registered(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _says(module: Path, name: str) -> bool:
-    return module.exists() and name in _names_in_code(module)
+    return module.exists() and name in _parts(module.read_text())[1]
 
 
 def _exists(path: str, roots: Sequence[Path]) -> bool:
@@ -104,31 +105,28 @@ def _defines(module: Path, name: str) -> bool:
     return module.exists() and re.search(rf"^(class |def )?{name}\b", module.read_text(), re.MULTILINE) is not None
 
 
-def _prose(module: Path) -> Iterator[tuple[int, str]]:
-    """Docstrings and comments, and the lines they start at."""
-    text = module.read_text()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            yield node.lineno, node.value.value
+@cache
+def _parts(text: str) -> tuple[tuple[tuple[int, str], ...], frozenset[str]]:
+    """Docstrings and comments with the lines they start at; and every name of code, with every word of its texts."""
+    prose = [
+        (node.lineno, node.value.value)
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    ]
+    docstrings, names = {start for start, _ in prose}, set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string
+            prose.append((token.start[0], token.string))
+        elif token.type == tokenize.NAME:
+            names.add(token.string)
+        elif token.type != tokenize.STRING or token.start[0] not in docstrings:
+            names.update(_ANY_NAME.findall(token.string))
+    return tuple(prose), frozenset(names)
 
 
 def _names(source: Path) -> set[str]:
     """Everything that has a name in the source: modules, folders, and what their code says."""
     found = set(NAMES_OF_OTHERS)
     for path in source.rglob("*.py"):
-        found |= {*path.relative_to(source).with_suffix("").parts, *_names_in_code(path)}
-    return found
-
-
-def _names_in_code(module: Path) -> set[str]:
-    """Every name that code uses, and every word of its texts."""
-    text, prose = module.read_text(), {start for start, _ in _prose(module)}
-    found = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        is_docstring = token.type == tokenize.STRING and token.start[0] in prose
-        if token.type != tokenize.COMMENT and not is_docstring:
-            found |= set(_ANY_NAME.findall(token.string))
+        found |= {*path.relative_to(source).with_suffix("").parts, *_parts(path.read_text())[1]}
     return found

@@ -301,12 +301,19 @@ class TableContext:
     def _directories(self) -> dict[bytes, str]:
         return {}
 
+    @cached_property
+    def _partition_values(self) -> dict[bytes, Mapping[str, pa.Scalar]]:
+        return {}
+
     def partition_values(self, partition: bytes) -> Mapping[str, pa.Scalar]:
         """Values of the partition columns in a manifest's partition row."""
-        if not self.partition_fields:
-            return {}
-        values = decode_row(partition, self.partition_types)
-        return {field.name: value for field, value in zip(self.partition_fields, values, strict=True)}
+        # Asked for every file that is read, like directories.
+        found = self._partition_values.get(partition)
+        if found is None:
+            values = decode_row(partition, self.partition_types) if self.partition_fields else []
+            names = (field.name for field in self.partition_fields)
+            found = self._partition_values[partition] = dict(zip(names, values, strict=True))
+        return found
 
     def partition_directory(self, partition: bytes) -> str:
         """Path of a partition below the table, empty for an unpartitioned table."""
