@@ -404,7 +404,7 @@ def test_options_that_are_not_honoured_are_refused(key: str, value: str) -> None
     [
         ("sink.parallelism", "4"),
         ("lookup.cache-rows", "5"),
-        ("clustering.incremental", "true"),
+        ("clustering.incremental.mode", "local-sort"),
         ("local-cache.max-size", "1 gb"),
         ("read.native.enabled", "true"),
         ("write.use-v2-write", "true"),

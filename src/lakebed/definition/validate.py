@@ -58,6 +58,8 @@ from lakebed.options import (
     FILE_FORMAT,
     FULL_COMPACTION_DELTA_COMMITS,
     IGNORE_DELETE,
+    MANIFEST_SORT_ENABLED,
+    MANIFEST_SORT_PARTITION_FIELD,
     MERGE_ENGINE,
     METADATA_STATS_MODE,
     NUM_LEVELS,
@@ -66,11 +68,13 @@ from lakebed.options import (
     PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
     PARTITION_LEGACY_NAME,
+    POSTPONE_BATCH_WRITE_FIXED_BUCKET,
     PRECOMMIT_COMPACT,
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
     SEQUENCE_SNAPSHOT_ORDERING,
     TABLE_READ_SEQUENCE_NUMBER_ENABLED,
+    VISIBILITY_CALLBACK_ENABLED,
     WRITE_ONLY,
     FieldOption,
     Options,
@@ -107,6 +111,8 @@ def validate_table(schema: TableSchema, options: Options, table: str) -> None:
     _check_sequence_numbers(schema, options, table)
     check_level_rules(schema, options, table)
     _check_data_directory(options, table)
+    _check_manifest_sort(schema, options, table)
+    _check_visibility(schema, options, table)
     if options[FILE_FORMAT] not in FORMATS:
         raise InvalidOption(
             f"table `{table}`: `file.format` is `{options[FILE_FORMAT]}`",
@@ -131,6 +137,38 @@ def _check_data_directory(options: Options, table: str) -> None:
             f"table `{table}`: `{DATA_FILE_PATH_DIRECTORY.key}` is `{directory}`, which is no place for data files",
             hint="name a directory inside the table that is not one of "
             + ", ".join(f"`{name}`" for name in TablePaths.METADATA_NAMES),
+        )
+
+
+def _check_manifest_sort(schema: TableSchema, options: Options, table: str) -> None:
+    """Raises for an order of manifests that Paimon refuses: it could not open the table."""
+    if not options[MANIFEST_SORT_ENABLED]:
+        return
+    if not schema.partition_keys and not options[DATA_EVOLUTION_ENABLED]:
+        raise InvalidOption(
+            f"table `{table}`: `{MANIFEST_SORT_ENABLED.key}` is for partitioned tables", hint="leave the option out"
+        )
+    name = options[MANIFEST_SORT_PARTITION_FIELD]
+    if name and name not in schema.partition_keys:
+        raise InvalidOption(
+            f"table `{table}`: `{MANIFEST_SORT_PARTITION_FIELD.key}` names `{name}`, which is not a partition column",
+            hint=did_you_mean(name, schema.partition_keys),
+        )
+
+
+def _check_visibility(schema: TableSchema, options: Options, table: str) -> None:
+    """Raises where a write could not promise that its rows are seen: their compaction is somebody else's."""
+    if not options[VISIBILITY_CALLBACK_ENABLED]:
+        return
+    reason = ""
+    if bucket_mode(schema, options).postpones and not options[POSTPONE_BATCH_WRITE_FIXED_BUCKET]:
+        reason = "postponed buckets: rows wait for theirs"
+    elif options[DELETION_VECTORS_ENABLED] and schema.primary_keys and options[WRITE_ONLY]:
+        reason = f"`{WRITE_ONLY.key}`: rows wait for somebody else's compaction"
+    if reason:
+        raise InvalidOption(
+            f"table `{table}`: `{VISIBILITY_CALLBACK_ENABLED.key}` does not go with {reason}",
+            hint="leave one of them out; `CALL sys.compact` makes rows visible",
         )
 
 
@@ -336,6 +374,13 @@ _COMPACTING = (
     FULL_COMPACTION_DELTA_COMMITS,
 )
 """Options of the tree that only a primary-key table has."""
+_CLUSTERING = (
+    NUM_LEVELS,
+    NUM_SORTED_RUN_COMPACTION_TRIGGER,
+    COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT,
+    COMPACTION_SIZE_RATIO,
+)
+"""Those of them that a table has whose files are sorted step by step."""
 
 
 def _check_compaction_options(schema: TableSchema, options: Options, table: str) -> None:
@@ -346,7 +391,8 @@ def _check_compaction_options(schema: TableSchema, options: Options, table: str)
                     f"table `{table}`: `{option.key}` has no effect without a primary key",
                     hint="tables without a key have no sorted runs: leave it out",
                 )
-            _warn_of_runs(table, option.key)
+            if not (options[CLUSTERING_INCREMENTAL] and option in _CLUSTERING):
+                _warn_of_runs(table, option.key)
     levels = options[NUM_LEVELS]
     if levels is not None and levels < 2:
         raise InvalidOption(

@@ -66,6 +66,8 @@ class PickedFiles:
     total_buckets: int
     files: Group
     vectors: Vectors = field(default_factory=dict, hash=False)
+    output_level: int = 0
+    """Where the new files lie: only sorting step by step (`clustering`) has levels."""
 
 
 @dataclass(frozen=True)
@@ -277,6 +279,7 @@ def rewriter(context: TableContext, picked: PickedFiles, fileio: FileIO, *, renu
         file_layout(context, carries_ids=context.tracks_rows and not renumbers),
         rules,
         context.clock,
+        level=picked.output_level,
         source=FileSource.APPEND if renumbers else FileSource.COMPACT,
         # There are no more rows than before, so the numbers stay within those of the files that go.
         first_sequence_number=min(file.min_sequence_number for file in picked.files),
