@@ -380,7 +380,6 @@ def test_bad_value_is_explained(key: str, value: object, expected: str) -> None:
         ("chain-table.enabled", "true"),
         ("snapshot.watermark-idle-timeout", "1 h"),
         ("partition.idle-time-to-done", "1 h"),
-        ("sink.key-only-deletes.enabled", "true"),
         ("video-frame-field", "a"),
         ("file-index.rtree.columns", "a"),
         ("metadata.iceberg.storage", "table-location"),

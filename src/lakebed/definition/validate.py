@@ -15,7 +15,7 @@ from lakebed.definition.file_rules import check_index_options, check_level_rules
 from lakebed.definition.row_rules import check_record_expiry, check_row_options
 from lakebed.definition.shown_defaults import check_shown_defaults
 from lakebed.definition.views import check_view_rules
-from lakebed.errors import InvalidOption, InvalidSchema, did_you_mean
+from lakebed.errors import InvalidOption, InvalidSchema, Unsupported, did_you_mean
 from lakebed.formats import FORMATS
 from lakebed.merge import MERGE_ENGINES
 from lakebed.merge.deduplicate import Deduplicate
@@ -90,6 +90,9 @@ _LONGEST_PARTITION_COLUMN_BYTES = 120
 """File systems allow 255 bytes for `column=value`: half of it is the column's."""
 
 
+_DIRECTIVES = ("__BLOB_FIELD", "__BLOB_DESCRIPTOR_FIELD", "__BLOB_VIEW_FIELD", "__VECTOR_FIELD")
+
+
 def validate_table(schema: TableSchema, options: Options, table: str) -> None:
     """Raises on the first thing that does not fit, naming it."""
     check_fixed_options(schema, options, table)
@@ -112,6 +115,7 @@ def validate_table(schema: TableSchema, options: Options, table: str) -> None:
     check_level_rules(schema, options, table)
     _check_data_directory(options, table)
     _check_manifest_sort(schema, options, table)
+    _check_directives(schema, table)
     _check_visibility(schema, options, table)
     if options[FILE_FORMAT] not in FORMATS:
         raise InvalidOption(
@@ -138,6 +142,17 @@ def _check_data_directory(options: Options, table: str) -> None:
             hint="name a directory inside the table that is not one of "
             + ", ".join(f"`{name}`" for name in TablePaths.METADATA_NAMES),
         )
+
+
+def _check_directives(schema: TableSchema, table: str) -> None:
+    """Raises for comments by which Paimon gives a column another type: nobody means them as words for people."""
+    for field in walk_fields(schema.fields):
+        if (field.description or "").strip().startswith(_DIRECTIVES):
+            raise Unsupported(
+                f"table `{table}`: the comment of column `{field.name}` asks for large values or vectors in files of "
+                "their own",
+                hint="these are not in this version: give the column another comment",
+            )
 
 
 def _check_manifest_sort(schema: TableSchema, options: Options, table: str) -> None:
@@ -446,7 +461,8 @@ def _check_precommit(schema: TableSchema, options: Options, table: str) -> None:
 def _check_clustering(schema: TableSchema, options: Options, table: str) -> None:
     """Raises for columns that rows can not be sorted by, and for what Paimon does not allow beside it."""
     _check_columns(schema, options, table)
-    if options[CLUSTERING_COLUMNS] and (schema.primary_keys or options[BUCKET] != -1):
+    is_ordered = options[BUCKET] != -1 and not options[CLUSTERING_INCREMENTAL]
+    if options[CLUSTERING_COLUMNS] and (schema.primary_keys or is_ordered):
         warn_caller(
             f"table `{table}`: `{CLUSTERING_COLUMNS.key}` has no effect: rows of a table with "
             f"{'a primary key' if schema.primary_keys else 'buckets'} have an order of their own"

@@ -219,7 +219,12 @@ ELSEWHERE: Final[tuple[Option[object], ...]] = (
     _plain("sink.coordinator-commit.enabled", Kind.BOOLEAN, False, "Commit in the job manager.", _FLINK),
     _plain("sink.cross-partition.managed-memory", Kind.SIZE, 256 * MIB, "Memory of the key index.", _FLINK),
     _plain(
-        "sink.key-only-deletes.enabled", Kind.BOOLEAN, False, "Accept deletes with keys alone.", _FLINK, tuning=False
+        "sink.key-only-deletes.enabled",
+        Kind.BOOLEAN,
+        False,
+        "Accept deletes with keys alone.",
+        "deletes are taken by their keys in any case; leave the option out",
+        tuning=True,
     ),
     _plain("sink.managed.writer-buffer-memory", Kind.SIZE, 256 * MIB, "Managed memory of a writer.", _FLINK),
     _plain("sink.operator-uid.suffix", Kind.TEXT, None, "Suffix of operator ids.", _FLINK),

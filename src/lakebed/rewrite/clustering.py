@@ -26,16 +26,15 @@ from lakebed.metadata.entries import Bucket, Keep, live_files
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import (
     CLUSTERING_COLUMNS,
-    CLUSTERING_INCREMENTAL,
     COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT,
     COMPACTION_SIZE_RATIO,
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
     Options,
 )
 from lakebed.records import dataclass
-from lakebed.rewrite.small_files import AppendCompactor, PickedFiles, commit_rewritten, stored_bytes
+from lakebed.rewrite.small_files import AppendCompactor, PickedFiles, commit_rewritten, quietly, stored_bytes
 from lakebed.rewrite.sorting import sorted_files
-from lakebed.write.clustering import clustering_of
+from lakebed.write.clustering import stepwise_clustering_of
 from lakebed.write.pieces import PieceWork, Tell
 
 
@@ -47,7 +46,7 @@ def keyless_compactor(
     tell: Tell | None = None,
 ) -> AppendCompactor | Clusterer:
     """What compacts a table without a key: by joining small files, or by sorting them where the table asks for it."""
-    if context.options[CLUSTERING_INCREMENTAL] and clustering_of(context) is not None:
+    if stepwise_clustering_of(context) is not None:
         return Clusterer(context, full, keep, run_pieces, tell)
     return AppendCompactor(context, full, keep, run_pieces, tell)
 
@@ -68,8 +67,12 @@ class Clusterer:
         # Read after the snapshot, so that it knows every column of its files.
         return replace(self, context=self.context.under_latest_schema())._run(identity, latest)
 
+    def run_quietly(self, identity: CommitIdentity) -> None:
+        """As `run`, after a commit that stands whatever happens here."""
+        quietly(self.context.name, lambda: self.run(identity))
+
     def _run(self, identity: CommitIdentity, latest: Snapshot | None) -> Snapshot | None:
-        clustering = clustering_of(self.context)
+        clustering = stepwise_clustering_of(self.context)
         picked = list(self._picked(latest))
         if clustering is None or not picked:
             return None

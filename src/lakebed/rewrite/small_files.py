@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 
 import pyarrow as pa
@@ -87,13 +87,8 @@ class AppendCompactor:
         return replace(self, context=self.context.under_latest_schema())._run(identity, latest)
 
     def run_quietly(self, identity: CommitIdentity) -> None:
-        """As `run`, after a commit that stands whatever happens here: failures are logged, the next round repeats."""
-        try:
-            self.run(identity)
-        except CommitConflict as conflict:
-            _log.info("table %s: another job changed files first: %s", self.context.name, conflict.message)
-        except LakebedError as error:
-            _log.warning("table %s: not compacted after the commit: %s", self.context.name, error.message)
+        """As `run`, after a commit that stands whatever happens here."""
+        quietly(self.context.name, lambda: self.run(identity))
 
     def picked(self, snapshot: Snapshot | None) -> list[PickedFiles]:
         """What is worth compacting in the state of a snapshot."""
@@ -157,6 +152,16 @@ class AppendCompactor:
             deleted_rows,
             _drops_deleted_rows(self.context),
         )
+
+
+def quietly(table: str, compact: Callable[[], object]) -> None:
+    """A compaction after a commit that stands: failures are logged, the next round repeats it."""
+    try:
+        compact()
+    except CommitConflict as conflict:
+        _log.info("table %s: another job changed files first: %s", table, conflict.message)
+    except LakebedError as error:
+        _log.warning("table %s: not compacted after the commit: %s", table, error.message)
 
 
 def commit_rewritten(
@@ -302,6 +307,7 @@ __all__ = [
     "AppendCompactor",
     "PickedFiles",
     "commit_rewritten",
+    "quietly",
     "replaced_by",
     "rewriter",
     "stored_bytes",

@@ -102,3 +102,13 @@ def test_analyze_says_what_it_can_not_do(tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match="NOSCAN"):
         lake.sql("ANALYZE TABLE t COMPUTE STATISTICS NOSCAN")
     lake.sql("ANALYZE TABLE t COMPUTE STATISTICS FOR COLUMNS k")
+
+
+def test_comments_that_paimon_takes_for_types_are_refused(tmp_path: Path) -> None:
+    """Paimon makes a large value of such a column; here it would be a comment that nobody wants."""
+    lake = lakebed.connect(tmp_path)
+    with pytest.raises(Unsupported, match="large values"):
+        lake.sql("CREATE TABLE b (k INT, pic BYTES COMMENT '__BLOB_FIELD')")
+    lake.sql("CREATE TABLE b (k INT, pic BYTES)")
+    with pytest.raises(Unsupported, match="large values"):
+        lake.sql("ALTER TABLE b ALTER COLUMN pic COMMENT '__VECTOR_FIELD;64'")

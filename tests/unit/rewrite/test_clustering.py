@@ -103,3 +103,20 @@ def test_an_order_of_ones_own_is_refused(tmp_path: Path) -> None:
     _write(table, range(3))
     with pytest.raises(Unsupported, match=r"clustering\.incremental"):
         table.compact(order_by=["b"])
+
+
+def test_buckets_are_sorted_by_themselves_after_writes(tmp_path: Path) -> None:
+    """Where rows of a bucket need no order, a write sorts its bucket as soon as it has enough runs."""
+    lake = lakebed.connect(tmp_path)
+    lake.sql(
+        "CREATE TABLE t (k INT, s STRING) WITH ('bucket' = '1', 'bucket-key' = 'k', 'bucket-append-ordered' = 'false', "
+        "'clustering.columns' = 's', 'clustering.strategy' = 'order', 'clustering.incremental' = 'true', "
+        "'num-levels' = '6', 'num-sorted-run.compaction-trigger' = '3')"
+    )
+    for number in range(1, 3):
+        lake.sql(f"INSERT INTO t VALUES ({number}, '{9 - number}')")
+    assert _levels(lake) == [(0, 1), (0, 1)]
+    lake.sql("INSERT INTO t VALUES (3, '6')")
+    assert _levels(lake) == [(5, 3)]
+    assert lake.query("SELECT k FROM t").fetchall() == [(3,), (2,), (1,)]
+    assert not lake.table("t").check()
