@@ -380,7 +380,6 @@ def test_bad_value_is_explained(key: str, value: object, expected: str) -> None:
         ("chain-table.enabled", "true"),
         ("snapshot.watermark-idle-timeout", "1 h"),
         ("partition.idle-time-to-done", "1 h"),
-        ("sink.key-only-deletes.enabled", "true"),
         ("video-frame-field", "a"),
         ("file-index.rtree.columns", "a"),
         ("metadata.iceberg.storage", "table-location"),
@@ -404,7 +403,7 @@ def test_options_that_are_not_honoured_are_refused(key: str, value: str) -> None
     [
         ("sink.parallelism", "4"),
         ("lookup.cache-rows", "5"),
-        ("clustering.incremental", "true"),
+        ("clustering.incremental.mode", "local-sort"),
         ("local-cache.max-size", "1 gb"),
         ("read.native.enabled", "true"),
         ("write.use-v2-write", "true"),

@@ -15,7 +15,7 @@ from lakebed.definition.file_rules import check_index_options, check_level_rules
 from lakebed.definition.row_rules import check_record_expiry, check_row_options
 from lakebed.definition.shown_defaults import check_shown_defaults
 from lakebed.definition.views import check_view_rules
-from lakebed.errors import InvalidOption, InvalidSchema, did_you_mean
+from lakebed.errors import InvalidOption, InvalidSchema, Unsupported, did_you_mean
 from lakebed.formats import FORMATS
 from lakebed.merge import MERGE_ENGINES
 from lakebed.merge.deduplicate import Deduplicate
@@ -58,6 +58,8 @@ from lakebed.options import (
     FILE_FORMAT,
     FULL_COMPACTION_DELTA_COMMITS,
     IGNORE_DELETE,
+    MANIFEST_SORT_ENABLED,
+    MANIFEST_SORT_PARTITION_FIELD,
     MERGE_ENGINE,
     METADATA_STATS_MODE,
     NUM_LEVELS,
@@ -66,11 +68,13 @@ from lakebed.options import (
     PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
     PARTITION_LEGACY_NAME,
+    POSTPONE_BATCH_WRITE_FIXED_BUCKET,
     PRECOMMIT_COMPACT,
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
     SEQUENCE_SNAPSHOT_ORDERING,
     TABLE_READ_SEQUENCE_NUMBER_ENABLED,
+    VISIBILITY_CALLBACK_ENABLED,
     WRITE_ONLY,
     FieldOption,
     Options,
@@ -84,6 +88,9 @@ _log = logging.getLogger(__name__)
 
 _LONGEST_PARTITION_COLUMN_BYTES = 120
 """File systems allow 255 bytes for `column=value`: half of it is the column's."""
+
+
+_DIRECTIVES = ("__BLOB_FIELD", "__BLOB_DESCRIPTOR_FIELD", "__BLOB_VIEW_FIELD", "__VECTOR_FIELD")
 
 
 def validate_table(schema: TableSchema, options: Options, table: str) -> None:
@@ -107,6 +114,9 @@ def validate_table(schema: TableSchema, options: Options, table: str) -> None:
     _check_sequence_numbers(schema, options, table)
     check_level_rules(schema, options, table)
     _check_data_directory(options, table)
+    _check_manifest_sort(schema, options, table)
+    _check_directives(schema, table)
+    _check_visibility(schema, options, table)
     if options[FILE_FORMAT] not in FORMATS:
         raise InvalidOption(
             f"table `{table}`: `file.format` is `{options[FILE_FORMAT]}`",
@@ -131,6 +141,49 @@ def _check_data_directory(options: Options, table: str) -> None:
             f"table `{table}`: `{DATA_FILE_PATH_DIRECTORY.key}` is `{directory}`, which is no place for data files",
             hint="name a directory inside the table that is not one of "
             + ", ".join(f"`{name}`" for name in TablePaths.METADATA_NAMES),
+        )
+
+
+def _check_directives(schema: TableSchema, table: str) -> None:
+    """Raises for comments by which Paimon gives a column another type: nobody means them as words for people."""
+    for field in walk_fields(schema.fields):
+        if (field.description or "").strip().startswith(_DIRECTIVES):
+            raise Unsupported(
+                f"table `{table}`: the comment of column `{field.name}` asks for large values or vectors in files of "
+                "their own",
+                hint="these are not in this version: give the column another comment",
+            )
+
+
+def _check_manifest_sort(schema: TableSchema, options: Options, table: str) -> None:
+    """Raises for an order of manifests that Paimon refuses: it could not open the table."""
+    if not options[MANIFEST_SORT_ENABLED]:
+        return
+    if not schema.partition_keys and not options[DATA_EVOLUTION_ENABLED]:
+        raise InvalidOption(
+            f"table `{table}`: `{MANIFEST_SORT_ENABLED.key}` is for partitioned tables", hint="leave the option out"
+        )
+    name = options[MANIFEST_SORT_PARTITION_FIELD]
+    if name and name not in schema.partition_keys:
+        raise InvalidOption(
+            f"table `{table}`: `{MANIFEST_SORT_PARTITION_FIELD.key}` names `{name}`, which is not a partition column",
+            hint=did_you_mean(name, schema.partition_keys),
+        )
+
+
+def _check_visibility(schema: TableSchema, options: Options, table: str) -> None:
+    """Raises where a write could not promise that its rows are seen: their compaction is somebody else's."""
+    if not options[VISIBILITY_CALLBACK_ENABLED]:
+        return
+    reason = ""
+    if bucket_mode(schema, options).postpones and not options[POSTPONE_BATCH_WRITE_FIXED_BUCKET]:
+        reason = "postponed buckets: rows wait for theirs"
+    elif options[DELETION_VECTORS_ENABLED] and schema.primary_keys and options[WRITE_ONLY]:
+        reason = f"`{WRITE_ONLY.key}`: rows wait for somebody else's compaction"
+    if reason:
+        raise InvalidOption(
+            f"table `{table}`: `{VISIBILITY_CALLBACK_ENABLED.key}` does not go with {reason}",
+            hint="leave one of them out; `CALL sys.compact` makes rows visible",
         )
 
 
@@ -336,6 +389,13 @@ _COMPACTING = (
     FULL_COMPACTION_DELTA_COMMITS,
 )
 """Options of the tree that only a primary-key table has."""
+_CLUSTERING = (
+    NUM_LEVELS,
+    NUM_SORTED_RUN_COMPACTION_TRIGGER,
+    COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT,
+    COMPACTION_SIZE_RATIO,
+)
+"""Those of them that a table has whose files are sorted step by step."""
 
 
 def _check_compaction_options(schema: TableSchema, options: Options, table: str) -> None:
@@ -346,7 +406,8 @@ def _check_compaction_options(schema: TableSchema, options: Options, table: str)
                     f"table `{table}`: `{option.key}` has no effect without a primary key",
                     hint="tables without a key have no sorted runs: leave it out",
                 )
-            _warn_of_runs(table, option.key)
+            if not (options[CLUSTERING_INCREMENTAL] and option in _CLUSTERING):
+                _warn_of_runs(table, option.key)
     levels = options[NUM_LEVELS]
     if levels is not None and levels < 2:
         raise InvalidOption(
@@ -400,7 +461,8 @@ def _check_precommit(schema: TableSchema, options: Options, table: str) -> None:
 def _check_clustering(schema: TableSchema, options: Options, table: str) -> None:
     """Raises for columns that rows can not be sorted by, and for what Paimon does not allow beside it."""
     _check_columns(schema, options, table)
-    if options[CLUSTERING_COLUMNS] and (schema.primary_keys or options[BUCKET] != -1):
+    is_ordered = options[BUCKET] != -1 and not options[CLUSTERING_INCREMENTAL]
+    if options[CLUSTERING_COLUMNS] and (schema.primary_keys or is_ordered):
         warn_caller(
             f"table `{table}`: `{CLUSTERING_COLUMNS.key}` has no effect: rows of a table with "
             f"{'a primary key' if schema.primary_keys else 'buckets'} have an order of their own"

@@ -18,11 +18,12 @@ from lakebed.errors import InvalidArgument, NotFound, did_you_mean
 from lakebed.maintenance.checks import checks_of
 from lakebed.maintenance.partition_times import check_formatter, partition_time
 from lakebed.metadata.data_file import creation_time_to_epoch
-from lakebed.metadata.entries import live_files
+from lakebed.metadata.entries import Keep, live_files
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.partition_text import partition_text
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import (
+    COMPACTION_SKIP_EXPIRED_PARTITIONS,
     END_INPUT_CHECK_PARTITION_EXPIRE,
     PARTITION_DEFAULT_NAME,
     PARTITION_EXPIRATION_BATCH_SIZE,
@@ -144,6 +145,27 @@ def expire(context: TableContext, life: PartitionLife, identity: CommitIdentity)
     return DroppedPartitions(tuple(dropped), last)
 
 
+def unexpired(context: TableContext) -> Keep | None:
+    """Chooses the entries of partitions that are not due to expire by their values; None where all are chosen."""
+    options = context.options
+    time_ms = options[PARTITION_EXPIRATION_TIME]
+    if not options[COMPACTION_SKIP_EXPIRED_PARTITIONS] or time_ms is None or not context.schema.partition_keys:
+        return None
+    life = PartitionLife.of(options, time_ms)
+    if life.strategy != "values-time":
+        return None
+    end = dt.datetime.fromtimestamp((context.clock.now_ms() - time_ms) / 1000)
+
+    def keep(entries: list[ManifestEntry]) -> list[ManifestEntry]:
+        lasting = {
+            partition: not _is_before(end, life, _texts(context, partition))
+            for partition in {entry.partition for entry in entries}
+        }
+        return [entry for entry in entries if lasting[entry.partition]]
+
+    return keep
+
+
 def expire_after_commit(context: TableContext, identity: CommitIdentity, is_batch: bool) -> None:
     """As `expire`, if a check is due, of a table whose options ask for it."""
     time_ms = context.options[PARTITION_EXPIRATION_TIME]
@@ -221,11 +243,15 @@ def _due(context: TableContext, life: PartitionLife, live: list[ManifestEntry], 
             updated_ms = _last_update_ms(entries)
             is_due = updated_ms is not None and updated_ms < end_ms
         else:
-            moment = partition_time(values, life.pattern, life.formatter)
-            is_due = moment is not None and moment < end
+            is_due = _is_before(end, life, values)
         if is_due:
             due[partition] = ",".join(text or "" for text in values.values())
     return set(sorted(due, key=lambda partition: due[partition])[:count])
+
+
+def _is_before(end: dt.datetime, life: PartitionLife, values: Mapping[str, str | None]) -> bool:
+    moment = partition_time(values, life.pattern, life.formatter)
+    return moment is not None and moment < end
 
 
 def _partition(context: TableContext, partition: bytes, entries: list[ManifestEntry]) -> Partition:

@@ -85,6 +85,14 @@ COMMIT_STRICT_MODE_LAST_SAFE_SNAPSHOT = Option[int | None](
     scope=ON_WRITE,
     affects=WRITES,
 )
+VISIBILITY_CALLBACK_ENABLED = Option(
+    "visibility-callback.enabled",
+    Kind.BOOLEAN,
+    False,
+    "Let a batch write return only when its rows can be seen; not for tables whose rows wait for somebody else's "
+    "compaction.",
+    honoured=True,
+)
 COMMIT_CALLBACKS = Option[Names](
     "commit.callbacks",
     Kind.LIST,

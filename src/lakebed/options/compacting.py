@@ -6,7 +6,6 @@ from typing import Final
 
 from lakebed.options.option import ON_WRITE, READS_AND_WRITES, Kind, Names, Option
 
-_LATER: Final = "all partitions are compacted; let those that are due expire first"
 _SORTING: Final = "rows are sorted while they are written (`clustering.columns`), or by `t.compact(order_by=...)`"
 
 WRITE_ONLY = Option(
@@ -150,9 +149,8 @@ COMPACTION_SKIP_EXPIRED_PARTITIONS = Option(
     "compaction.skip-expired-partitions",
     Kind.BOOLEAN,
     False,
-    "Leave out partitions that are due to expire.",
-    instead=_LATER,
-    tuning=True,
+    "Leave out partitions that are due to expire by their values.",
+    honoured=True,
 )
 COMMIT_FORCE_COMPACT = Option(
     "commit.force-compact",
@@ -187,9 +185,9 @@ CLUSTERING_INCREMENTAL = Option(
     "clustering.incremental",
     Kind.BOOLEAN,
     False,
-    "Cluster new files step by step instead of rewriting everything.",
-    instead=_SORTING,
-    tuning=True,
+    "Let compactions sort new files by the clustering columns, and those sorted before only once new ones are many "
+    "beside them, instead of joining small files; for tables with neither a key nor buckets.",
+    honoured=True,
 )
 CLUSTERING_INCREMENTAL_MODE = Option(
     "clustering.incremental.mode",
@@ -255,6 +253,7 @@ SORT_COMPACTION_LOCAL_SAMPLE_MAGNIFICATION = Option(
     Kind.INTEGER,
     1000,
     "Rows each task samples, per task, before a sorting compaction.",
+    minimum=20,
     instead=_SORTING,
     tuning=True,
 )

@@ -27,6 +27,7 @@ _JAVA: Final = "Java classes can not be called here; do the work after the write
 _OTHER_FORMAT: Final = "lakebed writes no files of that format; leave the option out"
 _OTHER_SETTING: Final = "Paimon knows no such setting; leave the option out"
 _NO_LEAVE: Final = "`merge_branch` needs no leave; leave the option out"
+_VISIBLE: Final = "a write has compacted what was due when it returns: there is nothing to wait for"
 _TUNING: Final = (_NO_LEAVE, _FLINK, _SPARK, _LOOKUP, _JOIN, _PYTHON, _NATIVE, _CACHE)
 """Reasons of options that can change no result."""
 
@@ -174,7 +175,10 @@ ELSEWHERE: Final[tuple[Option[object], ...]] = (
     _plain("blob.copy-buffer-size", Kind.SIZE, 4096, "Memory for copying large values.", _BLOB),
     _family("blob-view.<setting>", "Settings of references to large values.", _BLOB),
     _family("blob-descriptor.<setting>", "Settings of references to large values.", _BLOB),
-    _family("visibility-callback.<setting>", "Let a commit wait until its rows are compacted.", "leave the option out"),
+    _plain(
+        "visibility-callback.timeout", Kind.DURATION, 1_800_000, "How long a write so waits.", _VISIBLE, tuning=True
+    ),
+    _plain("visibility-callback.check-interval", Kind.DURATION, 10_000, "How often it looks.", _VISIBLE, tuning=True),
     _family("commit.callback.<class>.param", "Argument of a commit callback.", _JAVA),
     _family("tag.callback.<class>.param", "Argument of a tag callback.", _JAVA),
     _plain("commit.custom-listeners", Kind.LIST, _NO_NAMES, "Listeners of Flink's committer.", _FLINK, tuning=False),
@@ -199,7 +203,15 @@ ELSEWHERE: Final[tuple[Option[object], ...]] = (
     _plain("scan.max-splits-per-task", Kind.INTEGER, 10, "Pieces planned ahead per task.", _FLINK),
     _family("scan.split-enumerator.<setting>", "How pieces go to tasks.", _FLINK),
     _family("scan.watermark.<setting>", "How sources make watermarks.", _FLINK),
-    _plain("sink.clustering.sample-factor", Kind.INTEGER, 100, "Rows sampled before clustering.", _FLINK),
+    Option(
+        "sink.clustering.sample-factor",
+        Kind.INTEGER,
+        100,
+        "Rows sampled before clustering.",
+        minimum=20,
+        instead=_FLINK,
+        tuning=True,
+    ),
     _plain("sink.clustering.sort-in-cluster", Kind.BOOLEAN, True, "Sort within each clustering task.", _FLINK),
     _plain("sink.committer-cpu", Kind.DECIMAL, 1.0, "Cores of the committer.", _FLINK),
     _plain("sink.committer-memory", Kind.SIZE, None, "Memory of the committer.", _FLINK),
@@ -207,7 +219,12 @@ ELSEWHERE: Final[tuple[Option[object], ...]] = (
     _plain("sink.coordinator-commit.enabled", Kind.BOOLEAN, False, "Commit in the job manager.", _FLINK),
     _plain("sink.cross-partition.managed-memory", Kind.SIZE, 256 * MIB, "Memory of the key index.", _FLINK),
     _plain(
-        "sink.key-only-deletes.enabled", Kind.BOOLEAN, False, "Accept deletes with keys alone.", _FLINK, tuning=False
+        "sink.key-only-deletes.enabled",
+        Kind.BOOLEAN,
+        False,
+        "Accept deletes with keys alone.",
+        "deletes are taken by their keys in any case; leave the option out",
+        tuning=True,
     ),
     _plain("sink.managed.writer-buffer-memory", Kind.SIZE, 256 * MIB, "Managed memory of a writer.", _FLINK),
     _plain("sink.operator-uid.suffix", Kind.TEXT, None, "Suffix of operator ids.", _FLINK),

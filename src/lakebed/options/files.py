@@ -121,9 +121,9 @@ DATA_FILE_EXTERNAL_PATHS = Option[Names](
     "data-file.external-paths",
     Kind.LIST,
     (),
-    "Places outside the table where new data files are put.",
+    "Places outside the table where new data files are put, by a strategy.",
     instead=_PATHS,
-    affects=WRITES,
+    tuning=True,
 )
 DATA_FILE_EXTERNAL_PATHS_STRATEGY = Option(
     "data-file.external-paths.strategy",
@@ -140,6 +140,7 @@ DATA_FILE_EXTERNAL_PATHS_SPECIFIC_FS = Option[str | None](
     None,
     "Scheme of the place to use when one file system is chosen for all.",
     instead=_PATHS,
+    tuning=True,
 )
 DATA_FILE_EXTERNAL_PATHS_WEIGHTS = Option[Names](
     "data-file.external-paths.weights",
@@ -147,6 +148,7 @@ DATA_FILE_EXTERNAL_PATHS_WEIGHTS = Option[Names](
     (),
     "How often each place is chosen.",
     instead=_PATHS,
+    tuning=True,
 )
 INDEX_FILE_IN_DATA_FILE_DIR = Option(
     "index-file-in-data-file-dir",

@@ -187,7 +187,7 @@ PARTITION_SINK_STRATEGY = Option(
     Kind.CHOICE,
     "NONE",
     "Whether rows are sent to tasks by partition before they are written.",
-    choices=("NONE", "HASH"),
+    choices=("NONE", "HASH", "PARTITION_DYNAMIC"),
     instead="send rows to tasks by partition before writing them",
     scope=ON_WRITE,
     tuning=True,

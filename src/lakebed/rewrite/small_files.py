@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 
 import pyarrow as pa
@@ -66,6 +66,8 @@ class PickedFiles:
     total_buckets: int
     files: Group
     vectors: Vectors = field(default_factory=dict, hash=False)
+    output_level: int = 0
+    """Where the new files lie: only sorting step by step (`clustering`) has levels."""
 
 
 @dataclass(frozen=True)
@@ -85,13 +87,8 @@ class AppendCompactor:
         return replace(self, context=self.context.under_latest_schema())._run(identity, latest)
 
     def run_quietly(self, identity: CommitIdentity) -> None:
-        """As `run`, after a commit that stands whatever happens here: failures are logged, the next round repeats."""
-        try:
-            self.run(identity)
-        except CommitConflict as conflict:
-            _log.info("table %s: another job changed files first: %s", self.context.name, conflict.message)
-        except LakebedError as error:
-            _log.warning("table %s: not compacted after the commit: %s", self.context.name, error.message)
+        """As `run`, after a commit that stands whatever happens here."""
+        quietly(self.context.name, lambda: self.run(identity))
 
     def picked(self, snapshot: Snapshot | None) -> list[PickedFiles]:
         """What is worth compacting in the state of a snapshot."""
@@ -155,6 +152,16 @@ class AppendCompactor:
             deleted_rows,
             _drops_deleted_rows(self.context),
         )
+
+
+def quietly(table: str, compact: Callable[[], object]) -> None:
+    """A compaction after a commit that stands: failures are logged, the next round repeats it."""
+    try:
+        compact()
+    except CommitConflict as conflict:
+        _log.info("table %s: another job changed files first: %s", table, conflict.message)
+    except LakebedError as error:
+        _log.warning("table %s: not compacted after the commit: %s", table, error.message)
 
 
 def commit_rewritten(
@@ -277,6 +284,7 @@ def rewriter(context: TableContext, picked: PickedFiles, fileio: FileIO, *, renu
         file_layout(context, carries_ids=context.tracks_rows and not renumbers),
         rules,
         context.clock,
+        level=picked.output_level,
         source=FileSource.APPEND if renumbers else FileSource.COMPACT,
         # There are no more rows than before, so the numbers stay within those of the files that go.
         first_sequence_number=min(file.min_sequence_number for file in picked.files),
@@ -299,6 +307,7 @@ __all__ = [
     "AppendCompactor",
     "PickedFiles",
     "commit_rewritten",
+    "quietly",
     "replaced_by",
     "rewriter",
     "stored_bytes",

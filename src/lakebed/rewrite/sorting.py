@@ -19,7 +19,7 @@ from lakebed.errors import InvalidArgument, NotFound, Unsupported, did_you_mean
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.options import BUCKET, DATA_EVOLUTION_ENABLED
+from lakebed.options import BUCKET, CLUSTERING_INCREMENTAL, DATA_EVOLUTION_ENABLED
 from lakebed.read.plan import FileSieve
 from lakebed.rewrite.small_files import PickedFiles, commit_rewritten, replaced_by, rewriter, stored_bytes, stored_rows
 from lakebed.types.logical import is_nested
@@ -45,7 +45,9 @@ def sort_compact(
         return None
     with Attempt(context.fileio) as attempt:
         work = PieceWork(context, attempt, run_pieces)
-        messages = work.run(picked, stored_bytes(picked), partial(_sorted, strategy=strategy, columns=tuple(columns)))
+        messages = work.run(
+            picked, stored_bytes(picked), partial(sorted_files, strategy=strategy, columns=tuple(columns))
+        )
         return commit_rewritten(context, picked, messages, identity, attempt)
 
 
@@ -60,10 +62,10 @@ def _partitions(context: TableContext, snapshot: Snapshot | None, where: Predica
     return picked
 
 
-def _sorted(
+def sorted_files(
     context: TableContext, picked: PickedFiles, fileio: FileIO, *, strategy: str, columns: Sequence[str]
 ) -> list[CommitMessage]:
-    """The rows of a partition, in files that follow each other in the order."""
+    """The rows of picked files of a partition, in files that follow each other in the order."""
     row_count = sum(file.row_count for file in picked.files)
     order = RowOrder.learned(stored_rows(context, picked), row_count, context.options, strategy, columns)
     with rewriter(context, picked, fileio) as writer:
@@ -86,6 +88,11 @@ def _check(context: TableContext, strategy: str, columns: Sequence[str]) -> None
             f"table `{context.name}` has `{DATA_EVOLUTION_ENABLED.key}`: its rows lie in the order of their ids",
             hint="compact it without sorting",
         )
+    if context.options[CLUSTERING_INCREMENTAL]:
+        raise Unsupported(
+            f"table `{context.name}` has `{CLUSTERING_INCREMENTAL.key}`: its files are sorted step by step",
+            hint="compact it without an order of your own; fully, to sort all of it at once",
+        )
     if not columns:
         raise InvalidArgument("sorting needs columns to sort by", hint="name them, for example order_by => 'a,b'")
     names = context.schema.field_names
@@ -100,4 +107,4 @@ def _check(context: TableContext, strategy: str, columns: Sequence[str]) -> None
             raise InvalidArgument(f"column `{name}` is nested and has no order", hint="sort by other columns")
 
 
-__all__ = ["STRATEGIES", "sort_compact"]
+__all__ = ["STRATEGIES", "sort_compact", "sorted_files"]

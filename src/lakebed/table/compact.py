@@ -9,6 +9,7 @@ from lakebed.commit.replay import CommitIdentity
 from lakebed.definition.arguments import names_argument
 from lakebed.definition.elsewhere import place_of_work
 from lakebed.errors import InvalidArgument
+from lakebed.maintenance.partitions import unexpired
 from lakebed.maintenance.tidy_up import tidy_up
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.snapshot import Snapshot
@@ -16,7 +17,7 @@ from lakebed.options import BUCKET, COMMIT_USER_PREFIX
 from lakebed.read.plan import FileSieve, partition_filter
 from lakebed.rewrite import background
 from lakebed.rewrite.bucket import Compactor
-from lakebed.rewrite.small_files import AppendCompactor
+from lakebed.rewrite.clustering import keyless_compactor
 from lakebed.rewrite.sorting import sort_compact
 from lakebed.table.opened import Holder, opened_of
 from lakebed.write.waiting_rows import WaitingRows
@@ -38,11 +39,12 @@ def compact_table(
     context = opened.folded()
     predicate = partition_filter(context, where)
     sieve = FileSieve(context, predicate)
+    lasting = unexpired(context)
     user = (context.options[COMMIT_USER_PREFIX] or "") + context.ids.new_id()
     run_pieces = place_of_work(context, on_spark)
 
     def keep(entries: list[ManifestEntry]) -> list[ManifestEntry]:
-        kept = sieve.keep_entries(entries)
+        kept = sieve.keep_entries(entries if lasting is None else lasting(entries))
         return kept if buckets is None else [entry for entry in kept if entry.bucket in buckets]
 
     if buckets is not None and (order_by or (not context.has_key and context.options[BUCKET] < 1)):
@@ -58,7 +60,7 @@ def compact_table(
         compactor = (
             Compactor(context, full, keep, run_pieces, tell=progress)
             if context.has_key
-            else AppendCompactor(context, full, keep, run_pieces, tell=progress)
+            else keyless_compactor(context, full, keep, run_pieces, tell=progress)
         )
         snapshot = compactor.run(CommitIdentity(user)) or placed
     if snapshot is not None:

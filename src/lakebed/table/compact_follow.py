@@ -18,6 +18,7 @@ from lakebed.definition.changelog_rules import full_compaction_every
 from lakebed.definition.context import TableContext
 from lakebed.definition.elsewhere import Elsewhere, place_of_work
 from lakebed.errors import CommitConflict, FileMissing, InvalidArgument, LakebedError, NotFound
+from lakebed.maintenance.partitions import unexpired
 from lakebed.maintenance.tidy_up import tidy_up
 from lakebed.metadata.entries import Keep
 from lakebed.metadata.snapshot import CommitKind, Snapshot
@@ -25,7 +26,7 @@ from lakebed.options import COMMIT_USER_PREFIX
 from lakebed.read.plan import FileSieve, partition_filter
 from lakebed.records import dataclass
 from lakebed.rewrite.bucket import Compactor
-from lakebed.rewrite.small_files import AppendCompactor
+from lakebed.rewrite.clustering import keyless_compactor
 from lakebed.table.opened import Holder, opened_of
 from lakebed.units import MINUTE_MS, parse_duration
 from lakebed.write.waiting_rows import WaitingRows
@@ -74,15 +75,22 @@ class Follower:
         tidy_up(context, goes_on=True)
         return compacted
 
+    def _kept(self, context: TableContext) -> Keep | None:
+        keep, lasting = self.keep, unexpired(context)
+        if keep is None or lasting is None:
+            return keep or lasting
+        return lambda entries: keep(lasting(entries))
+
     def _compacted(self, context: TableContext) -> Snapshot | None:
         placed = WaitingRows(context, self.keep_partitions, self.run_pieces).place(CommitIdentity(self._user))
+        keep = self._kept(context)
         if not context.has_key:
-            joined = AppendCompactor(context, False, self.keep, self.run_pieces).run(CommitIdentity(self._user))
+            joined = keyless_compactor(context, False, keep, self.run_pieces).run(CommitIdentity(self._user))
             return joined or placed
         latest_id = context.stores.snapshots.latest_id() or 0
         is_full = self._is_full_due(context, latest_id)
         compactor = Compactor(
-            context, is_full, self.keep, self.run_pieces, gives_way=True, most_bytes=None if is_full else _ROUND_BYTES
+            context, is_full, keep, self.run_pieces, gives_way=True, most_bytes=None if is_full else _ROUND_BYTES
         )
         compacted = compactor.run(CommitIdentity(self._user))
         if is_full:

@@ -23,7 +23,8 @@ from lakebed.options import (
     WRITE_ONLY,
 )
 from lakebed.rewrite.bucket import Compactor, looks_for_more
-from lakebed.rewrite.small_files import AppendCompactor
+from lakebed.rewrite.clustering import keyless_compactor
+from lakebed.write.clustering import stepwise_clustering_of
 from lakebed.write.commit import Committed
 
 
@@ -82,14 +83,16 @@ class FollowUp:
 
     def _join_small_files(self, elsewhere: Elsewhere | None) -> None:
         """Joins files of buckets without a key. Without buckets that is left to whoever compacts the table."""
-        enough, run_count = self._options[COMPACTION_MIN_FILE_NUM], self._commit.run_count
+        steps = stepwise_clustering_of(self._context) is not None
+        enough = self._options[NUM_SORTED_RUN_COMPACTION_TRIGGER if steps else COMPACTION_MIN_FILE_NUM]
+        run_count = self._commit.run_count
         due = {
             (message.partition, message.bucket)
             for message in self._commit.messages
             if message.total_buckets > 0 and run_count(message) >= enough
         }
         if due:
-            compactor = AppendCompactor(self._context, keep=in_buckets(due), run_pieces=elsewhere)
+            compactor = keyless_compactor(self._context, keep=in_buckets(due), run_pieces=elsewhere)
             compactor.run_quietly(_of_compaction(self._identity))
 
     def _has_many_runs(self, message: CommitMessage) -> bool:

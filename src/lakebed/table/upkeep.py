@@ -460,12 +460,12 @@ class TableUpkeep(Holder):
         from lakebed.maintenance.analyze import analyzable, analyze
 
         context = self._opened.writable()
-        snapshot = context.stores.snapshots.latest()
-        if snapshot is None:
-            return None
         chosen: list[DataField] = []
         if columns is not False:
             chosen = analyzable(context, None if columns is True else names_argument(columns, "columns"))
+        snapshot = context.stores.snapshots.latest()
+        if snapshot is None:
+            return None
         return analyze(context, snapshot, chosen, new_identity(context))
 
     def statistics(self) -> TableStatistics | None:

@@ -18,6 +18,7 @@ from lakebed.metadata.entries import Bucket
 from lakebed.options import (
     BUCKET,
     CLUSTERING_COLUMNS,
+    CLUSTERING_INCREMENTAL,
     CLUSTERING_STRATEGY,
     WRITE_BUFFER_SIZE,
     Options,
@@ -36,14 +37,23 @@ class Clustering:
     columns: tuple[str, ...]
 
 
-@once_per_context
 def clustering_of(context: TableContext) -> Clustering | None:
-    """What a table asks for; None if it asks for nothing, or its rows have an order of their own."""
+    """How a write sorts its rows; None if the table asks for nothing, or its rows have an order of their own."""
+    return _clustering(context) if context.options[BUCKET] == -1 else None
+
+
+def stepwise_clustering_of(context: TableContext) -> Clustering | None:
+    """How compactions sort files, step by step; None if they are not to. Buckets may be sorted if the table says so."""
+    return _clustering(context) if context.options[CLUSTERING_INCREMENTAL] else None
+
+
+@once_per_context
+def _clustering(context: TableContext) -> Clustering | None:
     schema, options = context.schema, context.options
     named = options[CLUSTERING_COLUMNS]
     # A partition column has one value in each partition.
     columns = tuple(name for name in named if name not in schema.partition_keys)
-    if not columns or schema.primary_keys or options[BUCKET] != -1:
+    if not columns or schema.primary_keys:
         return None
     _check_columns(schema, options, context.name)
     strategy = options[CLUSTERING_STRATEGY]
@@ -114,4 +124,4 @@ class ClusteredRows:
             self._directory = None
 
 
-__all__ = ["ClusteredRows", "Clustering", "clustering_of"]
+__all__ = ["ClusteredRows", "Clustering", "clustering_of", "stepwise_clustering_of"]

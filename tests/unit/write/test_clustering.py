@@ -159,7 +159,7 @@ def test_tables_that_have_an_order(tmp_path: Path) -> None:
         table = lake.table(name)
         table.write(pa.table({"a": pa.array([2, 1], pa.int32())}))
         assert sorted(table.to_arrow().column("a").to_pylist()) == [1, 2]
-    with pytest.warns(UserWarning, match="no effect"), pytest.raises(InvalidOption, match=r"clustering\.incremental"):
+    with pytest.raises(InvalidOption, match=r"clustering\.incremental"):
         lake.create_table(
             "i", {"a": "INT NOT NULL"}, primary_key=["a"], options={"clustering.incremental": "true", "bucket": "1"}
         )

@@ -267,7 +267,7 @@ def read_truncate(cursor: Cursor) -> Truncate:
 
 
 def read_analyze(cursor: Cursor) -> Analyze:
-    """ANALYZE TABLE t COMPUTE STATISTICS [FOR ALL COLUMNS | FOR COLUMNS a, b | NOSCAN]."""
+    """ANALYZE TABLE t COMPUTE STATISTICS [FOR ALL COLUMNS | FOR COLUMNS a, b]."""
     cursor.expect("ANALYZE", "TABLE")
     name = read_table(cursor)
     cursor.expect("COMPUTE", "STATISTICS")
@@ -284,8 +284,11 @@ def read_analyze(cursor: Cursor) -> Analyze:
             while cursor.accept(","):
                 names.append(cursor.name("a column's name"))
             columns = tuple(names)
-    else:
-        cursor.accept("NOSCAN")
+    elif cursor.accept("NOSCAN"):
+        raise Unsupported(
+            "ANALYZE TABLE ... NOSCAN: rows are counted by reading them",
+            hint="leave NOSCAN out; what needs no reading is in t$files",
+        )
     cursor.end()
     return Analyze(name, columns)
 

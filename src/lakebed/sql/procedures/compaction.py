@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakebed.errors import InvalidArgument, NotFound, did_you_mean
+from lakebed.options import CLUSTERING_INCREMENTAL, Options
 from lakebed.rewrite.sorting import STRATEGIES
 from lakebed.sql.procedures.chosen_partitions import agreeing_partitions, chosen_partitions
 from lakebed.sql.procedures.registry import (
@@ -34,7 +35,7 @@ def _compact(
     order_strategy: str = "none",
     order_by: str | None = None,
     options: str | None = None,
-    compact_strategy: str = "full",
+    compact_strategy: str | None = None,
     buckets: str | None = None,
     **which: str | None,
 ) -> Rows:
@@ -42,7 +43,10 @@ def _compact(
     handle = lake.table(table)
     if options:
         handle = handle.with_options(table_options(options))
-    _check_choice("compact_strategy", compact_strategy, _STRATEGIES)
+    # Sorting step by step is not asked for to sort everything each time.
+    usual = "minor" if Options(handle.options)[CLUSTERING_INCREMENTAL] else "full"
+    strategy = compact_strategy or usual
+    _check_choice("compact_strategy", strategy, _STRATEGIES)
     _check_choice("order_strategy", order_strategy, _ORDERS)
     idle_time = which.get("partition_idle_time")
     chosen = chosen_partitions(lake, handle, which.get("partitions"), which.get("where"), idle_time)
@@ -58,7 +62,7 @@ def _compact(
         if order_by:
             raise InvalidArgument("order_by needs an order_strategy", hint="add order_strategy => 'order' or 'zorder'")
         numbers = None if buckets is None else _bucket_numbers(buckets)
-        handle.compact(full=compact_strategy.lower() == "full", where=chosen, buckets=numbers, on_spark=True)
+        handle.compact(full=strategy.lower() == "full", where=chosen, buckets=numbers, on_spark=True)
     return DONE
 
 
@@ -86,7 +90,7 @@ def _compact_database(
     excluding_tables: str | None = None,
     options: str | None = None,
     partition_idle_time: str | None = None,
-    compact_strategy: str = "full",
+    compact_strategy: str | None = None,
 ) -> Rows:
     """All tables whose names fit, one after another; `mode` is about Flink's jobs and has no meaning here."""
     done = 0

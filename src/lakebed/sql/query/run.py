@@ -15,6 +15,7 @@ from lakebed.spark.errors import spark_errors
 from lakebed.sql.parse.query import read_query
 from lakebed.sql.query.answer import QueryResult
 from lakebed.sql.query.choose import Choice, choose
+from lakebed.sql.query.file_names import with_file_names
 from lakebed.sql.query.plan import Planner
 from lakebed.sql.query.pushdown import comparable_types, needs_of
 from lakebed.sql.query.references import is_common_expression, references
@@ -46,22 +47,25 @@ _EXPLAIN = re.compile(r"\s*EXPLAIN\b", re.IGNORECASE)
 
 def run_query(lake: SqlLake, statement: Query) -> Any:
     """SELECT, WITH, VALUES, FROM: a DataFrame; without a session something that acts as one, and starts none itself."""
+    sql = with_file_names(lake, statement.sql)
     if lake.is_spark_started:
-        return Planner.start(lake).frame(statement.sql)
-    choice = choose(lake, statement.sql)
-    frame = _frame_of(lake, statement.sql, choice)
+        return Planner.start(lake).frame(sql)
+    choice = choose(lake, sql)
+    frame = _frame_of(lake, sql, choice)
     embedded = choice.embedded
     return frame() if embedded is None else LazyResult(embedded.schema, embedded.table, frame, embedded.zone)
 
 
 def answer(lake: SqlLake, sql: Sql, engine: str) -> QueryResult:
     """A query for `lake.query`."""
+    sql = with_file_names(lake, sql)
     choice = choose(lake, sql, engine)
     return QueryResult(choice, _frame_of(lake, sql, choice))
 
 
 def explain(lake: SqlLake, sql: Sql, engine: str = "auto") -> str:
     """Who would answer a query, why, and how."""
+    sql = with_file_names(lake, sql)
     choice = choose(lake, sql, engine)
     lines = [f"engine: {choice.engine.value}", f"because: {choice.reason}"]
     if choice.embedded is not None:
