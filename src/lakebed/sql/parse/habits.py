@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from itertools import accumulate
 from typing import Any
 
@@ -314,16 +315,28 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
     ),
 )
 """Other statements, with one blank between words; the parts found are named by number in what to do instead."""
-_COMPILED = [(re.compile(pattern, re.IGNORECASE | re.DOTALL), says, instead) for pattern, says, instead in _PATTERNS]
+_FIRST_WORD = re.compile(r"([A-Z]+)(?: |\\b|$)")
+"""The word that a pattern begins with, if it is one."""
 
 
 _ENOUGH = 2000
 """Characters that tell what a statement is: the rest may be rows, and many."""
 
 
+@cache
+def _patterns_after(word: str) -> list[tuple[re.Pattern[str], str, str]]:
+    """Those of statements that begin with a word: all of them together take longer to compile than a query takes."""
+    found = []
+    for pattern, says, instead in _PATTERNS:
+        first = _FIRST_WORD.match(pattern)
+        if first is None or first[1] == word:
+            found.append((re.compile(pattern, re.IGNORECASE | re.DOTALL), says, instead))
+    return found
+
+
 def _refuse_pattern(text: str) -> None:
     plain = " ".join(text[:_ENOUGH].split())
-    for pattern, message, instead in _COMPILED:
+    for pattern, message, instead in _patterns_after(re.split(r"\W", plain, maxsplit=1)[0].upper()):
         found = pattern.match(plain)
         if found is not None:
             parts = [part or "parquet" for part in found.groups()]
