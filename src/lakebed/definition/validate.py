@@ -460,7 +460,7 @@ def _check_precommit(schema: TableSchema, options: Options, table: str) -> None:
 
 def _check_clustering(schema: TableSchema, options: Options, table: str) -> None:
     """Raises for columns that rows can not be sorted by, and for what Paimon does not allow beside it."""
-    _check_columns(schema, options, table)
+    check_clustering_columns(schema, options, table)
     is_ordered = options[BUCKET] != -1 and not options[CLUSTERING_INCREMENTAL]
     if options[CLUSTERING_COLUMNS] and (schema.primary_keys or is_ordered):
         warn_caller(
@@ -471,7 +471,7 @@ def _check_clustering(schema: TableSchema, options: Options, table: str) -> None
         _check_incremental(schema, options, table)
 
 
-def _check_columns(schema: TableSchema, options: Options, table: str) -> None:
+def check_clustering_columns(schema: TableSchema, options: Options, table: str) -> None:
     for name in options[CLUSTERING_COLUMNS]:
         if name not in schema.field_names:
             raise InvalidOption(

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
 from lakebed.commit.attempt import Attempt
+from lakebed.commit.compaction_note import CompactionNote
 from lakebed.commit.replay import CommitIdentity
 from lakebed.definition.context import TableContext, num_levels
 from lakebed.definition.elsewhere import Elsewhere
@@ -32,7 +32,7 @@ from lakebed.options import (
     Options,
 )
 from lakebed.records import dataclass
-from lakebed.rewrite.small_files import AppendCompactor, PickedFiles, commit_rewritten, quietly, stored_bytes
+from lakebed.rewrite.small_files import AppendCompactor, KeylessRound, PickedFiles, commit_rewritten, stored_bytes
 from lakebed.rewrite.sorting import sorted_files
 from lakebed.write.clustering import stepwise_clustering_of
 from lakebed.write.pieces import PieceWork, Tell
@@ -52,35 +52,21 @@ def keyless_compactor(
 
 
 @dataclass(frozen=True)
-class Clusterer:
-    """Sorts files of one table. `keep` chooses among its live entries; `full` sorts all that is not one sorted run."""
-
-    context: TableContext
-    full: bool = False
-    keep: Keep | None = None
-    run_pieces: Elsewhere | None = None
-    tell: Tell | None = None
-
-    def run(self, identity: CommitIdentity) -> Snapshot | None:
-        """One round over the chosen partitions and, if anything was sorted, one snapshot."""
-        latest = self.context.stores.snapshots.latest()
-        # Read after the snapshot, so that it knows every column of its files.
-        return replace(self, context=self.context.under_latest_schema())._run(identity, latest)
-
-    def run_quietly(self, identity: CommitIdentity) -> None:
-        """As `run`, after a commit that stands whatever happens here."""
-        quietly(self.context.name, lambda: self.run(identity))
+class Clusterer(KeylessRound):
+    """Sorts files step by step; `full` sorts all that is not one sorted run."""
 
     def _run(self, identity: CommitIdentity, latest: Snapshot | None) -> Snapshot | None:
         clustering = stepwise_clustering_of(self.context)
         picked = list(self._picked(latest))
         if clustering is None or not picked:
             return None
+        clock, began_ms = self.context.clock, self.context.clock.now_ms()
         with Attempt(self.context.fileio) as attempt:
             work = PieceWork(self.context, attempt, self.run_pieces, self.tell)
             sort = partial(sorted_files, strategy=clustering.strategy, columns=clustering.columns)
             messages = work.run(picked, stored_bytes(picked), sort)
-            return commit_rewritten(self.context, picked, messages, identity, attempt)
+            note = CompactionNote("asked for" if self.full else "clustering", max(0, clock.now_ms() - began_ms))
+            return commit_rewritten(self.context, picked, messages, identity, attempt, note=note)
 
     def _picked(self, snapshot: Snapshot | None) -> Iterator[PickedFiles]:
         vectors = vectors_at(self.context, snapshot)

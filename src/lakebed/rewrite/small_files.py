@@ -71,8 +71,8 @@ class PickedFiles:
 
 
 @dataclass(frozen=True)
-class AppendCompactor:
-    """Compacts one table. `keep` chooses among its live entries; `full` takes all that is worth it at all."""
+class KeylessRound:
+    """One round of a compaction of a table without a key. `keep` chooses among its live entries."""
 
     context: TableContext
     full: bool = False
@@ -89,6 +89,14 @@ class AppendCompactor:
     def run_quietly(self, identity: CommitIdentity) -> None:
         """As `run`, after a commit that stands whatever happens here."""
         quietly(self.context.name, lambda: self.run(identity))
+
+    def _run(self, identity: CommitIdentity, latest: Snapshot | None) -> Snapshot | None:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class AppendCompactor(KeylessRound):
+    """Joins small files; `full` takes all that is worth it at all."""
 
     def picked(self, snapshot: Snapshot | None) -> list[PickedFiles]:
         """What is worth compacting in the state of a snapshot."""

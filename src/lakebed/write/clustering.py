@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from lakebed.definition.context import TableContext, once_per_context
-from lakebed.definition.validate import _check_columns
+from lakebed.definition.validate import check_clustering_columns
 from lakebed.metadata.entries import Bucket
 from lakebed.options import (
     BUCKET,
@@ -55,7 +55,7 @@ def _clustering(context: TableContext) -> Clustering | None:
     columns = tuple(name for name in named if name not in schema.partition_keys)
     if not columns or schema.primary_keys:
         return None
-    _check_columns(schema, options, context.name)
+    check_clustering_columns(schema, options, context.name)
     strategy = options[CLUSTERING_STRATEGY]
     if strategy == "auto":
         strategy = ORDER if len(named) == 1 else HILBERT if len(named) >= _LEAST_HILBERT_COLUMNS else ZORDER

@@ -142,8 +142,19 @@ def _append(draft: _Draft) -> Configuration:
         draft.maybe(0.3, "deletion-vectors.bitmap64")
     draft.maybe(0.2, "write-only")
     draft.maybe(0.3, "compaction.min.file-num", "2", "3")
+    if "data-evolution.enabled" not in draft.options:
+        _clustering(draft)
     _layout(draft)
     return Configuration(draft.columns, (), partition, draft.options)
+
+
+def _clustering(draft: _Draft) -> None:
+    """Rows sorted while they are written, or by compactions, step by step."""
+    if "bucket" not in draft.options:
+        draft.maybe(0.3, "clustering.columns", "k", "v0,k")
+        if "clustering.columns" in draft.options:
+            draft.maybe(0.7, "clustering.incremental")
+            draft.maybe(0.6, "num-sorted-run.compaction-trigger", "2", "3")
 
 
 # --- tables with a key ------------------------------------------------------------------------------------------------
