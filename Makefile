@@ -57,6 +57,7 @@ docs: $(READY) ## write the generated reference pages and pictures again
 	@$(BIN)/python -m lakebed.definition.statement_rules > docs/reference/statements.md
 	@$(BIN)/python -m lakebed.schema > docs/reference/changes.md
 	@$(BIN)/python -m docs.reference.python_page > docs/reference/python.md
+	@$(BIN)/python -m lakebed.metrics > docs/reference/metrics.md
 	@$(BIN)/python -m docs.reference.tpch_page > docs/reference/tpch.md
 	@$(BIN)/python -m docs.pictures
 

@@ -21,6 +21,7 @@ LAYERS = {
     "cells": 0,
     "cleanup": 0,
     "left_out": 0,
+    "metrics": 0,
     "notebook": 0,
     "records": 0,
     "registry": 0,

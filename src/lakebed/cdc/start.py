@@ -28,6 +28,7 @@ from lakebed.cdc.sources import ChangeSource, open_source, source_class
 from lakebed.cdc.storage import Storage
 from lakebed.cleanup import on_failure
 from lakebed.errors import InvalidArgument, LakebedError
+from lakebed.metrics.families import CDC_LOG_LAG, CDC_RECONNECTS
 from lakebed.spark.cluster import check_seen_by_tasks
 from lakebed.spark.errors import cause_of
 from lakebed.spark.late_workers import started
@@ -89,6 +90,8 @@ class SyncRun:
             self._trouble = error.message
             return replace(now, trouble=self.trouble)
         self._trouble = ""
+        if ahead.lag_bytes is not None:
+            CDC_LOG_LAG.tell(ahead.lag_bytes, *self._pipeline.labels)
         return replace(now.at(ahead.phase, ahead.lag_bytes), trouble=self.trouble)
 
     @property
@@ -147,6 +150,7 @@ class SyncRun:
         self._batches = self._board.now.batches
         self._source.probe()
         self.query = self._again()
+        CDC_RECONNECTS.tell(1, *self._pipeline.labels)
         patience.again_at = None
         return True
 

@@ -17,6 +17,7 @@ from lakebed.definition.context import TableContext
 from lakebed.embedded.program import running
 from lakebed.errors import CommitConflict, InvalidData, InvalidSchema, Unsupported
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.metrics.families import VIEW_CHANGED_ROWS, VIEW_REFRESH_DURATION
 from lakebed.options import COMMIT_FORCE_CREATE_SNAPSHOT
 from lakebed.records import dataclass
 from lakebed.sql.query.pins import Pins
@@ -68,10 +69,15 @@ def refresh_view(lake: SqlLake, name: str, *, full: bool = False, most: Mapping[
     if not lake.has_table(name):
         finish_swap(lake, name)
     table = remembering(lake, lake.table(name))
-    try:
-        return Refresh(lake, table, definition_of(table), most or {}).run(full)
-    except NothingYet as waits:
-        return Refreshed.nothing(table.name, f"nothing yet: {waits.reason}")
+    with VIEW_REFRESH_DURATION.timed(table.name) as timing:
+        try:
+            done = Refresh(lake, table, definition_of(table), most or {}).run(full)
+        except NothingYet as waits:
+            done = Refreshed.nothing(table.name, f"nothing yet: {waits.reason}")
+        timing.ended(done.way)
+    for kind, rows in (("inserted", done.inserted), ("updated", done.updated), ("deleted", done.deleted)):
+        VIEW_CHANGED_ROWS.tell(rows, table.name, kind)
+    return done
 
 
 @dataclass

@@ -1,0 +1,41 @@
+"""`--metrics` of commands that run for long: their numbers for Prometheus, or for OpenTelemetry."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lakebed import metrics
+from lakebed.cli.command import Parser
+
+_VARIABLE = "LAKEBED_METRICS"
+_OPENTELEMETRY = "opentelemetry"
+
+
+def add_metrics(parser: Parser) -> None:
+    """Adds the argument."""
+    text = (
+        "show metrics to Prometheus there, such as at 127.0.0.1:9464 (port 0: one that is free), or record them with "
+        f"`{_OPENTELEMETRY}`; default: ${_VARIABLE}, or nothing"
+    )
+    parser.add_argument("--metrics", default=os.environ.get(_VARIABLE), metavar="HOST:PORT", help=text)
+
+
+@contextmanager
+def measured(given: argparse.Namespace) -> Iterator[None]:
+    """Shows metrics as long as the block runs, if that is asked for, and says where."""
+    if not given.metrics:
+        yield
+    elif given.metrics == _OPENTELEMETRY:
+        metrics.use_opentelemetry()
+        yield
+    else:
+        with metrics.serve(given.metrics) as endpoint:
+            print(f"metrics: {endpoint.url}", file=sys.stderr, flush=True)  # noqa: T201
+            yield
+
+
+__all__ = ["add_metrics", "measured"]
