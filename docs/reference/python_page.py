@@ -248,7 +248,11 @@ def _code(line: str) -> str:
 def undescribed(text: str) -> list[str]:
     """Public names that do not stand on the page: of the package, of `lakebed.cdc` and of the errors."""
     names = [name for name in lakebed.__all__ if _is_described(name)]
-    names += [name for module in ("lakebed.cdc", "lakebed.metrics", "lakebed.errors") for name in import_module(module).__all__]
+    names += [
+        name
+        for module in ("lakebed.cdc", "lakebed.metrics", "lakebed.errors")
+        for name in import_module(module).__all__
+    ]
     headings = {line.lstrip("# ") for line in text.splitlines() if line.startswith("##")}
     return [name for name in names if name not in headings and name not in ("did_you_mean", "Listener")]
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from lakebed import metrics
 from lakebed.cli.command import Parser
+from lakebed.errors import InvalidArgument
 
 _VARIABLE = "LAKEBED_METRICS"
 _OPENTELEMETRY = "opentelemetry"
@@ -21,21 +22,28 @@ def add_metrics(parser: Parser) -> None:
         "show metrics to Prometheus there, such as at 127.0.0.1:9464 (port 0: one that is free), or record them with "
         f"`{_OPENTELEMETRY}`; default: ${_VARIABLE}, or nothing"
     )
-    parser.add_argument("--metrics", default=os.environ.get(_VARIABLE), metavar="HOST:PORT", help=text)
+    parser.add_argument("--metrics", metavar="HOST:PORT", help=text)
 
 
 @contextmanager
 def measured(given: argparse.Namespace) -> Iterator[None]:
     """Shows metrics as long as the block runs, if that is asked for, and says where."""
-    if not given.metrics:
+    asked = given.metrics or os.environ.get(_VARIABLE)
+    if not asked:
         yield
-    elif given.metrics == _OPENTELEMETRY:
+    elif asked == _OPENTELEMETRY:
         metrics.use_opentelemetry()
         yield
     else:
-        with metrics.serve(given.metrics) as endpoint:
+        with metrics.serve(asked) as endpoint:
             print(f"metrics: {endpoint.url}", file=sys.stderr, flush=True)  # noqa: T201
             yield
 
 
-__all__ = ["add_metrics", "measured"]
+def refuse_metrics(given: argparse.Namespace) -> None:
+    """Of a run that is over before anybody scrapes it."""
+    if given.metrics:
+        raise InvalidArgument("--metrics is for runs that go on", hint="add --follow, or leave --metrics out")
+
+
+__all__ = ["add_metrics", "measured", "refuse_metrics"]

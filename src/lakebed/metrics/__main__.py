@@ -25,7 +25,11 @@ def page() -> str:
     """The whole page."""
     lines = [_HEAD]
     for group in dict.fromkeys(each.group for each in FAMILIES):
-        lines += [f"## {group.replace('_', ' ').capitalize()}\n", "| Name | Kind | Labels | What it says |", "|---|---|---|---|"]
+        lines += [
+            f"## {group.replace('_', ' ').capitalize()}\n",
+            "| Name | Kind | Labels | What it says |",
+            "|---|---|---|---|",
+        ]
         for each in (each for each in FAMILIES if each.group == group):
             labels = ", ".join(f"`{label}`" for label in each.labels)
             lines.append(f"| `{each.name}` | {each.kind} | {labels} | {each.says} |")
