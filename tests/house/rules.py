@@ -13,6 +13,7 @@ EVERY_EXCEPTION = {"cleanup.py", "formats/careful_sink.py"}
 
 ALL_ERRORS = {
     "fileio/together.py",
+    "lineage/runs.py",
     "metrics/instruments.py",
     "cdc/pipeline.py",
     "cdc/start.py",
@@ -21,6 +22,7 @@ ALL_ERRORS = {
     "pipelines/runner.py",
     "spark/late_workers.py",
     "spark/stream/query.py",
+    "spark/stream/sink.py",
 }
 """Where errors of any class may be caught: doors to people, and to Spark, which has no classes of its own for them."""
 

@@ -204,6 +204,11 @@ class Pipeline:
         """What metrics call this sync: its source, and the database of the lake."""
         return self._source, self.rules.routing.database
 
+    def reads_and_writes(self) -> tuple[list[str], list[Table]]:
+        """Names of the tables of the source that are known, and the tables of the lake that they go to."""
+        sources = {name for names in list(self._sources_of.values()) for name in list(names)}
+        return sorted(sources), list(self._tables.values())
+
     def _apply(self, batch: Batch, user: str, identifier: int, position: str | None) -> None:
         self._on_step("read")
         chunks, sizes = batch.chunks()

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from types import TracebackType
 from typing import Protocol, Self
@@ -161,11 +162,21 @@ def remove_listener(listener: Listener) -> None:
         _failed.discard(id(listener))
 
 
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Nobody is told of what this thread does in the block: it is only tried out."""
+    before = getattr(_of_thread, "is_telling", False)
+    _of_thread.is_telling = True
+    try:
+        yield
+    finally:
+        _of_thread.is_telling = before
+
+
 def _told(instrument: Instrument, value: float, labels: tuple[str, ...]) -> None:
     if getattr(_of_thread, "is_telling", False):
         return  # a listener uses a lake itself: told of that, it would never come to an end
-    _of_thread.is_telling = True
-    try:
+    with unheard():
         for listener in tuple(_listeners):
             try:
                 listener(instrument, value, labels)
@@ -173,8 +184,6 @@ def _told(instrument: Instrument, value: float, labels: tuple[str, ...]) -> None
                 if id(listener) not in _failed:
                     _failed.add(id(listener))
                     _log.warning("a listener of metrics failed, and may miss more: %s: %s", type(error).__name__, error)
-    finally:
-        _of_thread.is_telling = False
 
 
 __all__ = [
@@ -190,4 +199,5 @@ __all__ = [
     "add_listener",
     "is_heard",
     "remove_listener",
+    "unheard",
 ]

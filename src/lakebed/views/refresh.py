@@ -16,6 +16,7 @@ from lakebed.commit.replay import CommitIdentity, last_identifiers
 from lakebed.definition.context import TableContext
 from lakebed.embedded.program import running
 from lakebed.errors import CommitConflict, InvalidData, InvalidSchema, Unsupported
+from lakebed.lineage import Job, table_dataset, told
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.metrics.families import VIEW_CHANGED_ROWS, VIEW_REFRESH_DURATION
 from lakebed.options import COMMIT_FORCE_CREATE_SNAPSHOT
@@ -69,7 +70,7 @@ def refresh_view(lake: SqlLake, name: str, *, full: bool = False, most: Mapping[
     if not lake.has_table(name):
         finish_swap(lake, name)
     table = remembering(lake, lake.table(name))
-    with VIEW_REFRESH_DURATION.timed(table.name) as timing:
+    with told(lambda: _job(lake, table)), VIEW_REFRESH_DURATION.timed(table.name) as timing:
         try:
             done = Refresh(lake, table, definition_of(table), most or {}).run(full)
         except NothingYet as waits:
@@ -78,6 +79,20 @@ def refresh_view(lake: SqlLake, name: str, *, full: bool = False, most: Mapping[
     for kind, rows in (("inserted", done.inserted), ("updated", done.updated), ("deleted", done.deleted)):
         VIEW_CHANGED_ROWS.tell(rows, table.name, kind)
     return done
+
+
+def _job(lake: SqlLake, table: Table) -> Job:
+    """What lineage tells of a refresh."""
+    definition = definition_of(table)
+    sql = read_sql(definition.query)
+    tables = tables_of(LakeIn(lake, definition.database), sql)
+    return Job(
+        f"refresh.{table.name}",
+        "REFRESH",
+        lambda: map(table_dataset, tables.values()),
+        lambda: [table_dataset(table)],
+        sql.tree,
+    )
 
 
 @dataclass
