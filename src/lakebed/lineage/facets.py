@@ -24,7 +24,8 @@ def facet(kind: str, version: str, **members: Any) -> dict[str, Any]:
 
 def shape_of(tree: exp.Expression) -> str:
     """A query without the values in it."""
-    return tree.transform(_without_value).sql("spark")
+    text: str = tree.transform(_without_value).sql("spark")
+    return text
 
 
 def _without_value(node: exp.Expression) -> exp.Expression:

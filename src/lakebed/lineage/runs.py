@@ -153,8 +153,9 @@ def _all(datasets: Datasets) -> list[dict[str, Any]]:
 
 def _said(error: BaseException) -> dict[str, str]:
     """Of errors of ours their message, which holds no secrets, unless it may quote a row; of others only the kind."""
-    is_plain = isinstance(error, LakebedError) and not isinstance(error, InvalidData)
-    message = f"{type(error).__name__}: {error.message}" if is_plain else type(error).__name__
+    message = type(error).__name__
+    if isinstance(error, LakebedError) and not isinstance(error, InvalidData):
+        message = f"{message}: {error.message}"
     return {"message": message, "programmingLanguage": "python"}
 
 
