@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from lakebed.cleanup import on_failure
 from lakebed.errors import InvalidArgument
 from lakebed.metrics.instruments import Instrument, Listener, add_listener, remove_listener
 
@@ -60,8 +61,10 @@ def serve(address: str = "127.0.0.1:9464") -> Endpoint:
     from lakebed.metrics.endpoint import Endpoint
     from lakebed.metrics.prometheus import exposition
 
+    was_counting = bool(_boards)
     board = _started()
-    return Endpoint(address, lambda: exposition(board))
+    with on_failure(lambda: None if was_counting else stop()):
+        return Endpoint(address, lambda: exposition(board))
 
 
 def use_opentelemetry(provider: MeterProvider | None = None) -> None:

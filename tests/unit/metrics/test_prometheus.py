@@ -113,6 +113,8 @@ def test_a_port_in_use_is_told_with_what_to_do() -> None:
         with pytest.raises(InvalidArgument, match=f"127.0.0.1:{port}") as refused:
             lakebed.metrics.serve(f"127.0.0.1:{port}")
     assert "127.0.0.1:0" in refused.value.hint
+    with pytest.raises(InvalidArgument, match="start"):
+        lakebed.metrics.snapshot()  # nothing is counted for nobody
 
 
 @pytest.mark.parametrize(
