@@ -1,72 +1,40 @@
 """What metrics cost: commits and merging reads with nobody listening, against a build that measures nothing.
 
-    python -m benchmarks.metrics_cost [--rounds 150] [--small] [--json]
+    python -m benchmarks.metrics_cost [--turns 1500] [--small] [--json]
 
-Three processes do the same work by turns, a little at a time, so that whatever else keeps the machine busy is the same
-for all: a copy of the source out of which every measurement was cut (`without`), the source as it is (`off`), and the
-source as it is with a board that counts (`on`). A round is a few commits of 100 rows to a primary-key table, or some
-reads that merge six runs. Times are CPU seconds of the process; the ratio of a round is to `without` in the same
-round, and the median of all rounds counts. `again` is `without` once more: how far its ratio is from 1 says how far the
-machine lets one trust the others.
+Four builds are loaded into one process, so that nothing but the code differs, and do the same work by turns: a copy of
+the source out of which every measurement was cut (`without`), the same once more (`again`), the source as it is
+(`off`), and as it is with a board that counts (`on`). A turn is one commit of 100 rows to a primary-key table, or one
+read that merges six runs; its time is CPU time of the process. The order of the builds is drawn anew for each turn, and
+the mean of the faster half of the turns of each counts. How far `again` is from 1 says how far one may trust the others.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import gc
+import importlib
 import json
-import os
 import random
-import statistics
-import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
 
 import lakebed
 
 SOURCE = Path(lakebed.__file__).parent
 BUILDS = {"without": "cut", "again": "cut", "off": "whole", "on": "whole"}
 """What is measured, and of which copy of the source."""
-WORKS = {"commit": 10, "merge_read": 4}
-"""How much of each is done in a round."""
-
-WORKER = """
-import gc, sys, time
-import pyarrow as pa
-import lakebed
-place, counts, rows = sys.argv[1], sys.argv[2] == "on", int(sys.argv[3])
-if counts:
-    lakebed.metrics.start()
-lake = lakebed.connect(place)
-options = {"bucket": "1", "write-only": "true"}
-types = {"k": "BIGINT", "v": "DOUBLE", "s": "STRING"}
-def batch(start, step, count):
-    keys = range(start, start + step * count, step)
-    return pa.table({"k": pa.array(keys, pa.int64()), "v": [0.5] * count, "s": ["abcdefgh"] * count})
-written = lake.create_table("written", types, primary_key=["k"], options=options)
-merged = lake.create_table("merged", types, primary_key=["k"], options=options)
-for run in range(6):
-    merged.write(batch(run, 3, rows))
-small = batch(0, 1, 100)
-def commit(): written.write(small)
-def merge_read(): merged.to_arrow()
-works = {"commit": commit, "merge_read": merge_read}
-for work in works.values():
-    for _ in range(5):
-        work()
-print("ready", flush=True)
-for line in sys.stdin:
-    name, times = line.split()
-    work = works[name]
-    gc.collect()
-    began = time.process_time()
-    for _ in range(int(times)):
-        work()
-    print(time.process_time() - began, flush=True)
-"""
+_COLLECT_EVERY = 20
+"""Turns between two collections of garbage, which are nobody's time."""
 
 
 class _Cut(ast.NodeTransformer):
@@ -122,73 +90,105 @@ def cut_copy(folder: Path) -> int:
     return changed
 
 
-class Worker:
-    """A process of one build."""
+class Build:
+    """One copy of the package, beside others in this process, with tables to work on."""
 
-    def __init__(self, source: Path, place: str, mode: str, rows: int) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(source), "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, "-c", WORKER, place, mode, str(rows)]
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
-        assert self._answer() == "ready"
+    def __init__(self, name: str, source: Path, place: str, rows: int) -> None:
+        self._source = str(source)
+        self._modules: dict[str, ModuleType] = {}
+        with self.in_use():
+            package: Any = importlib.import_module("lakebed")
+            assert Path(package.__file__).is_relative_to(source)
+            if name == "on":
+                package.metrics.start()
+            lake = package.connect(place)
+            options = {"bucket": "1", "write-only": "true"}
+            types = {"k": "BIGINT", "v": "DOUBLE", "s": "STRING"}
+            self._written = lake.create_table("written", types, primary_key=["k"], options=options)
+            self._merged = lake.create_table("merged", types, primary_key=["k"], options=options)
+            for run in range(6):
+                self._merged.write(_rows(run, 3, rows))
+        self._small = _rows(0, 1, 100)
+        self.works: dict[str, Callable[[], object]] = {"commit": self._commit, "merge_read": self._merged.to_arrow}
 
-    def _answer(self) -> str:
-        assert self._process.stdout is not None
-        return self._process.stdout.readline().strip()
+    def _commit(self) -> None:
+        self._written.write(self._small)
 
-    def seconds(self, work: str, times: int) -> float:
-        """CPU time of so much work."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{work} {times}\n")
-        self._process.stdin.flush()
-        return float(self._answer())
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """What is imported in the block comes from this copy."""
+        before = _taken_out()
+        sys.modules.update(self._modules)
+        sys.path.insert(0, self._source)
+        try:
+            yield
+        finally:
+            sys.path.remove(self._source)
+            self._modules = _taken_out()
+            sys.modules.update(before)
 
-    def __enter__(self) -> Self:
-        return self
+    def seconds(self, work: str) -> float:
+        """CPU time of one turn."""
+        act = self.works[work]
+        with self.in_use():
+            began = time.process_time()
+            act()
+            return time.process_time() - began
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._process.communicate()
+
+def _taken_out() -> dict[str, ModuleType]:
+    """All modules of the package that are loaded, which are not any more."""
+    names = [name for name in sys.modules if name.partition(".")[0] == "lakebed"]
+    return {name: sys.modules.pop(name) for name in names}
 
 
-def measured(rounds: int, rows: int) -> dict[str, dict[str, list[float]]]:
-    """CPU times of all rounds, by work and build."""
+def _rows(start: int, step: int, count: int) -> pa.Table:
+    keys = range(start, start + step * count, step)
+    return pa.table({"k": pa.array(keys, pa.int64()), "v": [0.5] * count, "s": ["abcdefgh"] * count})
+
+
+def measured(turns: int, rows: int) -> dict[str, dict[str, list[float]]]:
+    """CPU times of all turns, by work and build."""
     shared = "/dev/shm" if Path("/dev/shm").is_dir() else None
-    found: dict[str, dict[str, list[float]]] = {work: {name: [] for name in BUILDS} for work in WORKS}
     with tempfile.TemporaryDirectory(dir=shared) as folder:
         sources = {"whole": SOURCE.parent, "cut": Path(folder) / "cut"}
         cut_copy(sources["cut"])
-        workers = {name: Worker(sources[copy], f"{folder}/{name}", name, rows) for name, copy in BUILDS.items()}
-        for _ in range(rounds):
-            for work, times in WORKS.items():
-                for name in random.sample(list(workers), len(workers)):
-                    found[work][name].append(workers[name].seconds(work, times))
-        for worker in workers.values():
-            worker.__exit__(None, None, None)
+        builds = {name: Build(name, sources[copy], f"{folder}/{name}", rows) for name, copy in BUILDS.items()}
+        found: dict[str, dict[str, list[float]]] = {}
+        for work in ("commit", "merge_read"):
+            found[work] = {name: [] for name in BUILDS}
+            for turn in range(-5, turns):
+                if turn % _COLLECT_EVERY == 0:
+                    gc.collect()
+                for name in random.sample(list(builds), len(builds)):
+                    seconds = builds[name].seconds(work)
+                    if turn >= 0:
+                        found[work][name].append(seconds)
     return found
+
+
+def _faster_half(times: list[float]) -> float:
+    half = sorted(times)[: max(1, len(times) // 2)]
+    return sum(half) / len(half)
 
 
 def main() -> None:
     """Prints the ratios."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--rounds", type=int, default=150)
-    parser.add_argument("--small", action="store_true", help="a few rounds, to see that it runs")
+    parser.add_argument("--turns", type=int, default=1500)
+    parser.add_argument("--small", action="store_true", help="a few turns, to see that it runs")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    found = measured(4 if given.small else given.rounds, 1000 if given.small else 20_000)
+    gc.disable()
+    found = measured(20 if given.small else given.turns, 1000 if given.small else 10_000)
     for work, times in found.items():
-        base = times["without"]
+        base = _faster_half(times["without"])
         for name, mine in times.items():
-            ratios = sorted(a / b for a, b in zip(mine, base, strict=True))
-            middle, few = statistics.median(ratios), len(ratios) // 4
             line = {
                 "work": work,
                 "build": name,
-                "ms": round(statistics.median(mine) / WORKS[work] * 1000, 3),
-                "ratio": round(middle, 4),
-                "middle_half": [round(ratios[few], 4), round(ratios[-few - 1], 4)],
-                "of_sums": round(sum(sorted(mine)[: len(mine) // 2]) / sum(sorted(base)[: len(base) // 2]), 4),
+                "ms": round(_faster_half(mine) * 1000, 3),
+                "ratio": round(_faster_half(mine) / base, 4),
             }
             print(json.dumps(line) if given.json else "  ".join(f"{key}={value}" for key, value in line.items()))
 

@@ -1,4 +1,4 @@
-"""Streams and syncs of a real Spark, as metrics and lineage see them: what tasks make is counted when it is committed."""
+"""Streams and syncs of a real Spark, as metrics and lineage see them: what tasks make is counted as it is committed."""
 
 from __future__ import annotations
 
