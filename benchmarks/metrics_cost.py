@@ -6,7 +6,7 @@ Four builds are loaded into one process, so that nothing but the code differs, a
 the source out of which every measurement was cut (`without`), the same once more (`again`), the source as it is
 (`off`), and as it is with a board that counts (`on`). A turn is one commit of 100 rows to a primary-key table, or one
 read that merges six runs; its time is CPU time of the process. The order of the builds is drawn anew for each turn, and
-the mean of the faster half of the turns of each counts. How far `again` is from 1 says how far one may trust the others.
+the mean of the faster half of the turns of each counts. How far `again` is from 1 says how far to trust the others.
 """
 
 from __future__ import annotations

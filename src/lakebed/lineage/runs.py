@@ -34,7 +34,7 @@ Datasets = Callable[[], Iterable[Dataset]]
 
 def _is_wanted() -> bool:
     """Whether anybody is told: where to stands in the environment."""
-    return _VARIABLE in os.environ and not _IS_UNTOLD.get()
+    return bool(os.environ.get(_VARIABLE)) and not _IS_UNTOLD.get()
 
 
 @dataclass(frozen=True, slots=True)

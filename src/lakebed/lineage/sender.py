@@ -36,6 +36,7 @@ class Sender:
         self._place = place
         self._waiting: queue.Queue[dict[str, Any]] = queue.Queue(_MOST_WAITING)
         self._has_warned = False
+        self._process = os.getpid()
         self._thread = threading.Thread(target=self._run, name="lakebed-lineage", daemon=True)
         self._thread.start()
         atexit.register(self.flush)
@@ -48,7 +49,9 @@ class Sender:
             self._warn("more events wait than can be sent")
 
     def flush(self, seconds: float = _END_S) -> bool:
-        """Waits until all is sent, or so long; whether it is."""
+        """Waits until all is sent, or so long; whether it is. A child after a fork has nothing to wait for."""
+        if os.getpid() != self._process:
+            return True
         end = time.monotonic() + seconds
         with self._waiting.all_tasks_done:
             while self._waiting.unfinished_tasks and (left := end - time.monotonic()) > 0:

@@ -192,6 +192,11 @@ def test_a_materialized_table(lake: lakebed.Lake, receiver: Receiver) -> None:
     receiver.events.clear()
     lake.refresh("v")
     pair(receiver.of("REFRESH"))
+    receiver.events.clear()
+    lake.alter_materialized("v", query="SELECT v, max(id) AS m FROM src GROUP BY v")
+    end = pair(receiver.of("REFRESH"))
+    assert (end["job"]["name"], names(end["outputs"])) == ("refresh.default.v", ["default.v"])
+    assert end["outputs"][0]["name"] == lake.table("v").location
 
 
 def test_a_pipeline(lake: lakebed.Lake, receiver: Receiver) -> None:
