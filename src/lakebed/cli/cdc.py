@@ -12,9 +12,8 @@ from lakebed.cells import to_json
 from lakebed.cli.cdc_operate import OPERATIONS, check_source
 from lakebed.cli.cdc_progress import ProgressLines, say, shown_progress, summary
 from lakebed.cli.command import OK, Command, Parser, names
-from lakebed.cli.interrupts import interruptible
+from lakebed.cli.interrupts import add_metrics, interruptible, measured
 from lakebed.cli.lakes import connected
-from lakebed.cli.metrics import add_metrics, measured
 from lakebed.cli.output import Output
 from lakebed.cli.sessions import add_session, pairs, session_of, storage_of
 from lakebed.errors import InvalidArgument

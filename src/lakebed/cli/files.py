@@ -13,8 +13,8 @@ import pyarrow as pa
 from lakebed.cells import seconds_text
 from lakebed.cli.command import FOUND_SOMETHING, OK, Command, Parser, whole_number
 from lakebed.cli.follow import all_tables, follow_tables, table_names
+from lakebed.cli.interrupts import add_metrics, refuse_metrics
 from lakebed.cli.lakes import open_lake
-from lakebed.cli.metrics import add_metrics, refuse_metrics
 from lakebed.cli.output import Output, Show
 from lakebed.cli.sessions import add_session, session_of
 from lakebed.cli.system_rows import add_columns, print_system_table

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakebed.cells import to_json
 from lakebed.cli.command import OK
-from lakebed.cli.interrupts import interruptible
-from lakebed.cli.metrics import measured
+from lakebed.cli.interrupts import interruptible, measured
 from lakebed.cli.output import Output
 from lakebed.clock import SystemClock
 from lakebed.metadata.snapshot import Snapshot

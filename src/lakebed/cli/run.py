@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakebed.cli.command import FAILED, OK, Command, Parser
-from lakebed.cli.interrupts import interruptible
+from lakebed.cli.interrupts import add_metrics, interruptible, measured
 from lakebed.cli.lakes import connected
-from lakebed.cli.metrics import add_metrics, measured
 from lakebed.cli.output import Output
 from lakebed.cli.pipeline_progress import Teller, shown_pipeline
 from lakebed.cli.sessions import add_session, session_of

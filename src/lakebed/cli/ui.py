@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from lakebed.cli.command import OK, Command, Parser, whole_number
+from lakebed.cli.interrupts import add_metrics, measured
 from lakebed.cli.lakes import open_lake
-from lakebed.cli.metrics import add_metrics, measured
 from lakebed.cli.output import Output
 from lakebed.errors import MissingDependency
 

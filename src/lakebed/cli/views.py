@@ -6,8 +6,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from lakebed.cli.command import OK, Command, Parser
+from lakebed.cli.interrupts import add_metrics, measured, refuse_metrics
 from lakebed.cli.lakes import open_lake
-from lakebed.cli.metrics import add_metrics, measured, refuse_metrics
 from lakebed.cli.output import Output
 from lakebed.cli.pipeline_progress import Teller
 from lakebed.cli.run import watched

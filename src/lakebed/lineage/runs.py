@@ -6,9 +6,10 @@ import datetime as dt
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 from sqlglot import exp
 
@@ -78,9 +79,16 @@ class Run:
         """It ends with an error."""
         self._end("FAIL", errorMessage=facet("ErrorMessageRunFacet", "1-0-1", **_said(error)))
 
-    def abort(self) -> None:
-        """Somebody ends it."""
-        self._end("ABORT")
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.complete()
+        else:
+            self.fail(error)
 
     def _end(self, kind: str, **facets: Any) -> None:
         if not self._is_over:
@@ -130,19 +138,10 @@ def untold() -> Iterator[None]:
         _IS_UNTOLD.reset(token)
 
 
-@contextmanager
-def told(job: Callable[[], Job | None]) -> Iterator[None]:
+def told(job: Callable[[], Job | None]) -> AbstractContextManager[object]:
     """Tells of the block as a run of a job. The job is made only if somebody is told."""
     run = begun(job)
-    if run is None:
-        yield
-        return
-    try:
-        yield
-    except BaseException as error:
-        run.fail(error)
-        raise
-    run.complete()
+    return nullcontext() if run is None else run
 
 
 def _all(datasets: Datasets) -> list[dict[str, Any]]:

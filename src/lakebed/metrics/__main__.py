@@ -9,7 +9,7 @@ from lakebed.metrics.families import FAMILIES
 _HEAD = """\
 # Metrics
 
-<!-- Made by `python -m lakebed.metrics`; change `lakebed/metrics/families.py`, not this page. -->
+<!-- Made by `python -m lakebed.metrics`; change `metrics/families.py`, not this page. -->
 
 What is measured; [how to get at it](../metrics.md). Names and labels stay as they are. Prometheus adds `_bucket`,
 `_sum` and `_count` to the names of histograms. OpenTelemetry's names have dots, and the unit beside them:

@@ -12,7 +12,7 @@ from lakebed.sql.query.references import references
 from lakebed.sql.session import SqlLake
 
 
-def traced(lake: SqlLake, statement: Any) -> AbstractContextManager[None]:
+def traced(lake: SqlLake, statement: Any) -> AbstractContextManager[object]:
     """Tells of the block as a run of the statement, if that writes rows and somebody wants to know."""
     return told(lambda: _job(lake, statement))
 
