@@ -45,7 +45,7 @@ format: $(READY) ## let the formatter and the linter mend what they can
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
 bench: $(READY) ## benchmarks against the peers (minutes)
-	@for b in append_table bucket_hash metadata keyed_write crossings merge_read compaction lookup_changelog views memory lazy_outputs deletion_vectors dynamic_buckets spark_read spark_upsert stream_core stream_latency stream_thousand cdc continuous; do echo "== $$b"; $(BIN)/python -m benchmarks.$$b || exit 1; done
+	@for b in append_table bucket_hash metadata keyed_write crossings merge_read compaction lookup_changelog views memory lazy_outputs deletion_vectors dynamic_buckets spark_read spark_upsert stream_core stream_latency stream_thousand cdc continuous metrics_cost; do echo "== $$b"; $(BIN)/python -m benchmarks.$$b || exit 1; done
 
 nightly: $(READY) ## the long random runs, the unit tests with many more examples, and those with Java on its newest release
 	@$(BIN)/python -m pytest -n 2 -m nightly
@@ -57,6 +57,7 @@ docs: $(READY) ## write the generated reference pages and pictures again
 	@$(BIN)/python -m lakebed.definition.statement_rules > docs/reference/statements.md
 	@$(BIN)/python -m lakebed.schema > docs/reference/changes.md
 	@$(BIN)/python -m docs.reference.python_page > docs/reference/python.md
+	@$(BIN)/python -m lakebed.metrics > docs/reference/metrics.md
 	@$(BIN)/python -m docs.reference.tpch_page > docs/reference/tpch.md
 	@$(BIN)/python -m docs.pictures
 

@@ -270,8 +270,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("folder", nargs="?", help="where to keep the lake; without it, nothing is kept")
     parser.add_argument("--seconds", type=float, default=30.0, help="how long people work")
+    where = "show metrics to Prometheus there, such as at 127.0.0.1:9464; default: $LAKEBED_METRICS"
+    parser.add_argument("--metrics", default=os.environ.get("LAKEBED_METRICS"), metavar="HOST:PORT", help=where)
     arguments = parser.parse_args()
     with contextlib.ExitStack() as stack:
+        if arguments.metrics:
+            endpoint = stack.enter_context(lakebed.metrics.serve(arguments.metrics))
+            CONSOLE.print(f"metrics: {endpoint.url}")
         folder = arguments.folder or stack.enter_context(tempfile.TemporaryDirectory(prefix="lakebed-shop-"))
         day(Path(folder), arguments.seconds)
     kept = f"The lake is in {folder}/lake: lakebed --warehouse {folder}/lake tables" if arguments.folder else ""

@@ -45,6 +45,13 @@ CDC = {
 }
 """What a sync of a database takes and gives."""
 
+METRICS = {
+    "metrics": ["start", "snapshot", "stop", "serve", "use_opentelemetry", "listen", "unlisten"],
+    "metrics.endpoint": ["Endpoint"],
+    "metrics.instruments": ["Instrument"],
+}
+"""Numbers about what a program does."""
+
 _INHERITED = {"Table": (("table.reading", "TableReading"), ("table.upkeep", "TableUpkeep"))}
 """Classes whose other half is written down elsewhere."""
 
@@ -73,6 +80,7 @@ def page() -> str:
     for name in changes:
         lines += _described(_entry(_home(name), name), level=3)
     lines += _group("lakebed.cdc", CDC)
+    lines += _group("lakebed.metrics", METRICS)
     lines += ["## lakebed.errors\n", *_errors()]
     return "\n".join(lines)
 
@@ -85,7 +93,7 @@ def _group(title: str, members: dict[str, list[str]]) -> Iterator[str]:
 
 
 def _is_described(name: str) -> bool:
-    return name != "errors" and not name.startswith("__")
+    return name not in ("errors", "metrics") and not name.startswith("__")
 
 
 def _home(name: str) -> str:
@@ -240,9 +248,13 @@ def _code(line: str) -> str:
 def undescribed(text: str) -> list[str]:
     """Public names that do not stand on the page: of the package, of `lakebed.cdc` and of the errors."""
     names = [name for name in lakebed.__all__ if _is_described(name)]
-    names += [name for module in ("lakebed.cdc", "lakebed.errors") for name in import_module(module).__all__]
+    names += [
+        name
+        for module in ("lakebed.cdc", "lakebed.metrics", "lakebed.errors")
+        for name in import_module(module).__all__
+    ]
     headings = {line.lstrip("# ") for line in text.splitlines() if line.startswith("##")}
-    return [name for name in names if name not in headings and name != "did_you_mean"]
+    return [name for name in names if name not in headings and name not in ("did_you_mean", "Listener")]
 
 
 if __name__ == "__main__":

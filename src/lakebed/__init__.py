@@ -14,7 +14,7 @@ Names are loaded when first used: importing the package costs next to nothing, a
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from lakebed import errors
+from lakebed import errors, metrics
 from lakebed.version import VERSION
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ __all__ = [
     "__version__",
     "connect",
     "errors",
+    "metrics",
     "pipeline",
 ]
 

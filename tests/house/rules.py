@@ -13,6 +13,8 @@ EVERY_EXCEPTION = {"cleanup.py", "formats/careful_sink.py"}
 
 ALL_ERRORS = {
     "fileio/together.py",
+    "lineage/runs.py",
+    "metrics/instruments.py",
     "cdc/pipeline.py",
     "cdc/start.py",
     "cli/main.py",
@@ -20,6 +22,7 @@ ALL_ERRORS = {
     "pipelines/runner.py",
     "spark/late_workers.py",
     "spark/stream/query.py",
+    "spark/stream/sink.py",
 }
 """Where errors of any class may be caught: doors to people, and to Spark, which has no classes of its own for them."""
 
@@ -173,9 +176,9 @@ SHORT = {
     "formats/pushed_nulls.py": "a fault of one library, apart until that mends it",
     "left_out.py": "a habit of one library, apart from those that work around it",
     "explain/texts.py": "how all answers of the room are drawn",
+    "lineage/facets.py": "what datasets and runs say in the same way",
     "maintenance/checks.py": "what two kinds of upkeep remember of one handle",
     "maintenance/manifests.py": "one kind of upkeep, as its neighbours are",
-    "cli/interrupts.py": "what commands that run for ever share",
     "metadata/branches.py": "one kind of directory, as its neighbours are one kind of file each",
     "metadata/corruption.py": "words that all kinds of files share",
     "spark/launchers.py": "what starting Java and starting Python share",

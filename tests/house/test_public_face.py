@@ -16,6 +16,7 @@ from tests.readme import code_blocks, printed, steps
 
 import lakebed
 from lakebed.definition.statement_rules import page as statements_page
+from lakebed.metrics.__main__ import page as metrics_page
 from lakebed.options import options_page
 
 ROOT = Path(__file__).parents[2]
@@ -44,6 +45,7 @@ PUBLIC_NAMES = [
     "__version__",
     "connect",
     "errors",
+    "metrics",
     "pipeline",
 ]
 
@@ -120,6 +122,11 @@ def test_option_page_is_fresh() -> None:
 def test_the_page_of_statements_is_current() -> None:
     """docs/reference/statements.md is what the table of statements gives; `make docs` writes it."""
     assert (ROOT / "docs" / "reference" / "statements.md").read_text() == statements_page()
+
+
+def test_the_page_of_metrics_is_current() -> None:
+    """docs/reference/metrics.md is what the list of families gives; `make docs` writes it."""
+    assert (ROOT / "docs" / "reference" / "metrics.md").read_text() == metrics_page()
 
 
 def test_option_keys_are_spelled_once() -> None:

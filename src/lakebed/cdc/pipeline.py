@@ -54,6 +54,15 @@ from lakebed.cdc.storage import Storage
 from lakebed.cleanup import on_failure
 from lakebed.clock import SystemClock
 from lakebed.errors import CommitConflict, InvalidArgument, InvalidData, InvalidSchema, LakebedError, StorageError
+from lakebed.metrics.families import (
+    CDC_BATCH_DURATION,
+    CDC_DEAD_LETTERS,
+    CDC_LAG,
+    CDC_PARKED_TABLES,
+    CDC_ROWS,
+    CDC_SIZE,
+    CDC_SKIPPED_RECORDS,
+)
 from lakebed.options import LAKEBED_CDC_COLUMNS
 from lakebed.records import dataclass
 from lakebed.spark.stream.follow_ups import FollowUps
@@ -187,6 +196,20 @@ class Pipeline:
 
     def apply(self, batch: Batch, user: str, identifier: int, position: str | None) -> None:
         """Applies one batch, which is the commit `identifier` of `user`."""
+        with CDC_BATCH_DURATION.timed(*self.labels):
+            self._apply(batch, user, identifier, position)
+
+    @property
+    def labels(self) -> tuple[str, str]:
+        """What metrics call this sync: its source, and the database of the lake."""
+        return self._source, self.rules.routing.database
+
+    def reads_and_writes(self) -> tuple[list[str], list[Table]]:
+        """Names of the tables of the source that are known, and the tables of the lake that they go to."""
+        sources = {name for names in list(self._sources_of.values()) for name in list(names)}
+        return sorted(sources), list(self._tables.values())
+
+    def _apply(self, batch: Batch, user: str, identifier: int, position: str | None) -> None:
         self._on_step("read")
         chunks, sizes = batch.chunks()
         properties = {SOURCE: self._source} | ({} if position is None else {POSITION: position})
@@ -204,7 +227,8 @@ class Pipeline:
                     if part is not None:
                         parts.append(part)
             written = [part for part in parts if any(chunk.kind != "schema" for chunk in part.chunks)]
-            size_bytes = sum(sizes[chunk.ordinal] for part in written for chunk in part.chunks)
+            size_of = {part.target: sum(sizes[chunk.ordinal] for chunk in part.chunks) for part in written}
+            size_bytes = sum(size_of.values())
             self._on_step("write")
             if size_bytes <= self._here_bytes:
                 counts = self._write_here(batch, written, position)
@@ -215,6 +239,8 @@ class Pipeline:
             self._commit(
                 batch.spark, [(part, counts[part.target]) for part in written if part.target in counts], position
             )
+            for target in counts:
+                CDC_SIZE.tell(size_of[target], str(target))
         self._put_aside(chunks, user, identifier, properties)
         self._take_back(by_target)
         self._on_step("note")
@@ -244,7 +270,9 @@ class Pipeline:
             _log.warning("table %s is parked, the others go on: %s", target, error.message)
 
     def _show_parked(self) -> None:
-        self.board.tables_parked({name: parked.why for name, parked in self._parked.all().items()})
+        parked = {name: parked.why for name, parked in self._parked.all().items()}
+        self.board.tables_parked(parked)
+        CDC_PARKED_TABLES.tell(len(parked), *self.labels)
 
     def _take_back(self, by_target: Mapping[Target, Sequence[Chunk]]) -> None:
         """Tables that were parked and have got the beginning of a new copy follow their sources again.
@@ -264,6 +292,7 @@ class Pipeline:
         if mine:
             count = put_aside(self._lake, self.rules.routing.database, mine, user, identifier, properties)
             self.board.rows_put_aside(count)
+            CDC_DEAD_LETTERS.tell(count, *self.labels)
 
     def _begin_note(self, user: str, touched: Sequence[str]) -> None:
         tables = {target.table: table for target, table in self._tables.items()}
@@ -301,6 +330,7 @@ class Pipeline:
     def _note_skipped(self, chunk: Chunk) -> None:
         body = json.loads(chunk.columns)
         self.board.records_skipped(int(body["count"]), str(body["why"]))
+        CDC_SKIPPED_RECORDS.tell(int(body["count"]), *self.labels)
         _log.warning("a message was left out: %s", body["why"])
 
     def _target(self, source: SourceName, *, is_begun: bool = False) -> Target | None:
@@ -499,6 +529,9 @@ class Pipeline:
             phases.add(phase)
             lag = max(0.0, (now_ms - count.latest_ms) / 1000) if phase == STREAM and count.latest_ms else None
             self.board.table_committed(str(part.target), count.rows, phase, part.evolved.changes, lag)
+            CDC_ROWS.tell(count.rows, str(part.target))
+            if lag is not None:
+                CDC_LAG.tell(lag, str(part.target))
             if committed is None:
                 continue
             follow_up = FollowUp(committed)

@@ -28,6 +28,8 @@ from lakebed.cdc.sources import ChangeSource, open_source, source_class
 from lakebed.cdc.storage import Storage
 from lakebed.cleanup import on_failure
 from lakebed.errors import InvalidArgument, LakebedError
+from lakebed.lineage import Dataset, Job, Run, begun, table_dataset
+from lakebed.metrics.families import CDC_LOG_LAG, CDC_RECONNECTS
 from lakebed.spark.cluster import check_seen_by_tasks
 from lakebed.spark.errors import cause_of
 from lakebed.spark.late_workers import started
@@ -61,6 +63,7 @@ class SyncRun:
         again: Callable[[], StreamingQuery] | None = None,
         patience: Patience | None = None,
         lock: CheckpointLock | None = None,
+        trace: Run | None = None,
     ) -> None:
         self.query = query
         """The Spark query behind it; another one after a failure that `wait` has made up for."""
@@ -70,6 +73,7 @@ class SyncRun:
         self._batches = 0
         self._trouble = ""
         self._lock = lock
+        self._trace = trace
         if lock is not None:
             this = weakref.ref(self)
             lock.is_used = lambda: (run := this()) is not None and run._is_used()
@@ -89,6 +93,8 @@ class SyncRun:
             self._trouble = error.message
             return replace(now, trouble=self.trouble)
         self._trouble = ""
+        if ahead.lag_bytes is not None:
+            CDC_LOG_LAG.tell(ahead.lag_bytes, *self._pipeline.labels)
         return replace(now.at(ahead.phase, ahead.lag_bytes), trouble=self.trouble)
 
     @property
@@ -125,10 +131,12 @@ class SyncRun:
                 self.check()
             except LakebedError as error:
                 if not self._patience.endures(error):
+                    self._trace_failure(error)
                     raise
             except Exception as error:
                 cause = self._cause(error)
                 if not self._patience.endures(cause):
+                    self._trace_failure(cause)
                     raise cause from error
             else:
                 self._close()
@@ -147,6 +155,7 @@ class SyncRun:
         self._batches = self._board.now.batches
         self._source.probe()
         self.query = self._again()
+        CDC_RECONNECTS.tell(1, *self._pipeline.labels)
         patience.again_at = None
         return True
 
@@ -176,7 +185,13 @@ class SyncRun:
         self.query.stop()
         self._close(in_haste=True)
 
+    def _trace_failure(self, error: Exception) -> None:
+        if self._trace is not None:
+            self._trace.fail(error)
+
     def _close(self, *, in_haste: bool = False) -> None:
+        if self._trace is not None:
+            self._trace.complete()
         self._pipeline.close(in_haste=in_haste)
         self._source.close()
         if self._lock is not None:
@@ -277,7 +292,19 @@ def _begun(
     told = ProgressFile(place, storage) if _is_connect(lake) else None
     if told is not None:
         told.remove()
-    return SyncRun(start(), opened, pipeline, pipeline.board, told, start, patience, lock)
+    trace = begun(lambda: _job(opened, pipeline))
+    return SyncRun(start(), opened, pipeline, pipeline.board, told, start, patience, lock, trace)
+
+
+def _job(source: ChangeSource, pipeline: Pipeline) -> Job:
+    """What lineage tells of a sync."""
+    return Job(
+        ".".join(("sync", *pipeline.labels)),
+        "SYNC",
+        lambda: [Dataset(source.origin, name) for name in pipeline.reads_and_writes()[0]],
+        lambda: map(table_dataset, pipeline.reads_and_writes()[1]),
+        is_stream=True,
+    )
 
 
 def _check_place(lake: Lake, storage: Storage, directory: str) -> None:

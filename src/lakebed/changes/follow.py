@@ -8,8 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from lakebed.changes.position import StreamPosition
-from lakebed.changes.stream import StreamScan
+from lakebed.changes.stream import StreamPlan, StreamScan
 from lakebed.clock import Clock
+from lakebed.metrics.families import STREAM_READ_LAG, STREAM_READ_ROWS
+from lakebed.metrics.instruments import is_heard
 
 
 class ChangeStream(Iterator[pa.Table]):
@@ -61,12 +63,19 @@ class ChangeStream(Iterator[pa.Table]):
                 rows = self._scan.read(plan)
                 self._position = plan.end
                 if rows.num_rows:
+                    self._count(plan, rows)
                     return rows
                 continue
             self._record_progress()
             if not self._wait or self._scan.is_over(self._position):
                 raise StopIteration
             self._clock.sleep_ms(self._poll_ms)
+
+    def _count(self, plan: StreamPlan, rows: pa.Table) -> None:
+        if is_heard():
+            table = self._scan.context.name
+            STREAM_READ_ROWS.tell(rows.num_rows, table)
+            STREAM_READ_LAG.tell(max(0, self._clock.now_ms() - plan.snapshot.time_millis) / 1000, table)
 
     def _record_progress(self) -> None:
         if self._scan.consumer_id is not None and self._recorded != self._position.snapshot:

@@ -13,7 +13,7 @@ from lakebed.cells import to_json
 from lakebed.cli.cdc_operate import OPERATIONS, check_source
 from lakebed.cli.cdc_progress import ProgressLines, say, shown_progress, summary
 from lakebed.cli.command import OK, Command, Parser, names
-from lakebed.cli.interrupts import interruptible
+from lakebed.cli.interrupts import add_metrics, interruptible, measured
 from lakebed.cli.lakes import connected
 from lakebed.cli.output import Output
 from lakebed.cli.sessions import add_session, pairs, session_of, storage_of
@@ -43,6 +43,7 @@ def _arguments(parser: Parser) -> None:
     parser.add_argument("--interval", default="1 second", metavar="TIME", help="how often to commit; default: 1 second")
     patience = "how long to go on trying when the source is away; default: forever, 10 minutes with --once"
     parser.add_argument("--give-up-after", metavar="TIME", help=patience)
+    add_metrics(parser)
     _add_source(parser)
     _add_tables(parser)
     _add_columns(parser)
@@ -153,13 +154,14 @@ def _run(given: argparse.Namespace, out: Output) -> int:
     lake = connected(given, session_of(given, plans_only=True))
     checkpoint = given.checkpoint or f"{given.warehouse.rstrip('/')}/{CHECKPOINTS}/{given.source}-{given.database}"
     storage = Storage(storage_of(given))
-    _while_paused(checkpoint, storage)
-    while True:
-        run = _begin(lake, checkpoint, given)
-        code = _watch(run, checkpoint, storage, out)
-        if code is not None:
-            return code
+    with measured(given):
         _while_paused(checkpoint, storage)
+        while True:
+            run = _begin(lake, checkpoint, given)
+            code = _watch(run, checkpoint, storage, out)
+            if code is not None:
+                return code
+            _while_paused(checkpoint, storage)
 
 
 def _begin(lake: Any, checkpoint: str, given: argparse.Namespace) -> SyncRun:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from lakebed.cells import seconds_text
 from lakebed.cli.command import FOUND_SOMETHING, OK, Command, Parser, whole_number
 from lakebed.cli.follow import all_tables, follow_tables, table_names
+from lakebed.cli.interrupts import add_metrics, refuse_metrics
 from lakebed.cli.lakes import open_lake
 from lakebed.cli.output import Output, Show
 from lakebed.cli.sessions import add_session, session_of
@@ -75,6 +76,7 @@ def _compact_arguments(parser: Parser) -> None:
     )
     parser.add_argument("--follow", action="store_true", help="go on: compact whenever somebody has committed")
     parser.add_argument("--interval", default="1 s", metavar="TIME", help="how often --follow looks; default: '1 s'")
+    add_metrics(parser)
     add_session(parser)
 
 
@@ -87,6 +89,7 @@ def _compact(given: argparse.Namespace, out: Output) -> int:
                 hint="leave out --full, or run it once without --follow",
             )
         return follow_tables(lake, given, out, lambda table: _partition_filter(table, given.where))
+    refuse_metrics(given)
     done = [_compacted(lake.table(name), given, out) for name in table_names(lake, given.tables)]
     out.records(done, [_told(members) for members in done])
     return OK

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakebed.cells import to_json
 from lakebed.cli.command import OK
-from lakebed.cli.interrupts import interruptible
+from lakebed.cli.interrupts import interruptible, measured
 from lakebed.cli.output import Output
 from lakebed.clock import SystemClock
 from lakebed.metadata.snapshot import Snapshot
@@ -51,7 +51,7 @@ def follow_tables(lake: Lake, given: argparse.Namespace, out: Output, filter_of:
     interval_ms = interval_argument(given.interval)
     tables = _Tables(lake, given.tables, filter_of)
     tables.followers()  # what is wrong with the call is said before anything is followed
-    with interruptible() as stop:
+    with measured(given), interruptible() as stop:
         if out.is_terminal:
             print(f"following {', '.join(given.tables)}; Ctrl-C ends it", file=sys.stderr)  # noqa: T201
         follow(tables.followers, stop, interval_ms, lambda table, snapshot: _tell(out, table, snapshot), SystemClock())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakebed.cli.command import FAILED, OK, Command, Parser
-from lakebed.cli.interrupts import interruptible
+from lakebed.cli.interrupts import add_metrics, interruptible, measured
 from lakebed.cli.lakes import connected
 from lakebed.cli.output import Output
 from lakebed.cli.pipeline_progress import Teller, shown_pipeline
@@ -33,6 +33,7 @@ def _arguments(parser: Parser) -> None:
         metavar="TIME",
         help="how often to look for changes; default: what SET 'execution.checkpointing.interval' says, or 1 s",
     )
+    add_metrics(parser)
     add_session(parser)
 
 
@@ -44,7 +45,8 @@ def _run(given: argparse.Namespace, out: Output) -> int:
     pipeline.sql(text, place=f"{given.file}, line {{line}}")
     if given.dry_run:
         return _told_plan(pipeline.check(), out)
-    return _run_pipeline(pipeline, out, interval=given.interval, once=given.once)
+    with measured(given):
+        return _run_pipeline(pipeline, out, interval=given.interval, once=given.once)
 
 
 def _run_pipeline(pipeline: Pipeline, out: Output, *, interval: str | None, once: bool) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from lakebed.cli.command import OK, Command, Parser, whole_number
+from lakebed.cli.interrupts import add_metrics, measured
 from lakebed.cli.lakes import open_lake
 from lakebed.cli.output import Output
 from lakebed.errors import MissingDependency
@@ -16,6 +17,7 @@ def _ui_arguments(parser: Parser) -> None:
     parser.add_argument("--allow-changes", action="store_true", help="let the pages compact, expire and tag")
     parser.add_argument("--export", metavar="DIR", help="write a copy of the pages there instead, to send to somebody")
     parser.add_argument("--rows", type=whole_number, default=20, metavar="N", help="rows of each table in a copy")
+    add_metrics(parser)
 
 
 def _ui(given: argparse.Namespace, out: Output) -> int:
@@ -40,7 +42,8 @@ def _ui(given: argparse.Namespace, out: Output) -> int:
             {"address": address}, f"the lake at {given.warehouse} is shown at\n  {address}\nuntil Ctrl-C ends it"
         )
 
-    serve(lake, told, port=given.port, open_browser=not given.no_browser, allow_changes=given.allow_changes)
+    with measured(given):
+        serve(lake, told, port=given.port, open_browser=not given.no_browser, allow_changes=given.allow_changes)
     return OK
 
 

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from lakebed.cli.command import OK, Command, Parser
+from lakebed.cli.interrupts import add_metrics, measured, refuse_metrics
 from lakebed.cli.lakes import open_lake
 from lakebed.cli.output import Output
 from lakebed.cli.pipeline_progress import Teller
@@ -24,6 +25,7 @@ def _refresh_arguments(parser: Parser) -> None:
     parser.add_argument("--full", action="store_true", help="compute all rows, and write the difference")
     parser.add_argument("--follow", action="store_true", help="keep them up to date, each by its freshness")
     parser.add_argument("--interval", default="1 s", metavar="TIME", help="how often to look for changes; default: 1 s")
+    add_metrics(parser)
 
 
 def _refresh(given: argparse.Namespace, out: Output) -> int:
@@ -31,7 +33,9 @@ def _refresh(given: argparse.Namespace, out: Output) -> int:
     if given.follow:
         if given.full:
             raise InvalidArgument("--full and --follow do not go together", hint="refresh in full first, then follow")
-        return _follow(lake, _chosen(lake, given.tables), given.interval, out)
+        with measured(given):
+            return _follow(lake, _chosen(lake, given.tables), given.interval, out)
+    refuse_metrics(given)
     chosen = _chosen(lake, given.tables)
     done = [_members(each) for each in lake.refresh_all(*chosen, full=given.full)] if chosen else []
     out.records(done, [_told(members) for members in done])

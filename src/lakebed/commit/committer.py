@@ -39,6 +39,8 @@ from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.manifest import EntryKind, ManifestEntry, live_entries
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.metadata.stores import MetadataStores
+from lakebed.metrics.families import COMMIT_ATTEMPTS, COMMIT_DURATION, COMMIT_RETRIES
+from lakebed.metrics.instruments import NOTHING
 from lakebed.records import dataclass
 from lakebed.types.logical import DataType
 
@@ -123,36 +125,41 @@ class Committer:
         """
         attempt = attempt or Attempt(self.stores.fileio)
         started_ms = self.clock.now_ms()
-        for turn in range(self.rules.max_retries + 1):
-            lock = self.stores.fileio.advisory_lock(self.stores.paths.snapshot_directory)
-            with lock, one_glance(*self._what_changes, afresh=True):
-                latest = self._latest()
-                try:
-                    # INVARIANT: changes are fitted to the very snapshot they are published on, anew in every turn.
-                    # Fitted to an older one they would number rows below newer ones of their keys, and lose them,
-                    # delete what others have replaced, or bring in a second time what is in already.
-                    changes = prepare(latest)
-                    if changes is None:
-                        return None
-                    stamp = _Stamp(kind, identity, schema_id(), watermark, operation, dict(properties or {}))
-                    with no_glance():
-                        snapshot = self._published(latest, changes, stamp, attempt)
-                except FileMissing:
-                    if not self._is_outdated(latest):
-                        raise
-                    snapshot = None  # expired under our hands: others were faster
-            if snapshot is not None:
-                if not answers_late(self.stores.fileio):
-                    self._update_hint(snapshot.id)
-                _tell(self.table, snapshot, changes.entries if changes else ())
-                return snapshot
-            if self.rules.timeout_ms is not None and self.clock.now_ms() - started_ms > self.rules.timeout_ms:
-                break
-            self.sleep(self._wait_seconds(turn))
-        raise CommitConflict(
-            f"table `{self.table}`: other writers were faster {turn + 1} times in a row",
-            hint="commit again, or raise `commit.max-retries` and `commit.max-retry-wait`; nothing was changed",
-        )
+        label = kind.value.lower()
+        with COMMIT_DURATION.timed(self.table, label) as timing:
+            for turn in range(self.rules.max_retries + 1):
+                COMMIT_ATTEMPTS.tell(1, self.table, label)
+                lock = self.stores.fileio.advisory_lock(self.stores.paths.snapshot_directory)
+                with lock, one_glance(*self._what_changes, afresh=True):
+                    latest = self._latest()
+                    try:
+                        # INVARIANT: changes are fitted to the very snapshot they are published on, anew in every
+                        # turn. Fitted to an older one they would number rows below newer ones of their keys, and lose
+                        # them, delete what others have replaced, or bring in a second time what is in already.
+                        changes = prepare(latest)
+                        if changes is None:
+                            timing.ended(NOTHING)
+                            return None
+                        stamp = _Stamp(kind, identity, schema_id(), watermark, operation, dict(properties or {}))
+                        with no_glance():
+                            snapshot = self._published(latest, changes, stamp, attempt)
+                    except FileMissing:
+                        if not self._is_outdated(latest):
+                            raise
+                        snapshot = None  # expired under our hands: others were faster
+                if snapshot is not None:
+                    if not answers_late(self.stores.fileio):
+                        self._update_hint(snapshot.id)
+                    _tell(self.table, snapshot, changes.entries if changes else ())
+                    return snapshot
+                COMMIT_RETRIES.tell(1, self.table, label)
+                if self.rules.timeout_ms is not None and self.clock.now_ms() - started_ms > self.rules.timeout_ms:
+                    break
+                self.sleep(self._wait_seconds(turn))
+            raise CommitConflict(
+                f"table `{self.table}`: other writers were faster {turn + 1} times in a row",
+                hint="commit again, or raise `commit.max-retries` and `commit.max-retry-wait`; nothing was changed",
+            )
 
     def _latest(self) -> Snapshot | None:
         """The newest snapshot. A table that had snapshots and shows none is damaged: starting at 1 would hide it."""

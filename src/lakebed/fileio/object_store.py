@@ -49,6 +49,7 @@ from lakebed.fileio.base import FileStatus, OutputFile
 from lakebed.fileio.glance import forget_glances, listed, version_of
 from lakebed.fileio.object_store_options import AZURE, GCS, S3, Connection, StoreKind, read_connection
 from lakebed.fileio.patience import Patience
+from lakebed.metrics.families import OBJECT_STORE_REQUEST_DURATION, OBJECT_STORE_RETRIES
 from lakebed.units import format_duration
 
 try:
@@ -356,15 +357,18 @@ class ObjectStoreFileIO:
     def _ask(self, action: str, path: str, ask: Callable[[], _Answer]) -> _Answer:
         """What the store answers: it is asked again while it is away, until patience ends."""
         failure: Exception | None = None
-        for _ in self._patience.turns():
-            try:
-                return ask()
-            except (client_errors.BaseError, OSError, ValueError) as error:
-                failure = error
-                if _is_answer(error):
-                    break
-        assert failure is not None
-        raise self._translated(action, path, failure) from failure
+        with OBJECT_STORE_REQUEST_DURATION.timed(action):
+            for turn in self._patience.turns():
+                if turn:
+                    OBJECT_STORE_RETRIES.tell(1, action)
+                try:
+                    return ask()
+                except (client_errors.BaseError, OSError, ValueError) as error:
+                    failure = error
+                    if _is_answer(error):
+                        break
+            assert failure is not None
+            raise self._translated(action, path, failure) from failure
 
     def _translated(self, action: str, path: str, error: Exception) -> LakebedError:
         """What the client raises as an error of ours that names the path."""
@@ -536,7 +540,7 @@ class _ObjectOutputFile(OutputFile):
         if self._writer is None:
             self._store.put_new(self.path, self._small)
             return
-        with self._store.uploading(self.path):
+        with OBJECT_STORE_REQUEST_DURATION.timed("upload"), self._store.uploading(self.path):
             self._writer.close()
 
     def _discard(self) -> None:

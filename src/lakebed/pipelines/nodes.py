@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from lakebed.connectors import RowInsert
+from lakebed.lineage import Dataset, Job, Run, begun, table_dataset
 from lakebed.table.opened import opened_of
 from lakebed.units import parse_duration
 from lakebed.views.batches import Notes
@@ -308,3 +309,22 @@ class SyncNode(_Quiet):
         if self._run is not None:
             self._run.stop()
             self._run = None
+
+
+def traced(lake: Lake, node: Node) -> Run | None:
+    """Begins to tell lineage of a node that runs as long as its pipeline; refreshes and syncs tell of themselves."""
+    if not isinstance(node, InsertNode | RowsNode):
+        return None
+
+    def tables(names: Sequence[str]) -> list[Dataset]:
+        return [table_dataset(lake.table(name)) for name in names if lake.has_table(name)]
+
+    return begun(
+        lambda: Job(
+            f"insert.{node.writes[0]}.{node.name}",
+            "INSERT",
+            lambda: tables(node.reads),
+            lambda: tables(node.writes),
+            is_stream=True,
+        )
+    )

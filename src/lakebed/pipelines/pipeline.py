@@ -20,11 +20,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from lakebed.errors import InvalidArgument, LakebedError
+from lakebed.lineage import untold
+from lakebed.metrics.instruments import unheard
 from lakebed.pipelines.graph import Graph
+from lakebed.pipelines.nodes import traced
 from lakebed.pipelines.parts import Parts, Planned, Running, placed
 from lakebed.pipelines.rehearsal import rehearsed
 from lakebed.pipelines.runner import NodeState, Runner, Told
@@ -138,14 +142,15 @@ class Pipeline:
     def _rehearsed(self, running: Running) -> Iterator[Parts]:
         with rehearsed(self._lake) as scratch:
             parts = Parts(self._lake, scratch, running)
-            for each in self._written:
-                try:
-                    parts.add(each.statement)
-                except LakebedError as error:
-                    if not each.place:
-                        raise
-                    raise placed(error, each.place) from error
-            parts.finish()
+            with untold(), unheard():  # nothing of it happens
+                for each in self._written:
+                    try:
+                        parts.add(each.statement)
+                    except LakebedError as error:
+                        if not each.place:
+                            raise
+                        raise placed(error, each.place) from error
+                parts.finish()
             Graph(parts.nodes)
             yield parts
 
@@ -185,7 +190,8 @@ class Pipeline:
                 self._lake.use(database)
                 self._lake.settings.clear()
                 self._lake.settings.update(settings)
-        return Runner(Graph(nodes), self._lake.has_table, pause_ms, told or (lambda state, what: None))
+        trace = partial(traced, self._lake)
+        return Runner(Graph(nodes), self._lake.has_table, pause_ms, told or (lambda state, what: None), traced=trace)
 
 
 def pipeline(lake: Lake, sql: str | None = None, *, name: str = "pipeline") -> Pipeline:

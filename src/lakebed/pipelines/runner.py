@@ -17,6 +17,7 @@ from dataclasses import field
 
 from lakebed.clock import Clock, SystemClock
 from lakebed.errors import LakebedError
+from lakebed.lineage import Run
 from lakebed.pipelines.graph import Graph
 from lakebed.pipelines.nodes import Node
 from lakebed.records import dataclass
@@ -80,6 +81,8 @@ class Runner:
     """How often tables are looked at for something new."""
     told: Told = lambda state, what: None
     clock: Clock = field(default_factory=SystemClock)
+    traced: Callable[[Node], Run | None] = lambda node: None
+    """Gives the run that lineage is told of a node, if it is."""
     states: dict[str, NodeState] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -91,11 +94,13 @@ class Runner:
         self._waits: dict[str, dict[str, int]] = {}
         """Nodes that are due and wait behind others; how many steps of those had ended when they began to wait."""
         self._telling = threading.Lock()
+        self._traces: dict[str, Run] = {}
 
     # --- for ever ------------------------------------------------------------------------------------------------
 
     def run(self, stop: Stop) -> None:
         """Lets the nodes run until it is to stop, or all have ended."""
+        self._begin()
         try:
             with ThreadPoolExecutor(_AT_A_TIME, thread_name_prefix="pipeline") as pool:
                 try:
@@ -161,6 +166,7 @@ class Runner:
 
     def once(self, stop: Stop) -> bool:
         """Lets each node catch up with what there is, those that are read first; whether all went well."""
+        self._begin()
         try:
             for _ in range(_MOST_ROUNDS):
                 if stop.asked() or not self._round(stop):
@@ -223,7 +229,13 @@ class Runner:
         with self._telling:
             self.told(state, what)
 
+    def _begin(self) -> None:
+        self._traces = {node.name: run for node in self.graph.nodes if (run := self.traced(node)) is not None}
+
     def _close(self) -> None:
+        for name, run in self._traces.items():
+            error = self.states[name].error
+            run.complete() if error is None else run.fail(error)
         for node in self.graph.nodes:
             try:
                 node.close()

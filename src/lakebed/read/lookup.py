@@ -32,6 +32,7 @@ from lakebed.metadata.deletion_vector import Vectors
 from lakebed.metadata.hash_index import HashIndexStore, hash_entries
 from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.metrics.families import LOOKUP_DURATION, LOOKUP_KEYS, LOOKUP_ROWS
 from lakebed.options import (
     BUCKET_FUNCTION_TYPE,
     POSTPONE_MERGE_ON_READ,
@@ -85,13 +86,17 @@ class KeyLookup:
 
     def find(self, keys: Any) -> tuple[pa.Array, pa.Table]:
         """For each key whether there is a row, and the rows, in the order of the keys."""
-        names = list(self.context.schema.primary_keys)
-        distinct, ranks = distinct_keys(self.context, keys)
-        wanted = self.fields + tuple(part for part in self.context.schema.fields_of(names) if part not in self.fields)
-        found = pa.Table.from_batches(self._read(distinct, wanted), schema=to_arrow_schema(wanted))
-        places = _places(distinct, found.select(names).combine_chunks())[ranks]
-        hits = places >= 0
-        rows = found.select(self.schema.names).take(pa.array(places[hits]))
+        with LOOKUP_DURATION.timed(self.context.name):
+            names = list(self.context.schema.primary_keys)
+            distinct, ranks = distinct_keys(self.context, keys)
+            besides = (part for part in self.context.schema.fields_of(names) if part not in self.fields)
+            wanted = self.fields + tuple(besides)
+            found = pa.Table.from_batches(self._read(distinct, wanted), schema=to_arrow_schema(wanted))
+            places = _places(distinct, found.select(names).combine_chunks())[ranks]
+            hits = places >= 0
+            rows = found.select(self.schema.names).take(pa.array(places[hits]))
+        LOOKUP_KEYS.tell(len(hits), self.context.name)
+        LOOKUP_ROWS.tell(rows.num_rows, self.context.name)
         return pa.array(hits), rows
 
     # --- inside --------------------------------------------------------------------------------------------------

@@ -32,6 +32,8 @@ from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.manifest_list import ManifestMeta
 from lakebed.metadata.paths import MAIN_BRANCH
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.metrics.families import SCAN_FILE_SIZE, SCAN_FILES, SCAN_PLAN_DURATION
+from lakebed.metrics.instruments import is_heard
 from lakebed.options import (
     BUCKET_FUNCTION_TYPE,
     DATA_EVOLUTION_ENABLED,
@@ -81,12 +83,18 @@ class ScanPlan:
 
 def plan_scan(context: TableContext, snapshot: Snapshot | None, predicate: Predicate | None = None) -> ScanPlan:
     """Files of the snapshot that may hold rows matching the predicate, cut into splits."""
-    sieve = FileSieve(context, stored_part(predicate, context.schema, context.shown_defaults))
-    entries = live_files(context.stores, snapshot, keep_metas=sieve.keep_metas, keep_entries=sieve.keep_entries)
-    lowest = context.lowest_visible_level
-    entries = [entry for entry in entries if entry.file.level >= lowest]
-    vectors = vectors_at(context, snapshot)
-    return ScanPlan(snapshot, tuple(splits_of(context, sieve.keep_live(entries), sieve, vectors)))
+    with SCAN_PLAN_DURATION.timed(context.name):
+        sieve = FileSieve(context, stored_part(predicate, context.schema, context.shown_defaults))
+        entries = live_files(context.stores, snapshot, keep_metas=sieve.keep_metas, keep_entries=sieve.keep_entries)
+        lowest = context.lowest_visible_level
+        entries = [entry for entry in entries if entry.file.level >= lowest]
+        vectors = vectors_at(context, snapshot)
+        plan = ScanPlan(snapshot, tuple(splits_of(context, sieve.keep_live(entries), sieve, vectors)))
+    if is_heard():
+        files = plan.files
+        SCAN_FILES.tell(len(files), context.name)
+        SCAN_FILE_SIZE.tell(sum(file.size_bytes for file in files), context.name)
+    return plan
 
 
 def splits_of(

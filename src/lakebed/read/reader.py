@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
+from time import perf_counter
 from typing import cast
 
 import numpy as np
@@ -30,6 +31,8 @@ from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.deletion_vector import NO_POSITIONS, Positions
 from lakebed.metadata.entries import SMALL_BYTES
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.metrics.families import SCAN_READ_TIME, SCAN_ROWS
+from lakebed.metrics.instruments import is_heard
 from lakebed.options import (
     DATA_EVOLUTION_ENABLED,
     FILE_INDEX_READ_ENABLED,
@@ -97,6 +100,9 @@ class SplitReader:
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """Matching rows of a split; no empty batches."""
+        return _counted(self._rows_of(split), self.context.name) if is_heard() else self._rows_of(split)
+
+    def _rows_of(self, split: Split) -> Iterator[pa.RecordBatch]:
         if split.branch:
             yield from self._of_branch(split)
             return
@@ -112,7 +118,7 @@ class SplitReader:
         there = context_on_branch(self.context, split.branch)
         names = [field.name for field in self.fields]
         reader = replace(self, context=there, fields=projected_fields(there, names))
-        for batch in reader.read(replace(split, branch="")):
+        for batch in reader._rows_of(replace(split, branch="")):
             yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
 
     def read_all(self, splits: Sequence[Split]) -> list[pa.RecordBatch]:
@@ -385,6 +391,23 @@ class SplitReader:
         if self.predicate is None or batch.num_rows == 0:
             return batch
         return batch.filter(evaluate(self.predicate, batch))
+
+
+def _counted(batches: Iterator[pa.RecordBatch], table: str) -> Iterator[pa.RecordBatch]:
+    """The same batches, while somebody listens to how many rows they have, and how long it takes to read them."""
+    rows, seconds = 0, 0.0
+    try:
+        while True:
+            began = perf_counter()
+            batch = next(batches, None)
+            seconds += perf_counter() - began
+            if batch is None:
+                return
+            rows += batch.num_rows
+            yield batch
+    finally:
+        SCAN_ROWS.tell(rows, table)
+        SCAN_READ_TIME.tell(seconds, table)
 
 
 def parallelism(options: Options) -> int:

@@ -16,7 +16,7 @@ from functools import partial
 
 from lakebed.commit.attempt import Attempt
 from lakebed.commit.committer import Changes
-from lakebed.commit.compaction_note import CompactionNote
+from lakebed.commit.compaction_note import CompactionNote, count_compacted
 from lakebed.commit.conflict import check_conflicts
 from lakebed.commit.index_changes import current_entries, replace_entries, without_vectors
 from lakebed.commit.message import CommitMessage
@@ -40,6 +40,8 @@ from lakebed.metadata.entries import Bucket, Keep, in_buckets, live_files
 from lakebed.metadata.index_manifest import DELETION_VECTORS_INDEX, IndexEntry
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
+from lakebed.metrics.families import COMPACTION_DURATION
+from lakebed.metrics.instruments import NOTHING
 from lakebed.options import (
     CHANGELOG_PRODUCER,
     COMPACTION_FORCE_REWRITE_ALL_FILES,
@@ -109,7 +111,11 @@ class Compactor:
         # Read after the snapshot, so that it knows every column of its files: an older one would lose their values.
         context = self.context.under_latest_schema()
         check_folded(context, latest)
-        return replace(self, context=context)._run(identity, latest)
+        with COMPACTION_DURATION.timed(context.name) as timing:
+            snapshot = replace(self, context=context)._run(identity, latest)
+            if snapshot is None:
+                timing.ended(NOTHING)
+            return snapshot
 
     def _run(self, identity: CommitIdentity, latest: Snapshot | None) -> Snapshot | None:
         clock, began_ms = self.context.clock, self.context.clock.now_ms()
@@ -122,6 +128,8 @@ class Compactor:
             note = CompactionNote.of_plans(reasons, clock.now_ms() - began_ms)
             snapshot, committed = self._commit(messages, identity, attempt, note)
             attempt.keep_only(self._made(committed) if snapshot is not None else set())
+            if snapshot is not None:
+                count_compacted(committed, self.context.name)
             return snapshot
 
     def _made(self, messages: Sequence[CommitMessage]) -> set[str]:

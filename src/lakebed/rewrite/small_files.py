@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lakebed.commit.attempt import Attempt
 from lakebed.commit.committer import Changes
-from lakebed.commit.compaction_note import CompactionNote
+from lakebed.commit.compaction_note import CompactionNote, count_compacted
 from lakebed.commit.conflict import check_conflicts
 from lakebed.commit.index_changes import current_entries, replace_entries, without_vectors
 from lakebed.commit.message import CommitMessage
@@ -37,6 +37,8 @@ from lakebed.metadata.entries import Bucket, Keep, in_buckets, live_files
 from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
+from lakebed.metrics.families import COMPACTION_DURATION
+from lakebed.metrics.instruments import NOTHING
 from lakebed.options import (
     COMPACTION_DELETE_RATIO_THRESHOLD,
     COMPACTION_FILE_NUM_LIMIT,
@@ -84,7 +86,11 @@ class KeylessRound:
         """One round over the chosen files and, if anything was compacted, one snapshot."""
         latest = self.context.stores.snapshots.latest()
         # Read after the snapshot, so that it knows every column of its files: an older one would lose their values.
-        return replace(self, context=self.context.under_latest_schema())._run(identity, latest)
+        with COMPACTION_DURATION.timed(self.context.name) as timing:
+            snapshot = replace(self, context=self.context.under_latest_schema())._run(identity, latest)
+            if snapshot is None:
+                timing.ended(NOTHING)
+            return snapshot
 
     def run_quietly(self, identity: CommitIdentity) -> None:
         """As `run`, after a commit that stands whatever happens here."""
@@ -213,7 +219,7 @@ def commit_rewritten(
         kept = replace_entries(without_vectors(current, gone), (), moved, table=context.name)
         return Changes(delta, index_entries=None if kept == current else kept)
 
-    return committer_for(context).commit(
+    snapshot = committer_for(context).commit(
         CommitKind.COMPACT,
         identity,
         lambda: context.schema.id,
@@ -222,6 +228,9 @@ def commit_rewritten(
         operation="COMPACT",
         properties=None if note is None else note.to_properties(),
     )
+    if snapshot is not None:
+        count_compacted(messages, context.name)
+    return snapshot
 
 
 def _drops_deleted_rows(context: TableContext) -> bool:

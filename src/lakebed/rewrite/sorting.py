@@ -19,6 +19,7 @@ from lakebed.errors import InvalidArgument, NotFound, Unsupported, did_you_mean
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.metrics.families import COMPACTION_DURATION
 from lakebed.options import BUCKET, CLUSTERING_INCREMENTAL, DATA_EVOLUTION_ENABLED
 from lakebed.read.plan import FileSieve
 from lakebed.rewrite.small_files import PickedFiles, commit_rewritten, replaced_by, rewriter, stored_bytes, stored_rows
@@ -43,7 +44,7 @@ def sort_compact(
     picked = _partitions(context, snapshot, where)
     if not picked:
         return None
-    with Attempt(context.fileio) as attempt:
+    with COMPACTION_DURATION.timed(context.name), Attempt(context.fileio) as attempt:
         work = PieceWork(context, attempt, run_pieces)
         messages = work.run(
             picked, stored_bytes(picked), partial(sorted_files, strategy=strategy, columns=tuple(columns))

@@ -15,6 +15,7 @@ from lakebed.sql import settings
 from lakebed.sql import statements as st
 from lakebed.sql.parse import Statement, parse, parse_sets
 from lakebed.sql.session import SqlLake, connector_table, connector_tables, nothing
+from lakebed.sql.traced import traced
 from lakebed.sql.words.parameters import Arguments, bound
 
 if TYPE_CHECKING:
@@ -139,6 +140,11 @@ def run_statement(lake: SqlLake, statement: Statement) -> Any:
         from lakebed.sql.define.connectors import refuse_as_table
 
         refuse_as_table(lake, statement)
+    with traced(lake, statement):
+        return _carried_out(lake, statement)
+
+
+def _carried_out(lake: SqlLake, statement: Statement) -> Any:
     deed = _deeds().get(type(statement))
     if deed is not None:
         return deed(lake, statement)

@@ -16,6 +16,8 @@ from lakebed.embedded.program import running
 from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.expressions.functions.clocks import proven_zone
 from lakebed.expressions.nodes import NotProven
+from lakebed.metrics.families import STREAM_WRITE_DURATION, STREAM_WRITTEN_ROWS
+from lakebed.metrics.instruments import NOTHING
 from lakebed.records import dataclass
 from lakebed.sql.bind.scope import Bound
 from lakebed.sql.change.embedded_rows import as_stored, check_engine
@@ -169,6 +171,14 @@ class StreamingInsert:
 
     def step(self) -> Refreshed:
         """Sends what has changed since the last step; says how many rows. Commits nothing if nothing has."""
+        with STREAM_WRITE_DURATION.timed(self.target, "insert") as timing:
+            done = self._step()
+            if done.way == NONE:
+                timing.ended(NOTHING)
+        STREAM_WRITTEN_ROWS.tell(done.inserted + done.updated + done.deleted, self.target, "insert")
+        return done
+
+    def _step(self) -> Refreshed:
         seen = self._look(begins=True)
         try:
             chosen = self._cut(seen)

@@ -16,7 +16,9 @@ from lakebed.commit.replay import CommitIdentity, last_identifiers
 from lakebed.definition.context import TableContext
 from lakebed.embedded.program import running
 from lakebed.errors import CommitConflict, InvalidData, InvalidSchema, Unsupported
+from lakebed.lineage import Job, table_dataset, told
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.metrics.families import VIEW_CHANGED_ROWS, VIEW_REFRESH_DURATION
 from lakebed.options import COMMIT_FORCE_CREATE_SNAPSHOT
 from lakebed.records import dataclass
 from lakebed.sql.query.pins import Pins
@@ -54,7 +56,7 @@ from lakebed.views.sources import (
     tables_of,
 )
 from lakebed.views.store import CUT, REASON, REFRESH, WAY, Cut, Definition, cut_of, definition_of, refresh_number
-from lakebed.views.swap import finish_swap
+from lakebed.views.swap import finish_swap, lasting_name
 from lakebed.write.placement.postponed import for_stream
 
 FULL, INCREMENTAL, NONE = "full", "incremental", "none"
@@ -68,10 +70,29 @@ def refresh_view(lake: SqlLake, name: str, *, full: bool = False, most: Mapping[
     if not lake.has_table(name):
         finish_swap(lake, name)
     table = remembering(lake, lake.table(name))
-    try:
-        return Refresh(lake, table, definition_of(table), most or {}).run(full)
-    except NothingYet as waits:
-        return Refreshed.nothing(table.name, f"nothing yet: {waits.reason}")
+    with told(lambda: _job(lake, table)), VIEW_REFRESH_DURATION.timed(lasting_name(table.name)) as timing:
+        try:
+            done = Refresh(lake, table, definition_of(table), most or {}).run(full)
+        except NothingYet as waits:
+            done = Refreshed.nothing(table.name, f"nothing yet: {waits.reason}")
+        timing.ended(done.way)
+    for kind, rows in (("inserted", done.inserted), ("updated", done.updated), ("deleted", done.deleted)):
+        VIEW_CHANGED_ROWS.tell(rows, lasting_name(table.name), kind)
+    return done
+
+
+def _job(lake: SqlLake, table: Table) -> Job:
+    """What lineage tells of a refresh."""
+    definition = definition_of(table)
+    sql, made = read_sql(definition.query), table_dataset(table)
+    tables = tables_of(LakeIn(lake, definition.database), sql)
+    return Job(
+        f"refresh.{lasting_name(table.name)}",
+        "REFRESH",
+        lambda: map(table_dataset, tables.values()),
+        lambda: [replace(made, root=lasting_name(made.root), table=lasting_name(made.table))],
+        sql.tree,
+    )
 
 
 @dataclass

@@ -30,6 +30,11 @@ def swapped_in(lake: SqlLake, name: str, make: Callable[[str], None]) -> None:
     lake.drop_table(f"{name}{_OLD}", if_exists=True)
 
 
+def lasting_name(name: str) -> str:
+    """The name, or the path, that a table which is being made in the place of another will have."""
+    return name.removesuffix(_NEW)
+
+
 def finish_swap(lake: SqlLake, name: str) -> bool:
     """Ends a swap whose process died between the renames; whether there was one."""
     if lake.has_table(name) or not _replaces(lake, f"{name}{_NEW}", f"{name}{_OLD}"):

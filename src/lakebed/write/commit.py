@@ -7,7 +7,7 @@ commit wins. What a commit makes due is `follow_up`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from lakebed.commit.attempt import Attempt
@@ -29,6 +29,8 @@ from lakebed.metadata.index_manifest import IndexEntry
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.snapshot import CommitKind, Snapshot
+from lakebed.metrics.families import WRITE_DURATION, WRITE_FILE_SIZE, WRITE_FILES, WRITE_ROWS
+from lakebed.metrics.instruments import NOTHING, is_heard
 from lakebed.options import (
     COMMIT_FORCE_CREATE_SNAPSHOT,
     END_INPUT_WATERMARK,
@@ -106,6 +108,7 @@ class WriteCommit:
         self._moved_files = itertools.count()
         self._prefix = context.new_data_file_prefix()
         self._telling = ToldReplacements(context, attempt, run_pieces)
+        self._timing = WRITE_DURATION.timed(context.name)
         self._told: list[ManifestEntry] = []
         """Changelog files of what an overwrite changes."""
 
@@ -130,6 +133,13 @@ class WriteCommit:
 
     def run(self, messages: list[CommitMessage]) -> Committed | None:
         """Makes the files visible as one snapshot; None when there was nothing to commit."""
+        with self._timing as timing:
+            committed = self._run(messages)
+            if committed is None:
+                timing.ended(NOTHING)
+            return committed
+
+    def _run(self, messages: list[CommitMessage]) -> Committed | None:
         made = messages
         work = PieceWork(self._context, self._attempt, self._run_pieces)
         if self._context.options[PRECOMMIT_COMPACT]:
@@ -193,6 +203,9 @@ class WriteCommit:
             | {paths.index_file(entry.file_name) for message in committed for entry in message.new_index_files}
             | (changelog_paths(self._context, self._told) if snapshot is not None and self._told else set())
         )
+        _count("data", (file for message in committed for file in message.new_files), self._context.name)
+        if kept_changelogs:
+            _count("changelog", (file for message in committed for file in message.changelog_files), self._context.name)
         return None if snapshot is None else Committed(snapshot, self._context, self._identity, made, self._states)
 
     # --- inside --------------------------------------------------------------------------------------------------
@@ -354,6 +367,16 @@ class WriteCommit:
 
 class _RowsWait(Exception):
     """Rows wait that have to be placed before others are written to their buckets."""
+
+    outcome = "put off"
+
+
+def _count(kind: str, files: Iterable[DataFile], table: str) -> None:
+    """Tells who listens of files that were committed, whoever made them."""
+    if is_heard() and (found := list(files)):
+        WRITE_ROWS.tell(sum(file.row_count for file in found), table, kind)
+        WRITE_FILES.tell(len(found), table, kind)
+        WRITE_FILE_SIZE.tell(sum(file.size_bytes for file in found), table, kind)
 
 
 def _added(messages: list[CommitMessage]) -> list[ManifestEntry]:

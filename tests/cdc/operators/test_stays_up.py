@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.cdc.postgres.following import Follower
 
+import lakebed
 from lakebed.cdc.patience import Patience, is_passing, span_seconds
 from lakebed.cdc.progress import ProgressBoard
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
@@ -175,6 +176,7 @@ class _Parts:
     """Source and pipeline of a run, as far as it asks them."""
 
     failure = None
+    labels = ("test", "lk")
     probes: list[LakebedError]
 
     def __init__(self, *probes: LakebedError) -> None:
@@ -202,7 +204,13 @@ def test_a_query_that_fails_is_started_again() -> None:
     assert run.wait(0.01) is False
     assert run.is_active
     assert run.trouble == _AWAY.message
-    assert run.wait() is True
+    lakebed.metrics.start()
+    try:
+        assert run.wait() is True
+        counted = lakebed.metrics.snapshot()["lakebed_cdc_reconnects_total"]
+    finally:
+        lakebed.metrics.stop()
+    assert counted == [{"source": "test", "database": "lk", "value": 2}]
 
 
 def test_what_does_not_pass_ends_the_run() -> None:

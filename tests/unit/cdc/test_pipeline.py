@@ -206,6 +206,33 @@ def test_messages_that_were_left_out_are_counted(lab: Lab) -> None:
     assert lab.lake.tables("lk") == ["orders"]
 
 
+@pytest.mark.parametrize("here_bytes", [1 << 30, -1], ids=["here", "in tasks"])
+def test_metrics_of_a_batch(lab: Lab, here_bytes: int) -> None:
+    """Rows and bytes of each table, how old the last change was, what was left out, and how long it took; a batch that
+    fails is counted as such."""
+    lakebed.metrics.start()
+    try:
+        pipeline = lab.pipeline(here_bytes)
+        chunk = lab.makes.rows(PLAIN, ("+I", 1, "a"), ("+I", 2, "b"), op_ts_ms=int(time.time() * 1000) - 5_000)
+        skipped = Chunk(100, SourceName("", "", ""), SKIPPED, '{"count": 3, "why": "broken"}', STREAM)
+        lab.apply(pipeline, chunk, skipped)
+        lab.crash_at = "write"
+        with pytest.raises(RuntimeError):
+            lab.apply(pipeline, lab.makes.rows(PLAIN, ("+I", 3, "c")))
+        now = lakebed.metrics.snapshot()
+    finally:
+        lakebed.metrics.stop()
+    assert chunk.payload is not None
+    sync = {"source": "test", "database": "lk"}
+    assert now["lakebed_cdc_rows_total"] == [{"table": "lk.orders", "value": 2}]
+    assert now["lakebed_cdc_size_bytes_total"] == [{"table": "lk.orders", "value": len(chunk.payload)}]
+    assert 5 <= now["lakebed_cdc_lag_seconds"][0]["value"] < 300
+    assert now["lakebed_cdc_skipped_records_total"] == [{**sync, "value": 3}]
+    ended = {each["outcome"]: each["count"] for each in now["lakebed_cdc_batch_duration_seconds"]}
+    assert ended == {"done": 1, "failed": 1}
+    assert now["lakebed_write_rows_total"][0]["value"] >= 2
+
+
 def test_the_position_stands_in_the_snapshot(lab: Lab) -> None:
     """Data and position are one commit."""
     lab.apply(lab.pipeline(), lab.makes.rows(PLAIN, ("+I", 1, "a")))

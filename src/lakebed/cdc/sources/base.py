@@ -229,6 +229,11 @@ class ChangeSource(ABC):
         """How far it is ahead of a position, which is the text of a Spark offset. Shown to people; may say nothing."""
         return SourceProgress()
 
+    @property
+    def origin(self) -> str:
+        """Where it is, as lineage names places: no user, no password."""
+        return self.name
+
     def close(self) -> None:  # noqa: B027 - many sources hold nothing
         """Lets go of connections. The source may be asked again afterwards."""
 

@@ -27,6 +27,8 @@ from lakebed.definition.context import TableContext
 from lakebed.definition.partition_spec import Overwrite
 from lakebed.fileio.base import FileIO
 from lakebed.metadata.snapshot import Snapshot
+from lakebed.metrics.families import STREAM_WRITE_DURATION, STREAM_WRITTEN_ROWS
+from lakebed.metrics.instruments import NOTHING, is_heard
 from lakebed.records import dataclass
 from lakebed.spark.distribute import distributed
 from lakebed.spark.late_workers import until_workers_come
@@ -142,6 +144,17 @@ class BatchWriter:
 
     def write(self, frame: DataFrame, query_id: str, batch_id: int) -> Snapshot | None:
         """Commits the rows of a batch; None if it had none, or was committed before."""
+        with STREAM_WRITE_DURATION.timed(self._table.name, "query") as timing:
+            committed = self._committed(frame, query_id, batch_id)
+            if committed is None:
+                timing.ended(NOTHING)
+                return None
+        if is_heard():
+            rows = sum(file.row_count for message in committed.messages for file in message.new_files)
+            STREAM_WRITTEN_ROWS.tell(rows, self._table.name, "query")
+        return committed.snapshot
+
+    def _committed(self, frame: DataFrame, query_id: str, batch_id: int) -> Committed | None:
         make_room(self._table, self._incoming.schema, self._row_kind)
         context, identity = plan_write(self._table, query_id, batch_id + 1)
         check_place(context)
@@ -168,7 +181,7 @@ class BatchWriter:
             return None
         batch.remember(committed.snapshot)
         self._follow_up(frame.sparkSession, committed, lambda: _remove_leftovers(context, job, answers))
-        return committed.snapshot
+        return committed
 
     def _answers(self, batch: _Batch, frame: DataFrame, job: str) -> Answers:
         if not (batch.is_crossing and self._is_large):

@@ -7,11 +7,14 @@ How a batch is written is told in `micro_batch`.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lakebed.errors import InvalidArgument, InvalidOption, did_you_mean
+from lakebed.lineage import Job, Run, begun, table_dataset
 from lakebed.options import SINK_ROLLING_POLICY_ROLLOVER_INTERVAL, WRITE_MERGE_SCHEMA, WRITE_MODE, Options
+from lakebed.spark.errors import cause_of
 from lakebed.spark.late_workers import started
 from lakebed.spark.stream.micro_batch import BatchWriter
 from lakebed.spark.stream.query import EventTime, batch_errors, query_id_of, trigger_of
@@ -58,7 +61,30 @@ def start_sink(
         writer = writer.trigger(**chosen)
     overwrite: dict[str, Any] | None = {} if output_mode == "complete" else None
     batches = BatchWriter(table, incoming, kind, overwrite, EventTime.of(schema))
-    return started(writer.foreachBatch(_batch_function(batches, checkpoint)))
+    query = started(writer.foreachBatch(_batch_function(batches, checkpoint)))
+    _trace(query, table, query_name)
+    return query
+
+
+def _trace(query: StreamingQuery, table: Table, name: str | None) -> None:
+    """Tells lineage of the query from its start to its end. What a DataFrame reads nobody can ask it."""
+
+    def job() -> Job:
+        title = f"stream.{table.name}" + (f".{name}" if name else "")
+        return Job(title, "STREAM", lambda: [], lambda: [table_dataset(table)], is_stream=True)
+
+    run = begun(job)
+    if run is not None:
+        threading.Thread(target=_tell_end, args=(query, run), name="lakebed-lineage-of-query", daemon=True).start()
+
+
+def _tell_end(query: StreamingQuery, run: Run) -> None:
+    try:
+        query.awaitTermination()
+    except Exception as error:  # noqa: BLE001 - whatever ended the query: it is told, and raised where it is waited for
+        run.fail(cause_of(error) or error)
+    else:
+        run.complete()
 
 
 def _row_kind_column(table: Table, names: list[str]) -> str | None:

@@ -79,6 +79,11 @@ class KafkaSource(ChangeSource):
             truth("skip_corrupt_records", skip_corrupt_records),
         )
 
+    @property
+    def origin(self) -> str:
+        """The server."""
+        return f"kafka://{self.settings.bootstrap_servers}"
+
     def check(self) -> None:
         """The cluster has to answer, and the topics have to be there."""
         found = list_topics(self.settings)

@@ -89,6 +89,11 @@ class MySqlSource(ChangeSource):
         """Tables that a sync leaves out are not looked at."""
         self.follow = replace(self.follow, only=patterns)
 
+    @property
+    def origin(self) -> str:
+        """The server."""
+        return f"mysql://{self.settings.host}:{self.settings.port}"
+
     def check(self) -> None:
         """Raises an error that names the repair if the server, the user or a table can not be followed."""
         self._checked_tables()

@@ -113,6 +113,11 @@ class PostgresSource(ChangeSource):
         """Tables that a sync leaves out are not published."""
         self.settings = replace(self.settings, only=patterns)
 
+    @property
+    def origin(self) -> str:
+        """The server."""
+        return f"postgres://{self.settings.host}:{self.settings.port}"
+
     def check(self) -> None:
         """Raises an error that names the repair if the database can not be followed. Creates nothing."""
         with session(self.settings) as connection:
