@@ -686,7 +686,9 @@ class Machine:
     def _bound(self) -> set[str]:
         names = {*self.meaning.key_names, *self.configuration.partition_by}
         for key, text in self.meaning.options.items():
-            if key.startswith(("fields.", "sequence", "partial", "rowkind", "file-index", "bucket-key", "clustering.columns")):
+            if key.startswith(
+                ("fields.", "sequence", "partial", "rowkind", "file-index", "bucket-key", "clustering.columns")
+            ):
                 names |= {*text.split(","), *key.removeprefix("fields.").rpartition(".")[0].split(",")}
         return names
 
