@@ -15,7 +15,6 @@ from lakebed.sql import settings
 from lakebed.sql import statements as st
 from lakebed.sql.parse import Statement, parse, parse_sets
 from lakebed.sql.session import SqlLake, connector_table, connector_tables, nothing
-from lakebed.sql.traced import traced
 from lakebed.sql.words.parameters import Arguments, bound
 
 if TYPE_CHECKING:
@@ -140,6 +139,8 @@ def run_statement(lake: SqlLake, statement: Statement) -> Any:
         from lakebed.sql.define.connectors import refuse_as_table
 
         refuse_as_table(lake, statement)
+    from lakebed.sql.traced import traced  # queries write nothing, and start without it
+
     with traced(lake, statement):
         return _carried_out(lake, statement)
 
