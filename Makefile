@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo tour test test-connect test-cluster check format bench nightly docs dist test-dist lock clean
+.PHONY: help setup demo tour test judges test-connect test-cluster check format bench nightly docs dist test-dist lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -28,9 +28,11 @@ demo: $(READY) ## the main job: a live PostgreSQL into the lake, streams behind 
 tour: $(READY) ## the tables alone in a minute: write, upsert, travel in time, evolve, SQL on Spark
 	@$(BIN)/python examples/tour.py
 
-test: $(READY) ## all tests but the nightly ones
-	@$(BIN)/python -m tests.compat.judges
+test: judges ## all tests but the nightly ones
 	@$(BIN)/python -m pytest -n $$(( $$(nproc 2>/dev/null || echo 2) + 1 )) --dist worksteal
+
+judges: $(READY) ## other implementations of Paimon, and Kafka, which tests compare with and use
+	@$(BIN)/python -m tests.compat.judges
 
 test-connect: $(READY) ## the tests on Spark once more, on a local Spark Connect server
 	@LAKEBED_TEST_CONNECT=1 $(BIN)/python -m pytest tests/spark tests/cdc/pipeline/test_on_spark.py tests/cdc/pipeline/test_postgres_workload.py tests/cdc/mysql/test_spark.py
