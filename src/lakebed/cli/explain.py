@@ -82,6 +82,11 @@ def _health(given: argparse.Namespace, out: Output) -> int:
     lake = open_lake(given)
     names = table_names(lake, given.tables) if given.tables else all_tables(lake)
     found = [finding for name in names for finding in lake.table(name).health(deep=given.deep)]
+    if not given.tables:
+        from lakebed.cdc.health import sync_findings
+        from lakebed.cdc.storage import Storage
+
+        found += sync_findings(lake.location, Storage(lake.storage_options))
     columns = ("table", "severity", "check", "figure", "message", "cure")
     if not found and out.form == "table":
         out.line(f"{number_of(len(names), 'table')}: all is well")

@@ -52,7 +52,7 @@ def is_full_due(options: Options, identifier: int, *, is_replayable: bool) -> bo
 
 def looks_at_buckets(context: TableContext) -> bool:
     """Whether every bucket that a commit wrote to is looked at, however few runs it has."""
-    return context.options[COMMIT_FORCE_COMPACT] or looks_for_more(context)
+    return context.options[COMMIT_FORCE_COMPACT] or _looks_for_more(context)
 
 
 def has_many_runs(options: Options, run_count: int) -> bool:
@@ -61,7 +61,7 @@ def has_many_runs(options: Options, run_count: int) -> bool:
 
 
 @once_per_context
-def looks_for_more(context: TableContext) -> bool:
+def _looks_for_more(context: TableContext) -> bool:
     """Whether something else than the number of runs can make a compaction due."""
     options = context.options
     return (
@@ -129,4 +129,4 @@ def _may_hold_retracts(files: Sequence[DataFile]) -> bool:
     return any(file.delete_row_count != 0 for file in files)
 
 
-__all__ = ["due_plan", "has_many_runs", "is_full_due", "looks_at_buckets", "looks_for_more", "picker_of"]
+__all__ = ["due_plan", "has_many_runs", "is_full_due", "looks_at_buckets", "picker_of"]

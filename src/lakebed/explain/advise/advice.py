@@ -218,7 +218,7 @@ def advise(
     if context.options[DATA_EVOLUTION_ENABLED]:
         raise InvalidArgument(
             f"table `{context.name}` keeps columns in files of their own, whose compactions are not replayed",
-            hint="see `t.health()` for what can be said of it",
+            hint="ask about its health instead",
         )
     since_ms = context.clock.now_ms() - int(days * DAY_MS)
     workload = read_workload(context, snapshot, since_ms)

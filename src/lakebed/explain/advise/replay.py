@@ -51,7 +51,7 @@ _Drawn = tuple[int, float]
 _KEY = (BIGINT,)
 """Imagined files have a key of one column: the place on the line."""
 
-MOST_ARRIVALS = 12_000
+_MOST_ARRIVALS = 12_000
 """Of a longer history only some buckets are replayed, and stand for the others."""
 
 
@@ -219,7 +219,7 @@ class Replay:
         """Of how many buckets one is replayed."""
         workload = self._know.workload
         arrivals = sum(len(self._scattered(b"", pieces)) for event in workload.writes for pieces in event.came.values())
-        return max(1, round(arrivals / MOST_ARRIVALS))
+        return max(1, round(arrivals / _MOST_ARRIVALS))
 
     def _is_replayed(self, bucket: Bucket) -> bool:
         if self._every == 1:
@@ -481,4 +481,4 @@ class Replay:
         return self._know.overlaps.get(partition, ALL_NEW)
 
 
-__all__ = ["MOST_ARRIVALS", "Knowledge", "Replay"]
+__all__ = ["Knowledge", "Replay"]
