@@ -22,8 +22,8 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(READY) ## the main job: a live PostgreSQL into the lake, streams behind it, compared row by row at the end
-	@$(BIN)/python examples/shop.py
+demo: $(READY) ## the main job: a live PostgreSQL into the lake, streams behind it, compared row by row at the end; LAKE=my_lake keeps it
+	@$(BIN)/python examples/shop.py $(LAKE)
 
 tour: $(READY) ## the tables alone in a minute: write, upsert, travel in time, evolve, SQL on Spark
 	@$(BIN)/python examples/tour.py

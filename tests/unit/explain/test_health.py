@@ -127,7 +127,7 @@ def test_a_stop_before_the_trigger(lake: lakebed.Lake) -> None:
 
 def test_streams_and_their_readers(lake: lakebed.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream that has fallen silent is told, with its last commit; so is what a reader has not read, in bytes."""
-    table = keyed(lake)
+    table = keyed(lake, write_only="true")
     context = table._opened.current()
     for number in range(1, 7):
         with TableWriter(context, identity=CommitIdentity("clicks", number)) as writer:
