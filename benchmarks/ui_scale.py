@@ -33,7 +33,12 @@ from lakebed.types.binary_row import encode_rows
 from lakebed.types.logical import BIGINT
 
 BUCKETS = 16
-PAGES = {"tables": "", "files": "table/default.large/files", "overview": "table/default.large", "flows": "flows"}
+LARGE = "table/default.large"
+PAGES = {"tables": "", "files": f"{LARGE}/files", "files_again": f"{LARGE}/files", "overview": LARGE, "flows": "flows"}
+"""`files` reads all manifests of the table for the first time, while the server still tells of other tables."""
+
+FILES = "main .picture svg .file"
+FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 
 
 def made(lake: lakebed.Lake, tables: int, files: int) -> None:
@@ -92,15 +97,12 @@ def memory_mib(process: int) -> float:
     return int(found[1]) / 1024 if found else 0.0
 
 
-def looked_at(directory: str) -> dict[str, float]:
+def looked_at(directory: str, browser: Any) -> dict[str, float]:
     """What the browser says of each page."""
-    from playwright.sync_api import sync_playwright
-
     found: dict[str, float] = {}
-    with served(directory) as (address, process), sync_playwright() as playwright:
-        program = shutil.which("chromium") or shutil.which("google-chrome")
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_context(viewport={"width": 1200, "height": 800}).new_page()
+    with served(directory) as (address, process):
+        context = browser.new_context(viewport={"width": 1200, "height": 800})
+        page = context.new_page()
         page.set_default_timeout(120_000)
         page.goto(address)
         page.wait_for_selector("main h1")
@@ -108,17 +110,11 @@ def looked_at(directory: str) -> dict[str, float]:
         for name, path in PAGES.items():
             page.goto("about:blank")
             page.goto(f"{base}#/{path}")
-            wanted = "main .picture svg .file" if name == "files" else "main h1"
-            found[f"{name}_shown_s"] = _until(page, wanted) / 1000
-            paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null")
-            if paint is not None:
-                found[f"{name}_first_paint_s"] = paint / 1000
-        found["drawn_bars"] = 0
-        page.goto("about:blank")
-        page.goto(f"{base}#/{PAGES['files']}")
-        page.wait_for_selector("main .picture svg .file")
-        found["drawn_bars"] = page.locator("main .picture svg .file").count()
-        browser.close()
+            found[f"{name}_shown_s"] = _until(page, FILES if name.startswith("files") else "main h1") / 1000
+            if name == "files":
+                found["drawn_bars"] = page.locator(FILES).count()
+            found[f"{name}_first_paint_s"] = page.evaluate(FIRST_PAINT) / 1000
+        context.close()
         found["server_mib"] = memory_mib(process)
     return found
 
@@ -128,7 +124,9 @@ def _until(page: Any, selector: str) -> float:
     words = f"document.querySelector({json.dumps(selector)}) !== null"
     end = time.monotonic() + 120
     while True:
-        now = page.evaluate(f"({words}) ? new Promise((done) => requestAnimationFrame(() => done(performance.now()))) : 0")
+        now = page.evaluate(
+            f"({words}) ? new Promise((done) => requestAnimationFrame(() => done(performance.now()))) : 0"
+        )
         if now:
             return float(now)
         assert time.monotonic() < end, f"never shown: {selector}"
@@ -137,9 +135,17 @@ def _until(page: Any, selector: str) -> float:
 
 def measured(tables: int, files: int) -> dict[str, float]:
     """All of it."""
+    from playwright.sync_api import sync_playwright
+
     with tempfile.TemporaryDirectory(prefix="lakebed-ui-", dir=os.environ.get("TMPDIR")) as directory:
         made(lakebed.connect(f"{directory}/lake"), tables, files)
-        return looked_at(f"{directory}/lake")
+        with sync_playwright() as playwright:
+            program = shutil.which("chromium") or shutil.which("google-chrome")
+            arguments = ["--no-sandbox", "--disable-gpu"]
+            browser = playwright.chromium.launch(executable_path=program, args=arguments)
+            found = looked_at(f"{directory}/lake", browser)
+            browser.close()
+            return found
 
 
 def main() -> None:
