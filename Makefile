@@ -22,8 +22,8 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(READY) ## the main job: a live PostgreSQL into the lake, streams behind it, compared row by row at the end
-	@$(BIN)/python examples/shop.py
+demo: $(READY) ## the main job: a live PostgreSQL into the lake, streams behind it, compared row by row at the end; LAKE=my_lake keeps it
+	@$(BIN)/python examples/shop.py $(LAKE)
 
 tour: $(READY) ## the tables alone in a minute: write, upsert, travel in time, evolve, SQL on Spark
 	@$(BIN)/python examples/tour.py
@@ -47,7 +47,7 @@ format: $(READY) ## let the formatter and the linter mend what they can
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
 bench: $(READY) ## benchmarks against the peers (minutes)
-	@for b in append_table bucket_hash metadata keyed_write crossings merge_read compaction lookup_changelog views memory lazy_outputs deletion_vectors dynamic_buckets spark_read spark_upsert stream_core stream_latency stream_thousand cdc continuous metrics_cost; do echo "== $$b"; $(BIN)/python -m benchmarks.$$b || exit 1; done
+	@for b in append_table bucket_hash metadata keyed_write crossings merge_read compaction lookup_changelog views memory lazy_outputs deletion_vectors dynamic_buckets spark_read spark_upsert stream_core stream_latency stream_thousand cdc continuous metrics_cost why; do echo "== $$b"; $(BIN)/python -m benchmarks.$$b || exit 1; done
 
 nightly: $(READY) ## the long random runs, the unit tests with many more examples, and those with Java on its newest release
 	@$(BIN)/python -m pytest -n 2 -m nightly

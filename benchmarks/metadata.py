@@ -102,10 +102,11 @@ def grown(table: Table, files: int, partitions: int, buckets: int) -> None:
         )
         for number in range(files)
     ]
-    _published(context, latest, entries)
+    published(context, latest, entries)
 
 
-def _published(context: TableContext, latest: Snapshot, entries: Sequence[ManifestEntry]) -> None:
+def published(context: TableContext, latest: Snapshot, entries: Sequence[ManifestEntry]) -> None:
+    """Makes the next snapshot, which has these files as well."""
     stores = context.stores
     types = [context.schema.field(name).type for name in context.schema.partition_keys]
     base = [*_metas(context, latest), *stores.manifests.write(entries, types)]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import sys
 import tempfile
 import threading
@@ -265,6 +266,19 @@ def evening(lake: lakebed.Lake) -> None:
         CONSOLE.print(f"   {row['status']:<8} {row['orders']:>6} {row['total']:>14,}")
 
 
+def browser_command(folder: str) -> str:
+    """What to type to see the lake in a browser, from where this was started."""
+    program = Path(sys.executable).with_name("lakebed")
+    words = [_typed(str(program))] if program.exists() else [_typed(sys.executable), "-m", "lakebed"]
+    return shlex.join([*words, "--warehouse", f"{folder}/lake", "ui"])
+
+
+def _typed(path: str) -> str:
+    """A path as short as it can be typed here."""
+    absolute = Path(path).absolute()
+    return str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(absolute)
+
+
 def main() -> None:
     """Runs it."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
@@ -279,9 +293,13 @@ def main() -> None:
             CONSOLE.print(f"metrics: {endpoint.url}")
         folder = arguments.folder or stack.enter_context(tempfile.TemporaryDirectory(prefix="lakebed-shop-"))
         day(Path(folder), arguments.seconds)
-    kept = f"The lake is in {folder}/lake: lakebed --warehouse {folder}/lake tables" if arguments.folder else ""
     say("What next")
-    CONSOLE.print(f"   {kept or '(This demo cleans up behind itself; give it a directory to keep the lake.)'}")
+    if arguments.folder:
+        CONSOLE.print("   Look at the lake in a browser:", browser_command(arguments.folder), soft_wrap=True)
+    else:
+        again = shlex.join([_typed(sys.executable), _typed(__file__), "my_lake"])
+        CONSOLE.print("   This demo cleans up behind itself. To keep the lake:", again, soft_wrap=True)
+        CONSOLE.print("   and to look at it in a browser:", browser_command("my_lake"), soft_wrap=True)
     CONSOLE.print("   Your own database: lakebed cdc postgres --help; the tables: examples/tour.py")
 
 

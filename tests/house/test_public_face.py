@@ -52,7 +52,7 @@ PUBLIC_NAMES = [
 TABLE_MEMBERS = """
     name schema arrow_schema hidden_schema options primary_key partition_by comment location
     columns to_arrow to_pandas to_polars to_batches to_reader scan_polars to_duckdb head count sample where plan
-    to_spark lookup key_lookup why explain health scan changes diff changes_to_spark diff_to_spark follow
+    to_spark lookup key_lookup why explain health advise scan changes diff changes_to_spark diff_to_spark follow
     read_stream
     at fixed_to pinned with_options on_branch snapshots latest_snapshot told_snapshot lsm timeline
     write writer write_spark write_stream

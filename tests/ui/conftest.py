@@ -16,15 +16,53 @@ import pyarrow as pa
 import pytest
 
 import lakebed
+from lakebed.cdc.checkpoint import CheckpointLock, SyncRecord
+from lakebed.cdc.parked import ParkedTables
+from lakebed.cdc.progress import ProgressFile, SyncProgress
+from lakebed.commit.replay import CommitIdentity
+from lakebed.errors import InvalidData
+from lakebed.fileio.local import LocalFileIO
+from lakebed.metadata.sync_note import SyncedTable, SyncNote, SyncNoteStore
+from lakebed.table.writer import TableWriter
 
 HOSTILE = "<img src=x onerror=\"document.title='broken'\">"
 """A value that a careless page would run."""
 ENGINES = ("deduplicate", "partial-update", "aggregation", "first-row")
 
 
+def _stream_into(table: lakebed.Table) -> None:
+    """Commits of a stream, and a reader that has not seen the last two."""
+    context = table._opened.current()
+    for number in (1, 2, 3):
+        with TableWriter(context, identity=CommitIdentity("clicks", number)) as writer:
+            writer.write(pa.table({"k": [100 + number], "v": [7]}, schema=table.arrow_schema))
+    latest = table.latest_snapshot()
+    assert latest is not None
+    context.stores.consumers.record("dashboard", latest.id - 1)
+
+
+def _sync_into(lake: lakebed.Lake) -> CheckpointLock:
+    """A sync as it leaves its notes, one table followed and one parked; it runs as long as the lock is held."""
+    checkpoint = f"{lake.location}/_cdc/shop"
+    lock = CheckpointLock.take(checkpoint)
+    assert lock is not None
+    SyncRecord.now(checkpoint, "postgres", "default", {}).write()
+    progress = SyncProgress(
+        phase="streaming", batches=3, rows=40, rows_per_second=12.5, lag_bytes=2048, lag_seconds=1.5
+    )
+    ProgressFile(checkpoint).write(progress)
+    ParkedTables(checkpoint).park(
+        "default.events", ["public.events"], InvalidData("`x` does not fit", hint="mend it"), None
+    )
+    followed = {"partial_update": SyncedTable(3, ("public.people",))}
+    note = SyncNote("sync", "postgres", 0, keeps_transactions=True, tables=followed)
+    SyncNoteStore(LocalFileIO(), f"{lake.location}/default.db").write(note)
+    return lock
+
+
 @pytest.fixture(scope="package")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> lakebed.Lake:
-    """Tables of all merge engines, one with deletion vectors and partitions, an append table, a materialized one."""
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lakebed.Lake]:
+    """Tables of all engines, one with deletion vectors, an append table, a materialized one; a stream and a sync."""
     found = lakebed.connect(tmp_path_factory.mktemp("ui") / "lake")
     for engine in ENGINES:
         options = {"bucket": "2", "merge-engine": engine, "num-sorted-run.compaction-trigger": "9"}
@@ -49,9 +87,12 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> lakebed.Lake:
         marked.write(pa.table(rows, schema=marked.arrow_schema))
     events = found.create_table("events", {"what": "STRING"}, comment=HOSTILE)
     events.write(pa.table({"what": ["a", None]}, schema=events.arrow_schema))
+    _stream_into(found.table("deduplicate"))
+    lock = _sync_into(found)
     found.sql("CREATE MATERIALIZED TABLE sums AS SELECT v, count(*) AS n FROM deduplicate GROUP BY v")
     found.refresh("sums")
-    return found
+    yield found
+    lock.release()
 
 
 @dataclass

@@ -127,6 +127,26 @@ def test_two_snapshots_compared(page: Page, lake: lakebed.Lake) -> None:
     assert f"{lake['deduplicate'].diff(1, 2).num_rows} changes" in shown.inner_text("main")
 
 
+def test_what_feeds_what(page: Page) -> None:
+    """The graph has every node and edge; all that feeds a thing stands to the left of it; what is behind is said."""
+    shown = page.show("flows")
+    shown.wait_for_selector("svg .node")
+    assert shown.locator("svg .node").count() == 7
+    assert shown.locator("svg .edge").count() == 5
+
+    def left(name: str) -> float:
+        return float(shown.locator(f"svg [data-node='{name}']").bounding_box()["x"])
+
+    assert left("stream clicks") < left("default.deduplicate") < left("default.sums")
+    assert left("postgres → default") < left("default.partial_update")
+    said = shown.locator("main").inner_text()
+    for words in ("running · 1.5 s behind · 2.0 kB · 13 rows/s · 1 parked", "parked: default.events", "2 snapshots"):
+        assert words in said
+    assert shown.locator("svg .node.bad").count() == 1
+    assert shown.locator("section h3 a").all_inner_texts().count("default.deduplicate") == 3
+    assert "http:" not in said
+
+
 def test_rows_and_queries(page: Page) -> None:
     """A condition, a SELECT, and errors in the words of the server."""
     shown = page.show("table/default.deduplicate/rows")

@@ -120,8 +120,34 @@ def test_health(server: Server) -> None:
 
 
 def test_flows(server: Server) -> None:
-    """A materialized table, what it reads, and whether it is behind."""
+    """What feeds what: a sync and a stream, their tables, a materialized table, a reader; how far each is behind."""
     found = server.ask("flows")
-    assert found["edges"] == [{"from": "default.deduplicate", "to": "default.sums"}]
-    view = next(node for node in found["nodes"] if node["kind"] == "materialized")
-    assert (view["behind"]["snapshots"], view["suspended"]) == (0, False)
+    edges = {(edge["from"], edge["to"]) for edge in found["edges"]}
+    assert edges == {
+        ("default.deduplicate", "default.sums"),
+        ("default.deduplicate", "dashboard of default.deduplicate"),
+        ("stream clicks", "default.deduplicate"),
+        ("postgres → default", "default.partial_update"),
+        ("postgres → default", "default.events"),
+    }
+    nodes = {node["name"]: node for node in found["nodes"]}
+    assert {name for edge in edges for name in edge} == set(nodes)
+    view = nodes["default.sums"]
+    assert (view["kind"], view["behind"]["snapshots"], view["suspended"]) == ("materialized", 0, False)
+    sync = nodes["postgres → default"]
+    assert (sync["state"], sync["lag_seconds"], sync["lag_bytes"], sync["rate"]) == ("running", 1.5, 2048, 12.5)
+    assert sync["parked"] == {"default.events": "`x` does not fit"}
+    stream = nodes["stream clicks"]["tables"]["default.deduplicate"]
+    assert (stream["last_identifier"], stream["commits"], stream["rows"]) == (3, 3, 3)
+    reader = nodes["dashboard of default.deduplicate"]
+    commits = server.lake.table("deduplicate$commits_metrics").to_arrow().to_pylist()
+    unread = [each["bytes_added"] for each in commits if each["snapshot_id"] >= reader["next_snapshot"]]
+    assert reader["snapshots_behind"] == 2
+    assert reader["bytes_behind"] == sum(unread) > 0
+
+
+def test_syncs_that_need_somebody(server: Server) -> None:
+    """A parked table is told among all that is wrong, with its cure."""
+    found = [each for each in server.ask("health") if each["check"] == "sync-parked"]
+    assert [(each["table"], each["severity"]) for each in found] == [("default.events", "critical")]
+    assert "lakebed cdc resume default.events --checkpoint" in found[0]["cure"]

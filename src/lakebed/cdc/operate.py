@@ -6,7 +6,7 @@ reaches both, whether the sync runs or not.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from lakebed.cdc.checkpoint import SyncRecord, checkpoints_below, is_paused, is_worked_on, unpause
@@ -28,9 +28,7 @@ def find_sync(
     """The sync of a checkpoint; or the only one of the lake, or into a database of it."""
     if checkpoint is not None:
         return SyncRecord.read(checkpoint, storage)
-    found = [
-        SyncRecord.read(each, storage) for each in checkpoints_below(f"{warehouse.rstrip('/')}/{CHECKPOINTS}", storage)
-    ]
+    found = syncs_of(warehouse, storage)
     mine = [each for each in found if database is None or each.database == database]
     if len(mine) == 1:
         return mine[0]
@@ -40,6 +38,12 @@ def find_sync(
         f"there are {len(mine)} syncs: {', '.join(each.checkpoint for each in mine)}",
         hint="name one with --checkpoint PATH, or with --database NAME",
     )
+
+
+def syncs_of(warehouse: str, storage: Storage = PLAIN) -> list[SyncRecord]:
+    """Syncs that have their checkpoints in a lake."""
+    directory = f"{warehouse.rstrip('/')}/{CHECKPOINTS}"
+    return [SyncRecord.read(each, storage) for each in checkpoints_below(directory, storage)]
 
 
 def source_of(sync: SyncRecord, password_env: str | None = None, storage: Storage = PLAIN) -> ChangeSource:
@@ -90,25 +94,28 @@ class SyncStatus:
 
 def status_of(sync: SyncRecord, password_env: str | None = None, storage: Storage = PLAIN) -> SyncStatus:
     """How a sync is now."""
-    progress = ProgressFile(sync.checkpoint, storage).read()
-    facts: dict[str, int | str | bool | None] = {}
-    left_out: dict[str, str] = {}
-    trouble = ""
+    told = noted_status(sync, storage)
     try:
         source = source_of(sync, password_env, storage)
-        left_out = source.left_out()
-        facts = source.facts()
-        ahead = source.progress(progress.position)
-        progress = progress.at(ahead.phase, ahead.lag_bytes)
+        left_out, facts = source.left_out(), source.facts()
+        ahead = source.progress(told.progress.position)
     except LakebedError as error:
-        trouble = error.message
+        return replace(told, trouble=error.message)
+    progress = told.progress.at(ahead.phase, ahead.lag_bytes)
+    return replace(told, progress=progress, left_out=left_out, facts=facts)
+
+
+def noted_status(sync: SyncRecord, storage: Storage = PLAIN) -> SyncStatus:
+    """The same without asking its source: what the sync itself has noted."""
+    progress = ProgressFile(sync.checkpoint, storage).read()
+    trouble = ""
     is_running = is_worked_on(sync.checkpoint)
     state = "running" if is_running or (is_running is None and progress.batches) else "stopped"
     if is_paused(sync.checkpoint, storage):
         state = "paused"
     elif state == "running" and progress.trouble:
-        state, trouble = "waiting", trouble or progress.trouble
-    return SyncStatus(sync, state, progress, read_parked(sync.checkpoint, storage), left_out, facts, trouble)
+        state, trouble = "waiting", progress.trouble
+    return SyncStatus(sync, state, progress, read_parked(sync.checkpoint, storage), {}, {}, trouble)
 
 
 def copy_anew(

@@ -1,4 +1,4 @@
-"""`lakebed why` and `lakebed health`: why a row is as it is, and how tables are."""
+"""`lakebed why`, `health` and `advise`: why a row is as it is, how tables are, and how they should be set."""
 
 from __future__ import annotations
 
@@ -82,6 +82,11 @@ def _health(given: argparse.Namespace, out: Output) -> int:
     lake = open_lake(given)
     names = table_names(lake, given.tables) if given.tables else all_tables(lake)
     found = [finding for name in names for finding in lake.table(name).health(deep=given.deep)]
+    if not given.tables:
+        from lakebed.cdc.health import sync_findings
+        from lakebed.cdc.storage import Storage
+
+        found += sync_findings(lake.location, Storage(lake.storage_options))
     columns = ("table", "severity", "check", "figure", "message", "cure")
     if not found and out.form == "table":
         out.line(f"{number_of(len(names), 'table')}: all is well")
@@ -96,4 +101,53 @@ def _health(given: argparse.Namespace, out: Output) -> int:
 
 HEALTH = Command(_health_arguments, _health)
 
-__all__ = ["HEALTH", "WHY"]
+# --- advise ----------------------------------------------------------------------------------------------------------
+
+
+def _advise_arguments(parser: Parser) -> None:
+    parser.add_argument("table", help="a name such as db.t")
+    parser.add_argument("--days", type=_amount, default=7.0, metavar="N", help="how much of the history; default: 7")
+    parser.add_argument(
+        "--reads", type=_amount, default=24.0, metavar="N", help="reads of the whole table a day; default: 24"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        metavar="OPTION=VALUE[,...]",
+        help="try this instead of what may help; may be given several times",
+    )
+
+
+def _amount(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"`{word}` is no number") from None
+
+
+def _advise(given: argparse.Namespace, out: Output) -> int:
+    settings = None if given.set is None else [_setting(words) for words in given.set]
+    found = open_table(given).advise(given.days, reads=given.reads, settings=settings)
+    if out.form == "json":
+        out.line(to_json(found.to_dict()))
+    elif out.form == "csv":
+        lines = [{**each.to_dict(), "settings": each.text} for each in found.trials]
+        out.records(lines, ())
+    else:
+        out.line(repr(found))
+    return OK
+
+
+def _setting(words: str) -> dict[str, str]:
+    found = {}
+    for word in words.split(","):
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise InvalidArgument(f"`{word}` sets nothing", hint="write an option as in --set bucket=4")
+        found[key.strip()] = value.strip()
+    return found
+
+
+ADVISE = Command(_advise_arguments, _advise)
+
+__all__ = ["ADVISE", "HEALTH", "WHY"]

@@ -33,6 +33,7 @@ COMMANDS = {
     "tail": ("changes", "follow a table's changes"),
     "why": ("explain", "tell why a row is as it is: its versions, and the rule behind each column"),
     "health": ("explain", "tell what of tables costs readers or writers, and the command that mends it"),
+    "advise": ("explain", "tell what other settings of a table would have cost, and how to set the best"),
     "check": ("files", "prove the rules of the levels on tables, by their metadata"),
     "repair": ("files", "rewrite metadata that Paimon can not read, as older versions wrote it"),
     "refresh": ("views", "bring materialized tables up to date"),

@@ -12,11 +12,10 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, overload
 
-from lakebed.commit.replay import SYNC_POSITION
 from lakebed.definition.context import TableContext, num_levels
 from lakebed.definition.file_rules import write_rules
 from lakebed.definition.row_rules import vectors_at
-from lakebed.errors import NotFound
+from lakebed.explain.streams import stream_readers, stream_writers
 from lakebed.explain.texts import aligned, html_of, number_of
 from lakebed.lsm.compaction.small_files import SmallFileRules
 from lakebed.lsm.levels import Levels
@@ -26,7 +25,7 @@ from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.entries import all_metas, live_files
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.paths import POSTPONE_BUCKET
-from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import (
     BUCKET,
     CHANGELOG_PRODUCER,
@@ -288,28 +287,18 @@ def _expiry(up: Checkup) -> Iterator[Finding]:
 
 def _consumers(up: Checkup) -> Iterator[Finding]:
     """Readers that are behind, which also keep snapshots from expiring."""
-    stores, latest = up.context.stores, up.snapshot
-    if latest is None:
-        return
     retained_ms = up.context.options[SNAPSHOT_TIME_RETAINED]
-    for consumer in stores.consumers.list():
-        behind = latest.id + 1 - consumer.next_snapshot
-        if behind <= 0:
-            continue
-        try:
-            waits_ms = up.now_ms - stores.snapshots.get(consumer.next_snapshot).time_millis
-        except NotFound:
-            continue  # what it is to read next is not there: it will say so itself
-        idle_ms = up.now_ms - consumer.modified_ms
-        if waits_ms > max(HOUR_MS, retained_ms):
+    for reader in stream_readers(up.context, up.snapshot):
+        if reader.behind_ms > max(HOUR_MS, retained_ms):
             said = (
-                f"consumer `{consumer.id}` is {number_of(behind, 'snapshot')} and {_time_text(waits_ms)} behind: "
-                f"nothing from snapshot {consumer.next_snapshot} on expires"
+                f"consumer `{reader.consumer}` is {number_of(reader.snapshots_behind, 'snapshot')}, "
+                f"{_time_text(reader.behind_ms)} and {size_text(reader.bytes_behind)} behind: "
+                f"nothing from snapshot {reader.next_snapshot} on expires"
             )
-            forgotten = idle_ms > DAY_MS
-            cure = "start its reader" if not forgotten else f"start its reader, or {_forget(up, consumer.id)}"
+            forgotten = up.now_ms - reader.noted_ms > DAY_MS
+            cure = "start its reader" if not forgotten else f"start its reader, or {_forget(up, reader.consumer)}"
             severity = Severity.WARNING if forgotten else Severity.INFO
-            yield up.finding("consumer-behind", severity, behind, said, cure)
+            yield up.finding("consumer-behind", severity, reader.snapshots_behind, said, cure)
 
 
 def _forget(up: Checkup, consumer: str) -> str:
@@ -371,17 +360,31 @@ def _has_been_compacted(up: Checkup) -> bool:
     return any(entry.file.level > 0 for entry in up.entries)
 
 
-def _syncs(up: Checkup) -> Iterator[Finding]:
-    """A sync that has not written for long, although it is the one who writes."""
-    latest = up.snapshot
-    if latest is None or SYNC_POSITION not in (latest.properties or {}):
-        return
-    if latest.commit_identifier == BATCH_COMMIT_IDENTIFIER:
-        return
-    silent_ms = up.now_ms - latest.time_millis
-    if silent_ms > DAY_MS:
-        said = f"the sync that fills the table has not committed for {_time_text(silent_ms)}"
-        yield up.finding("sync-silent", Severity.INFO, silent_ms // 1000, said, "see whether it runs: lakebed cdc …")
+def _streams(up: Checkup) -> Iterator[Finding]:
+    """A stream or a sync that has not written for long, although it is the one who writes."""
+    for writer in stream_writers(up.context)[:1]:
+        silent_ms = up.now_ms - writer.last_ms
+        if writer.is_sync and silent_ms > DAY_MS:
+            said = f"the sync that fills the table has not committed for {_time_text(silent_ms)}"
+            yield up.finding(
+                "sync-silent", Severity.INFO, silent_ms // 1000, said, "see whether it runs: lakebed cdc …"
+            )
+        usual_ms = writer.usual_ms
+        if writer.is_sync or usual_ms is None or writer.commits < _A_HABIT:
+            continue
+        if silent_ms > max(HOUR_MS, _LONG_SILENCE * usual_ms):
+            said = (
+                f"stream `{writer.user}` committed every {_time_text(usual_ms)}, and has not for "
+                f"{_time_text(silent_ms)} (last its commit {writer.last_identifier})"
+            )
+            cure = "see whether it runs: with its checkpoint it goes on where it was"
+            yield up.finding("stream-silent", Severity.INFO, silent_ms // 1000, said, cure)
+
+
+_A_HABIT = 5
+"""From so many commits on it is known how often a stream commits."""
+_LONG_SILENCE = 20
+"""Times the usual pause."""
 
 
 def _orphans(up: Checkup) -> Iterator[Finding]:
@@ -412,7 +415,7 @@ CHECKS: tuple[Check, ...] = (
     _tags,
     _manifests,
     _traps,
-    _syncs,
+    _streams,
 )
 """All that is looked at without listing directories."""
 

@@ -66,6 +66,8 @@ def cut_sections(files: Sequence[DataFile], key_types: Sequence[DataType]) -> li
 
 def _runs(files: Sequence[DataFile], members: list[int], low: list[int], high: list[int]) -> tuple[SortedRun, ...]:
     """Fewest runs: each file (in key order) joins the run whose last key is smallest, if that lies below it."""
+    if len(members) == 1:  # most sections of a large bucket
+        return (SortedRun((files[members[0]],)),)
     runs: list[list[int]] = []
     for i in members:
         fitting = min(runs, key=lambda run: high[run[-1]], default=None)

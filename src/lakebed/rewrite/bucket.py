@@ -21,20 +21,17 @@ from lakebed.commit.conflict import check_conflicts
 from lakebed.commit.index_changes import current_entries, replace_entries, without_vectors
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity
-from lakebed.definition.changelog_rules import FULL_COMPACTION, LOOKUP, looks_up, producer
-from lakebed.definition.context import TableContext, num_levels, once_per_context
+from lakebed.definition.changelog_rules import FULL_COMPACTION, LOOKUP, producer
+from lakebed.definition.context import TableContext, num_levels
 from lakebed.definition.elsewhere import Elsewhere
 from lakebed.definition.file_rules import check_same_meaning, committer_for
 from lakebed.definition.folded import check_folded
-from lakebed.definition.row_rules import removes_records
 from lakebed.errors import CommitConflict, LakebedError
 from lakebed.fileio.base import FileIO
-from lakebed.lsm.compaction.full import last_full_ms, pick_full
+from lakebed.lsm.compaction.full import pick_full
 from lakebed.lsm.compaction.plan import CompactionPlan, CompactionResult
-from lakebed.lsm.compaction.universal import UniversalPicker, UniversalSettings
 from lakebed.lsm.levels import Levels
 from lakebed.lsm.sections import key_bounds
-from lakebed.merge.first_row import FirstRow
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.entries import Bucket, Keep, in_buckets, live_files
 from lakebed.metadata.index_manifest import DELETION_VECTORS_INDEX, IndexEntry
@@ -42,35 +39,13 @@ from lakebed.metadata.manifest import EntryKind, ManifestEntry
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.metrics.families import COMPACTION_DURATION
 from lakebed.metrics.instruments import NOTHING
-from lakebed.options import (
-    CHANGELOG_PRODUCER,
-    COMPACTION_FORCE_REWRITE_ALL_FILES,
-    COMPACTION_FORCE_UP_LEVEL_0,
-    COMPACTION_INCREMENTAL_SIZE_THRESHOLD,
-    COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT,
-    COMPACTION_OFFPEAK_END_HOUR,
-    COMPACTION_OFFPEAK_RATIO,
-    COMPACTION_OFFPEAK_START_HOUR,
-    COMPACTION_OPTIMIZATION_INTERVAL,
-    COMPACTION_SIZE_RATIO,
-    COMPACTION_TOTAL_SIZE_THRESHOLD,
-    DELETION_VECTORS_ENABLED,
-    LOOKUP_COMPACT,
-    LOOKUP_COMPACT_MAX_INTERVAL,
-    LOOKUP_WAIT,
-    MERGE_ENGINE,
-    NUM_SORTED_RUN_COMPACTION_TRIGGER,
-    Options,
-)
+from lakebed.options import COMPACTION_FORCE_REWRITE_ALL_FILES
 from lakebed.read.reader import parallelism
 from lakebed.records import dataclass
 from lakebed.rewrite.bucket_files import CompactionFiles
+from lakebed.rewrite.due import due_plan, picker_of
 
 _log = logging.getLogger(__name__)
-
-_SMALL_BUCKET_BYTES = 512 << 10
-"""Streams compact a bucket of up to this size as a whole, unless `compaction.total-size-threshold` says otherwise:
-merging a part of it takes about as long, and what is left over would have to be opened by every reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,15 +201,7 @@ class Compactor:
                 force_rewrite=options[COMPACTION_FORCE_REWRITE_ALL_FILES],
                 must_rewrite=lambda file: marks.is_marked(file) or maker.holds_expired_rows(file),
             )
-        picker = UniversalPicker(_settings(options, self.is_in_stream))
-        now_ms = self.context.clock.now_ms()
-        plan = picker.pick(levels, now_ms=now_ms, last_full_ms=last_full_ms(levels))
-        if plan is None and _needs_empty_level_0(options) and len(levels.level0) >= _files_that_wait(options):
-            plan = picker.force_up_level_0(levels, now_ms=now_ms)
-        if plan is not None and not plan.is_full and removes_records(self.context) and _may_hold_retracts(plan.files):
-            # One row can not say "removed, then added again": as long as older rows stay behind, a removal must too.
-            return picker.everything(levels, "removed records")
-        return plan
+        return due_plan(self.context, levels, now_ms=self.context.clock.now_ms(), is_in_stream=self.is_in_stream)
 
     @property
     def _shows_together(self) -> bool:
@@ -268,7 +235,7 @@ class Compactor:
             if is_told_fully:
                 plan = pick_full(levels, force_rewrite=False)
             else:
-                picker = UniversalPicker(_settings(options, self.is_in_stream))
+                picker = picker_of(options, self.is_in_stream)
                 plan = picker.force_up_level_0(levels, now_ms=self.context.clock.now_ms())
             if plan is not None:
                 marking = tuple(indexes.get((partition, bucket), ()))
@@ -381,55 +348,4 @@ def compacted_bucket(maker: CompactionFiles, picked: PickedBucket, base: int, th
         compact_changelog=result.changelog,
         new_index_files=new_index_files,
         removed_index_files=removed_index_files,
-    )
-
-
-def _needs_empty_level_0(options: Options) -> bool:
-    """Whether new files must leave level 0 as soon as possible.
-
-    First-row tables show nothing of it, and where compaction looks up old rows, others wait to hear of the changes.
-    """
-    return options[COMPACTION_FORCE_UP_LEVEL_0] or options[MERGE_ENGINE] == FirstRow.name or looks_up(options)
-
-
-def _may_hold_retracts(files: Sequence[DataFile]) -> bool:
-    return any(file.delete_row_count != 0 for file in files)
-
-
-def _files_that_wait(options: Options) -> int:
-    """How many new files make it worth to look up old rows: one, unless the table is to be gentle."""
-    if options[COMPACTION_FORCE_UP_LEVEL_0] or options[LOOKUP_COMPACT] == "RADICAL":
-        return 1
-    return options[LOOKUP_COMPACT_MAX_INTERVAL] or 2 * options[NUM_SORTED_RUN_COMPACTION_TRIGGER]
-
-
-@once_per_context
-def looks_for_more(context: TableContext) -> bool:
-    """Whether something else than the number of runs can make a compaction due."""
-    options = context.options
-    return (
-        options[COMPACTION_FORCE_UP_LEVEL_0]
-        or (_needs_empty_level_0(options) and options[LOOKUP_WAIT])
-        or options[COMPACTION_OPTIMIZATION_INTERVAL] is not None
-        or options[COMPACTION_TOTAL_SIZE_THRESHOLD] is not None
-        or options[COMPACTION_INCREMENTAL_SIZE_THRESHOLD] is not None
-    )
-
-
-def _settings(options: Options, is_in_stream: bool) -> UniversalSettings:
-    total_bytes = options[COMPACTION_TOTAL_SIZE_THRESHOLD]
-    # Where full compactions tell what has changed, they come when they were asked for.
-    folds_small = is_in_stream and total_bytes is None and options[CHANGELOG_PRODUCER] != "full-compaction"
-    return UniversalSettings(
-        trigger=options[NUM_SORTED_RUN_COMPACTION_TRIGGER],
-        size_ratio_percent=options[COMPACTION_SIZE_RATIO],
-        max_size_amplification_percent=options[COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT],
-        optimization_interval_ms=options[COMPACTION_OPTIMIZATION_INTERVAL],
-        total_size_threshold_bytes=total_bytes,
-        incremental_size_threshold_bytes=options[COMPACTION_INCREMENTAL_SIZE_THRESHOLD],
-        offpeak_start_hour=options[COMPACTION_OFFPEAK_START_HOUR],
-        offpeak_end_hour=options[COMPACTION_OFFPEAK_END_HOUR],
-        offpeak_ratio_percent=options[COMPACTION_OFFPEAK_RATIO],
-        deletion_vectors=options[DELETION_VECTORS_ENABLED],
-        small_bucket_bytes=_SMALL_BUCKET_BYTES if folds_small else 0,
     )

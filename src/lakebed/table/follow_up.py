@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from lakebed.commit.message import CommitMessage
 from lakebed.commit.replay import CommitIdentity
-from lakebed.definition.changelog_rules import full_compaction_every
 from lakebed.definition.context import TableContext
 from lakebed.definition.elsewhere import Elsewhere
 from lakebed.maintenance.mark_done import mark_done_after_commit
@@ -15,15 +14,15 @@ from lakebed.maintenance.tidy_up import tidy_up
 from lakebed.metadata.entries import in_buckets
 from lakebed.metadata.snapshot import CommitKind, Snapshot
 from lakebed.options import (
-    COMMIT_FORCE_COMPACT,
     COMPACTION_MIN_FILE_NUM,
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
     NUM_SORTED_RUN_STOP_TRIGGER,
     PARTITION_END_INPUT_TO_DONE,
     WRITE_ONLY,
 )
-from lakebed.rewrite.bucket import Compactor, looks_for_more
+from lakebed.rewrite.bucket import Compactor
 from lakebed.rewrite.clustering import keyless_compactor
+from lakebed.rewrite.due import has_many_runs, is_full_due, looks_at_buckets
 from lakebed.write.clustering import stepwise_clustering_of
 from lakebed.write.commit import Committed
 
@@ -49,11 +48,7 @@ class FollowUp:
     @property
     def is_awaited(self) -> bool:
         """Whether somebody waits for the compaction: it tells of changes, or was asked for by number."""
-        return (
-            _is_full_due(self._context, self._identity)
-            or self._options[COMMIT_FORCE_COMPACT]
-            or looks_for_more(self._context)
-        )
+        return _is_full_due(self._context, self._identity) or looks_at_buckets(self._context)
 
     @property
     def may_wait(self) -> bool:
@@ -70,7 +65,7 @@ class FollowUp:
         is_full = _is_full_due(self._context, self._identity)
         if is_full:
             keep = None  # also buckets that earlier commits wrote to: they wait for this one
-        elif self._options[COMMIT_FORCE_COMPACT] or looks_for_more(self._context):
+        elif looks_at_buckets(self._context):
             keep = in_buckets({(message.partition, message.bucket) for message in messages})
         else:
             due = {(message.partition, message.bucket) for message in messages if self._has_many_runs(message)}
@@ -96,7 +91,7 @@ class FollowUp:
             compactor.run_quietly(_of_compaction(self._identity))
 
     def _has_many_runs(self, message: CommitMessage) -> bool:
-        return self._commit.run_count(message) >= self._options[NUM_SORTED_RUN_COMPACTION_TRIGGER]
+        return has_many_runs(self._options, self._commit.run_count(message))
 
 
 def catch_up(context: TableContext, identity: CommitIdentity) -> None:
@@ -121,8 +116,7 @@ def _is_followed(context: TableContext, identity: CommitIdentity) -> bool:
 
 
 def _is_full_due(context: TableContext, identity: CommitIdentity) -> bool:
-    every = full_compaction_every(context.options)
-    return every is not None and (not identity.is_replayable or identity.identifier % every == 0)
+    return is_full_due(context.options, identity.identifier, is_replayable=identity.is_replayable)
 
 
 def _of_compaction(identity: CommitIdentity) -> CommitIdentity:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from lakebed.changes.follow import ChangeStream
     from lakebed.changes.read import ChangeRead
+    from lakebed.explain.advise.advice import Advice
     from lakebed.explain.health import Health
     from lakebed.explain.scan import ScanExplained
     from lakebed.explain.why import Why
@@ -258,6 +259,20 @@ class Table(TableReading, TableUpkeep):
         from lakebed.explain.health import health
 
         return health(self._opened.current(), deep=deep)
+
+    def advise(
+        self, days: float = 7, *, reads: float = 24, settings: Sequence[Mapping[str, str]] | None = None
+    ) -> Advice:
+        """What the commits of the last days would have cost under other settings, and how to set the best of them.
+
+        Replays the history as far as snapshots are kept: sizes, rows and times, from metadata alone. `reads` is how
+        often a day somebody reads the whole table, which the cost counts with; `settings` are options to try instead of
+        those that may help.
+        """
+        from lakebed.explain.advise.advice import advise
+
+        snapshot = self._opened.pinned or batch_snapshot(self._opened.current())
+        return advise(self._opened.current(), snapshot, days=days, reads=reads, settings=settings)
 
     def scan(self, filter: Any = None) -> ScanPlan:  # noqa: A002
         """Which files a read with this filter would open."""

@@ -5,7 +5,7 @@
 | `GET /api/lake?search=&offset=&limit=` | databases, names of tables |
 | `GET /api/summaries?names=a.b,c.d` | a line about each table |
 | `GET /api/health` | what is not as it should be, of all tables |
-| `GET /api/flows` | materialized tables and what they read |
+| `GET /api/flows` | what feeds what: syncs, streams, tables, materialized tables, consumers |
 | `POST /api/query` `{"sql": …}` | rows of a SELECT |
 | `GET /api/tables/NAME` | columns, keys, options, tags, branches |
 | `GET /api/tables/NAME/snapshots?before=&limit=` | snapshots, the newest first |

@@ -7,8 +7,12 @@ from typing import Any, cast
 
 import pyarrow as pa
 
+from lakebed.cdc.health import sync_findings
+from lakebed.cdc.operate import SyncStatus, noted_status, synced_tables, syncs_of
+from lakebed.cdc.storage import Storage
 from lakebed.cells import plain, text
 from lakebed.errors import InvalidArgument, LakebedError, NotFound
+from lakebed.explain.streams import stream_readers, stream_writers
 from lakebed.lake import Lake
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import LAKEBED_VIEW_QUERY
@@ -192,13 +196,23 @@ def health_of(lake: Lake, name: str | None = None) -> list[dict[str, Any]]:
                 raise
             told = {"severity": "critical", "check": "unreadable", "message": error.message, "cure": error.hint}
             found.append({"table": each, "figure": 0, **told})
+    if name is None:
+        found += [each.to_dict() for each in sync_findings(lake.location, Storage(lake.storage_options))]
     return found
 
 
 def flows_of(lake: Lake) -> dict[str, Any]:
-    """What feeds what: materialized tables with the tables that they read, and how far each is behind."""
+    """What feeds what: syncs and streams, tables, materialized tables, consumers; and how far each is behind."""
     nodes: dict[str, dict[str, Any]] = {}
     edges: list[dict[str, str]] = []
+    storage = Storage(lake.storage_options)
+    synced: set[str] = set()
+    for sync in syncs_of(lake.location, storage):
+        node = _sync_node(noted_status(sync, storage))
+        nodes[node["name"]] = node
+        written = synced_tables(lake.location, sync, storage)
+        synced |= set(written)
+        edges.extend({"from": node["name"], "to": table} for table in sorted(written))
     for database in lake.databases():
         for view in lake.materialized_tables(database):
             nodes[view.name] = {
@@ -212,9 +226,58 @@ def flows_of(lake: Lake) -> dict[str, Any]:
                 "behind": _behind_of(lake, view),
             }
             edges.extend({"from": source, "to": view.name} for source in view.reads)
+        names = [f"{database}.{table}" for table in lake.tables(database)]
+        for name in names[:_MOST_FOLLOWED]:
+            _add_streams(lake, name, nodes, edges, is_synced=name in synced)
     for edge in edges:
-        nodes.setdefault(edge["from"], {"name": edge["from"], "kind": "table"})
+        for name in edge.values():
+            nodes.setdefault(name, {"name": name, "kind": "table"})
     return {"nodes": list(nodes.values()), "edges": edges}
+
+
+_MOST_FOLLOWED = 200
+"""Tables of a database whose snapshots are looked at for streams: what is asked for on a page must come at once."""
+
+
+def _sync_node(status: SyncStatus) -> dict[str, Any]:
+    progress = status.progress
+    return {
+        "name": f"{status.sync.source} → {status.sync.database}",
+        "kind": "sync",
+        "state": status.state,
+        "phase": progress.phase,
+        "lag_seconds": progress.lag_seconds,
+        "lag_bytes": progress.lag_bytes,
+        "rows": progress.rows,
+        "rate": progress.rows_per_second,
+        "trouble": status.trouble,
+        "parked": {name: parked.why for name, parked in status.parked.items()},
+        "not_followed": progress.skipped,
+        "dead_letters": progress.dead_letters,
+    }
+
+
+def _add_streams(
+    lake: Lake, name: str, nodes: dict[str, dict[str, Any]], edges: list[dict[str, str]], *, is_synced: bool
+) -> None:
+    """Streams that write a table, and readers that it knows."""
+    try:
+        table = lake.table(name)
+        context, latest = table._opened.current(), table.latest_snapshot()
+        writers, readers = stream_writers(context), stream_readers(context, latest)
+    except LakebedError:
+        return  # what is wrong with it is told where the table is shown
+    for writer in writers:
+        if (writer.is_sync and is_synced) or nodes.get(name, {}).get("kind") == "materialized":
+            continue  # who writes it is there already
+        node = f"{'sync' if writer.is_sync else 'stream'} {writer.user}"
+        known = nodes.setdefault(node, {"name": node, "kind": "stream", "tables": {}})
+        known["tables"][name] = writer.to_dict()
+        edges.append({"from": node, "to": name})
+    for reader in readers:
+        node = f"{reader.consumer} of {name}"
+        nodes[node] = {"name": node, "kind": "consumer", **reader.to_dict()}
+        edges.append({"from": name, "to": node})
 
 
 def _behind_of(lake: Lake, view: MaterializedTable) -> dict[str, Any]:

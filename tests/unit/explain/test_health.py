@@ -8,7 +8,10 @@ import pyarrow as pa
 import pytest
 
 import lakebed
+from lakebed.commit.replay import CommitIdentity
 from lakebed.explain.health import Finding, Severity
+from lakebed.explain.streams import stream_readers, stream_writers
+from lakebed.table.writer import TableWriter
 
 COLUMNS = pa.schema([("k", pa.int64()), ("a", pa.int64())])
 
@@ -120,3 +123,27 @@ def test_a_stop_before_the_trigger(lake: lakebed.Lake) -> None:
     """Options that contradict each other are told."""
     table = keyed(lake, **{"num-sorted-run.stop-trigger": "3"})
     assert found(table)["stop-trigger"].to_dict()["severity"] == "warning"
+
+
+def test_streams_and_their_readers(lake: lakebed.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream that has fallen silent is told, with its last commit; so is what a reader has not read, in bytes."""
+    table = keyed(lake, write_only="true")
+    context = table._opened.current()
+    for number in range(1, 7):
+        with TableWriter(context, identity=CommitIdentity("clicks", number)) as writer:
+            writer.write(pa.table({"k": [number], "a": [0]}))
+    context.stores.consumers.record("dashboard", 5)
+    assert "stream-silent" not in found(table)
+    (writer_told,) = stream_writers(context)
+    assert (writer_told.user, writer_told.commits, writer_told.rows, writer_told.last_identifier) == ("clicks", 6, 6, 6)
+    (reader,) = stream_readers(context, table.latest_snapshot())
+    added = lake.query("SELECT sum(bytes_added) FROM t$commits_metrics WHERE snapshot_id >= 5").fetchall()[0][0]
+    assert (reader.snapshots_behind, reader.bytes_behind) == (2, int(added))
+    later = context.clock.now_ms() + 5 * 86_400_000
+    clock = type("Later", (), {"now_ms": lambda self: later, "sleep_ms": lambda self, _: None})()
+    monkeypatch.setattr(table._opened, "context", lakebed_replace(table._opened.context, clock))
+    monkeypatch.setattr(table._opened, "_last", None)
+    told = found(table)
+    assert told["stream-silent"].figure == 5 * 86_400
+    assert "last its commit 6" in told["stream-silent"].message
+    assert f"{added} B behind" in told["consumer-behind"].message or "kB behind" in told["consumer-behind"].message

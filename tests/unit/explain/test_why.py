@@ -247,3 +247,13 @@ def test_no_key_and_no_snapshot(lake: lakebed.Lake) -> None:
     table.write([{"k": 1, "g": 1, "a": 1, "s": 1}])
     assert list(table.why([])) == []
     assert table.why([]).to_arrow().num_rows == 0
+
+
+@pytest.mark.nightly
+def test_one_key_of_a_large_table() -> None:
+    """One key of 20 million is explained at once: few of the files are opened, and that is told."""
+    from benchmarks.why import measured
+
+    found = measured(20_000_000)
+    assert found["warm_median_s"] < 0.3
+    assert found["files_opened_most"] < found["files"] / 2

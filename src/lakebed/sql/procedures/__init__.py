@@ -7,6 +7,7 @@ import pyarrow as pa
 from lakebed.errors import Unsupported
 from lakebed.sql.define.show import like
 from lakebed.sql.procedures import (
+    advice,
     branches,
     columns,
     compaction,
@@ -23,7 +24,7 @@ from lakebed.sql.session import SqlLake, result
 from lakebed.sql.statements import Call, ShowProcedures
 from lakebed.sql.words.names import CATALOGS
 
-_MODULES = (branches, columns, compaction, consumers, expiry, merge_into, partitions, rollback, tags)
+_MODULES = (advice, branches, columns, compaction, consumers, expiry, merge_into, partitions, rollback, tags)
 
 _NOT_HERE = {
     **dict.fromkeys(

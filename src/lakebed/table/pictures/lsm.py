@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from lakebed.errors import InvalidArgument
 from lakebed.lsm.sections import cut_sections, key_bounds
+from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.index_manifest import DELETION_VECTORS_INDEX, IndexEntry
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.notebook import moment
@@ -30,6 +32,10 @@ _MOST_BUCKETS = 24
 """How many buckets are drawn at once, unless somebody asks for more."""
 _MOST_FILES = 600
 """Of a bucket; thinner bars can not be told from each other."""
+_MOST_BARS = 1200
+"""Of all buckets together: a browser takes about a second for ten times as many, and nobody sees them."""
+_MOST_LOOKED_AT = 10_000
+"""Files of all buckets of a picture; those behind them come with the next one."""
 _WIDTH, _LEFT, _ROW, _BAR, _HEAD = 960, 96, 15, 11, 22
 _LEVELS = ("#d29922", "#57ab5a", "#2da44e", "#1a7f64", "#218bff", "#0969da", "#8250df", "#6639ba")
 """Colours of levels 0, 1, ...; the last is that of all that are deeper."""
@@ -60,8 +66,32 @@ class LsmFile:
 
 
 @dataclass(frozen=True)
+class LsmRest:
+    """Files of a level that are told together, since there are very many."""
+
+    level: int
+    low: int
+    high: int
+    file_count: int
+    rows: int
+    size_bytes: int
+
+    @staticmethod
+    def of(level: int, files: Sequence[tuple[DataFile, int, int]]) -> LsmRest:
+        """Files with the places of their keys."""
+        return LsmRest(
+            level,
+            min(low for _, low, _ in files),
+            max(high for _, _, high in files),
+            len(files),
+            sum(file.row_count for file, _, _ in files),
+            sum(file.size_bytes for file, _, _ in files),
+        )
+
+
+@dataclass(frozen=True)
 class LsmBucket:
-    """A bucket: its files by level, the newest first; of very many the first ones."""
+    """A bucket: its files by level, the newest first; of very many the first ones, and the others by level."""
 
     partition: str | None
     bucket: int
@@ -72,6 +102,7 @@ class LsmBucket:
     file_count: int
     size_bytes: int
     files: tuple[LsmFile, ...]
+    rest: tuple[LsmRest, ...] = ()
 
     @property
     def name(self) -> str:
@@ -115,6 +146,7 @@ class LsmPicture:
                     "file_count": each.file_count,
                     "size_bytes": each.size_bytes,
                     "files": [asdict(file) for file in each.files],
+                    "rest": [asdict(rest) for rest in each.rest],
                 }
                 for each in self.buckets
             ],
@@ -148,19 +180,28 @@ def lsm_picture(
         groups[entry.partition, entry.bucket].append(entry)
     texts = _partition_names(state, groups)
     kept = [key for key in groups if partition is None or texts[key[0]] == partition]
-    shown = kept[offset : offset + buckets]
+    shown = _not_too_many(kept[offset : offset + buckets], groups)
     vectors = _marked(state.index_files)
     snapshot = state.snapshot
+    most = min(_MOST_FILES, max(20, _MOST_BARS // max(1, len(shown))))
     return LsmPicture(
         table=state.context.name,
         snapshot_id=None if snapshot is None else snapshot.id,
         time_ms=None if snapshot is None else snapshot.time_millis,
-        buckets=tuple(_bucket(state, texts[key[0]], key[1], groups[key], vectors) for key in shown),
+        buckets=tuple(_bucket(state, texts[key[0]], key[1], groups[key], vectors, most) for key in shown),
         offset=offset,
         bucket_count=len(kept),
         file_count=sum(len(groups[key]) for key in kept),
         size_bytes=sum(entry.file.size_bytes for key in kept for entry in groups[key]),
     )
+
+
+def _not_too_many(
+    keys: Sequence[tuple[bytes, int]], groups: Mapping[tuple[bytes, int], Sequence[ManifestEntry]]
+) -> Sequence[tuple[bytes, int]]:
+    """The first of these buckets, at least one, up to so many files that nobody waits for their picture."""
+    reached = accumulate(len(groups[key]) for key in keys)
+    return keys[: max(1, sum(count <= _MOST_LOOKED_AT for count in reached))]
 
 
 def _partition_names(state: TableState, groups: Iterable[tuple[bytes, int]]) -> Mapping[bytes, str | None]:
@@ -182,7 +223,12 @@ def _marked(entries: Sequence[IndexEntry]) -> dict[str, int]:
 
 
 def _bucket(
-    state: TableState, partition: str | None, bucket: int, entries: Sequence[ManifestEntry], vectors: dict[str, int]
+    state: TableState,
+    partition: str | None,
+    bucket: int,
+    entries: Sequence[ManifestEntry],
+    vectors: dict[str, int],
+    most: int,
 ) -> LsmBucket:
     context = state.context
     # The newest first: so they are drawn from top to bottom, and so they win.
@@ -203,7 +249,10 @@ def _bucket(
         low = np.searchsorted(bounds, [file.min_sequence_number for file in files]).tolist()
         high = np.searchsorted(bounds, [file.max_sequence_number for file in files]).tolist()
         runs = 1
-    kept = files[:_MOST_FILES]
+    kept = files[:most]
+    others: dict[int, list[tuple[DataFile, int, int]]] = defaultdict(list)
+    for place in range(most, len(files)):
+        others[files[place].level].append((files[place], low[place], high[place]))
     smallest = key_texts(context, kept, [file.min_key for file in kept]) if keyed else [None] * len(kept)
     greatest = key_texts(context, kept, [file.max_key for file in kept]) if keyed else [None] * len(kept)
     shown = tuple(
@@ -236,6 +285,7 @@ def _bucket(
         file_count=len(files),
         size_bytes=sum(file.size_bytes for file in files),
         files=shown,
+        rest=tuple(LsmRest.of(level, members) for level, members in sorted(others.items())),
     )
 
 
@@ -290,10 +340,15 @@ def _draw_bucket(shapes: list[str], bucket: LsmBucket, y: float) -> float:
                 data_file=file.name,
             )
         )
-    left_out = bucket.file_count - len(bucket.files)
     end = top + len(labels) * _ROW
-    if left_out > 0:
-        shapes.append(svg.text(_LEFT, end + 10, f"… and {_count(left_out, 'file')} more", fill=svg.FAINT))
+    for rest in bucket.rest:
+        more = f"{_count(rest.file_count, 'file')} more, {size_text(rest.size_bytes)}"
+        title = f"level {rest.level}: {more}, {_count(rest.rows, 'row')}"
+        x, long = _LEFT + rest.low * width, max(3.0, (rest.high - rest.low + 1) * width - 1)
+        colour = _LEVELS[min(max(rest.level, 0), len(_LEVELS) - 1)]
+        shapes.append(svg.text(_LEFT - 8, end + 10, f"level {rest.level}", fill=svg.FAINT, anchor="end"))
+        shapes.append(svg.bar(x, end + 2, long, _BAR, fill=colour, title=title, fill_opacity=0.25, class_="rest"))
+        shapes.append(svg.text(_LEFT + 6, end + 11, f"… and {more}"))
         end += _ROW
     shapes.append("</g>")
     return end + 12

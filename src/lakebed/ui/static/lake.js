@@ -2,6 +2,7 @@
 
 import { ask, send } from "./ask.js";
 import { element, grid, moment, numbers, problem } from "./dom.js";
+import { flowGraph } from "./flow.js";
 
 const PAGE = 100;
 
@@ -53,22 +54,74 @@ async function fill(names, rows, page) {
   }
 }
 
+function seconds(value) {
+  if (value === null || value === undefined) return null;
+  return value < 120 ? `${value.toFixed(value < 10 ? 1 : 0)} s` : value < 7200 ? `${Math.round(value / 60)} min` : `${Math.round(value / 3600)} h`;
+}
+
+function bytes(value) {
+  if (value === null || value === undefined) return null;
+  const unit = Math.min(4, Math.max(0, Math.floor(Math.log10(Math.max(1, value)) / 3)));
+  return `${unit ? (value / 1000 ** unit).toFixed(1) : value} ${["B", "kB", "MB", "GB", "TB"][unit]}`;
+}
+
+const words = (...parts) => parts.filter(Boolean).join(" · ");
+
+// What is said of each kind of node, in a line.
+const LINES = {
+  table: () => ({ text: "table" }),
+  sync: (node) => ({
+    bad: node.state !== "running" || Object.keys(node.parked).length > 0,
+    text: words(node.state, node.lag_seconds === null ? null : `${seconds(node.lag_seconds)} behind`, bytes(node.lag_bytes),
+      node.rate ? `${numbers(Math.round(node.rate))} rows/s` : null, Object.keys(node.parked).length ? `${Object.keys(node.parked).length} parked` : null),
+  }),
+  stream: (node) => {
+    const writers = Object.values(node.tables);
+    const last = Math.max(...writers.map((each) => each.last_ms));
+    const rate = writers.reduce((sum, each) => sum + (each.rate || 0), 0);
+    return { text: words(`last ${seconds((Date.now() - last) / 1000)} ago`, rate ? `${numbers(Math.round(rate))} rows/s` : null) };
+  },
+  consumer: (node) => ({
+    bad: node.behind_ms > 3600000,
+    text: node.snapshots_behind ? words(`${numbers(node.snapshots_behind)} snapshots`, seconds(node.behind_ms / 1000), `${bytes(node.bytes_behind)} behind`) : "has read all",
+  }),
+  materialized: (node) => ({
+    bad: node.suspended,
+    text: node.suspended ? "suspended" : node.behind.snapshots ? `${numbers(node.behind.snapshots)} snapshots behind` : "up to date",
+  }),
+};
+
 export async function flowsPage() {
   const { nodes, edges } = await ask("flows");
   const into = (name) => edges.filter((edge) => edge.to === name).map((edge) => edge.from);
+  const out = (name) => edges.filter((edge) => edge.from === name).map((edge) => edge.to);
   const link = (name) => element("a", { href: `#/table/${encodeURIComponent(name)}` }, name);
-  const views = nodes.filter((node) => node.kind === "materialized");
+  const list = (names) => names.flatMap((name, n) => [n ? ", " : "", link(name)]);
+  const lineOf = (node) => LINES[node.kind](node);
+  const of = (kind) => nodes.filter((node) => node.kind === kind);
+  const part = (title, found, show) => (found.length ? [element("h2", {}, title), element("div", { class: "flow" }, found.map(show))] : []);
+  const section = (node, head, ...more) => element("section", { "data-view": node.name, "data-kind": node.kind },
+    element("h3", {}, head.flat()), element("div", { class: lineOf(node).bad ? "severity warning" : null }, lineOf(node).text), more.flat());
   return [
     element("h1", {}, "Flows"),
-    element("p", { class: "faint" }, "Materialized tables, what they read, and how far behind they are."),
-    views.length ? null : element("p", {}, "No materialized tables yet: CREATE MATERIALIZED TABLE … AS SELECT … makes one."),
-    element("div", { class: "flow" }, views.map((view) => element("section", { "data-view": view.name },
-      element("h3", {}, into(view.name).flatMap((name, n) => [n ? ", " : "", link(name)]), " → ", link(view.name)),
-      element("div", {}, view.suspended ? "suspended" : view.behind.snapshots
-        ? `${numbers(view.behind.snapshots)} snapshots behind, the newest of ${moment(view.behind.since_ms)}`
-        : "up to date", " · last refresh ", view.way || "none", view.reason ? ` (${view.reason})` : "",
-        view.freshness ? ` · freshness ${view.freshness}` : ""),
-      element("pre", {}, view.query)))),
+    element("p", { class: "faint" }, "What feeds what: syncs and streams, tables, materialized tables, readers; and how far each is behind."),
+    edges.length ? element("div", { class: "picture", tabindex: "0" }, flowGraph(nodes, edges, lineOf))
+      : element("p", {}, "Nothing flows here yet: `lakebed cdc`, streams, and CREATE MATERIALIZED TABLE … AS SELECT … make something flow."),
+    ...part("Syncs", of("sync"), (node) => section(node, [node.name, ": ", list(out(node.name))],
+      element("div", { class: "faint" }, words(node.phase, `${numbers(node.rows)} changes since the start`)),
+      node.trouble ? element("div", { class: "severity warning" }, node.trouble) : null,
+      Object.entries(node.parked).map(([name, why]) => element("div", { class: "severity critical" }, `parked: ${name}: ${why}`)),
+      Object.entries(node.not_followed).map(([name, why]) => element("div", { class: "faint" }, `not followed: ${name}: ${why}`)),
+      node.dead_letters ? element("div", {}, `${numbers(node.dead_letters)} dead letters`) : null)),
+    ...part("Streams that write", of("stream"), (node) => section(node, [node.name, " → ", list(out(node.name))],
+      Object.entries(node.tables).map(([name, each]) => element("div", { class: "faint" },
+        `${name}: commit ${numbers(each.last_identifier)} at ${moment(each.last_ms)}, ${numbers(each.rows)} rows in the last ${numbers(each.commits)} commits`)))),
+    ...part("Materialized tables", of("materialized"), (view) => section(view, [list(into(view.name)), " → ", link(view.name)],
+      element("div", { class: "faint" }, words(view.behind.snapshots ? `the newest of ${moment(view.behind.since_ms)}` : null,
+        `last refresh ${view.way || "none"}${view.reason ? ` (${view.reason})` : ""}`, view.freshness ? `freshness ${view.freshness}` : null)),
+      element("pre", {}, view.query))),
+    ...part("Readers", of("consumer"), (node) => section(node, [list(into(node.name)), " → ", node.consumer],
+      element("div", { class: "faint" }, `reads snapshot ${numbers(node.next_snapshot)} next; noted at ${moment(node.noted_ms)}`))),
   ];
 }
 

@@ -136,6 +136,7 @@ async function files(name, given, page) {
   const detail = element("div", { class: "detail", "aria-live": "polite" }, "point at a file");
   const label = element("span", { class: "faint" });
   const slider = element("input", { type: "range", id: "at", min: 0, max: Math.max(0, ids.length - 1), value: at });
+  const before = [];
   let asked = 0;
   const draw = async () => {
     const mine = ++asked;
@@ -153,9 +154,9 @@ async function files(name, given, page) {
       shape.addEventListener("mouseover", tell);
       shape.addEventListener("click", tell);
       place.replaceChildren(shape, element("p", {},
-        offset > 0 ? element("button", { onclick: () => { offset = Math.max(0, offset - 24); draw(); } }, "← buckets before") : null, " ",
+        offset > 0 ? element("button", { onclick: () => { offset = before.pop() ?? 0; draw(); } }, "← buckets before") : null, " ",
         offset + found.buckets.length < found.bucket_count
-          ? element("button", { onclick: () => { offset += 24; draw(); } }, "more buckets →") : null));
+          ? element("button", { onclick: () => { before.push(offset); offset += found.buckets.length; draw(); } }, "more buckets →") : null));
     } catch (error) {
       if (mine === asked) place.replaceChildren(problem(error));
     }
