@@ -58,6 +58,14 @@ HISTORIES: dict[str, History] = {
         table(write_only="true", **MARKS),
         [write((1, 1), (2, 2)), do("rescale", count=2)],
     ),
+    "rows are replaced after the number of levels went down": (
+        table(compaction__force_up_level_0="true", target_file_size="1 b", **SUM),
+        [
+            *(write(row) for row in ((5, 9), (1, 1), (1, 2))),
+            do("set_option", key="num-levels", value="3"),
+            do("sql_delete", column="k", sign="==", value=5),
+        ],
+    ),
     "waiting rows and later ones": (
         table(bucket="-2"),
         [

@@ -52,6 +52,13 @@ MENDS = [
         "rescale of rows that are not shown",
     ),
     Mutant(
+        "all runs beyond the highest level are taken for one",
+        "lsm/levels.py",
+        "return len(found) <= 1 and all(",
+        "return all(",
+        "rows are replaced after the number of levels went down",
+    ),
+    Mutant(
         "rows that wait are numbered after later ones",
         "write/commit.py",
         "if self._goes_past_waiting(messages, latest):",

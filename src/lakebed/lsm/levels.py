@@ -87,6 +87,16 @@ class Levels:
         return sum(run.size_bytes for run in self.runs)
 
 
+def is_one_run(levels: Iterable[int], num_levels: int) -> bool:
+    """Whether files on these levels are one run with nothing older below it: every key is there once.
+
+    INVARIANT: it does not do to be on the highest level or beyond. Where a table had more levels before, several runs
+    may lie there, and whoever takes their rows for those of different keys keeps the newest version of each alone.
+    """
+    found = set(levels)
+    return len(found) <= 1 and all(level >= num_levels - 1 for level in found)
+
+
 def files_of(runs: Iterable[LevelRun]) -> tuple[DataFile, ...]:
     """All files of some runs, in their order."""
     return tuple(file for run in runs for file in run.run.files)
@@ -104,4 +114,4 @@ def _by_key(files: Sequence[DataFile], key_types: Sequence[DataType]) -> tuple[D
     return tuple(files[i] for i in sorted(range(len(files)), key=lambda i: (low[i], high[i])))
 
 
-__all__ = ["LevelRun", "Levels", "files_of"]
+__all__ = ["LevelRun", "Levels", "files_of", "is_one_run"]

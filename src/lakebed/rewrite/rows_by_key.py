@@ -23,7 +23,7 @@ from lakebed.definition.partition_spec import Overwrite
 from lakebed.errors import CommitConflict, FileMissing, InvalidArgument
 from lakebed.fileio.base import FileIO
 from lakebed.lsm.compaction.full import pick_full
-from lakebed.lsm.levels import Levels
+from lakebed.lsm.levels import Levels, is_one_run
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.entries import Bucket, in_buckets, live_files
 from lakebed.metadata.index_manifest import DELETION_VECTORS_INDEX, IndexEntry
@@ -192,10 +192,11 @@ class RowRewrite:
             written[message.partition, message.bucket].append(message)
         stored: dict[Bucket, list[ManifestEntry]] = defaultdict(list)
         for entry in live_files(self.context.stores, self.snapshot, keep_entries=in_buckets(written)):
-            if entry.file.level < num_levels(self.context.options) - 1:
+            stored[entry.partition, entry.bucket].append(entry)
+        for entries in stored.values():
+            if not is_one_run((entry.file.level for entry in entries), num_levels(self.context.options)):
                 # Rows that still add up would be taken for versions of each other, and all but the last be lost.
                 raise self._unsettled()
-            stored[entry.partition, entry.bucket].append(entry)
         vectors: dict[Bucket, list[IndexEntry]] = defaultdict(list)
         for index in current_entries(self.context.stores, self.snapshot):
             if index.index_type == DELETION_VECTORS_INDEX:

@@ -8,6 +8,7 @@ rewrites settles first, reads the settled state, and commits only if nothing was
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable
 
 from lakebed.changes.splits import lowest_level_told
@@ -16,7 +17,8 @@ from lakebed.definition.changelog_rules import FULL_COMPACTION, producer
 from lakebed.definition.context import TableContext, num_levels
 from lakebed.definition.elsewhere import Elsewhere
 from lakebed.errors import CommitConflict
-from lakebed.metadata.entries import Keep, live_files
+from lakebed.lsm.levels import is_one_run
+from lakebed.metadata.entries import Bucket, Keep, live_files
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.options import COMPACTION_FORCE_UP_LEVEL_0, WRITE_ONLY, Options
 from lakebed.rewrite.bucket import Compactor
@@ -72,9 +74,15 @@ def is_settled(
     context: TableContext, snapshot: Snapshot | None, *, one_row_per_key: bool = False, keep: Keep | None = None
 ) -> bool:
     """Whether a read of the snapshot shows all rows that are stored; with `one_row_per_key`, unmerged."""
-    lowest = num_levels(context.options) - 1 if one_row_per_key else context.lowest_visible_level
     live = live_files(context.stores, snapshot, keep_entries=keep)
-    return all(entry.bucket >= 0 and entry.file.level >= lowest for entry in live)
+    if any(entry.bucket < 0 or entry.file.level < context.lowest_visible_level for entry in live):
+        return False
+    if not one_row_per_key:
+        return True
+    levels: dict[Bucket, set[int]] = defaultdict(set)
+    for entry in live:
+        levels[entry.partition, entry.bucket].add(entry.file.level)
+    return all(is_one_run(found, num_levels(context.options)) for found in levels.values())
 
 
 def latest_once(
