@@ -26,7 +26,9 @@ ROOT = Path(__file__).parents[2]
         pytest.param("memory", marks=pytest.mark.nightly),
         pytest.param("merge_read", marks=pytest.mark.nightly),
         pytest.param("metadata", marks=pytest.mark.nightly),
+        pytest.param("metrics_cost", marks=pytest.mark.nightly),
         pytest.param("queries", marks=pytest.mark.nightly),
+        pytest.param("why", marks=pytest.mark.nightly),
         pytest.param("stream_core", marks=pytest.mark.nightly),
         pytest.param("views", marks=[pytest.mark.spark, pytest.mark.nightly]),
         pytest.param("continuous", marks=[pytest.mark.spark, pytest.mark.nightly]),
@@ -62,6 +64,7 @@ def test_benchmark_runs(name: str) -> None:
         "memory",
         "merge_read",
         "metadata",
+        "metrics_cost",
         "peers",
         "queries",
         "spark_peers",
@@ -73,7 +76,9 @@ def test_benchmark_runs(name: str) -> None:
         "stream_thousand",
         "stream_worker",
         "tpch",
+        "ui_scale",
         "views",
+        "why",
     }
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.{name}", "--small", "--json"],

@@ -149,7 +149,7 @@ STATEMENT_MENDS = [
         (
             (
                 "rewrite/rows_by_key.py",
-                "            if entry.file.level < num_levels(self.context.options) - 1:\n",
+                "            if not is_one_run((entry.file.level for entry in entries), num_levels(self.context.options)):\n",
                 "            if False:\n",
             ),
         ),

@@ -94,7 +94,7 @@ class KeylessRound:
 
     def run_quietly(self, identity: CommitIdentity) -> None:
         """As `run`, after a commit that stands whatever happens here."""
-        quietly(self.context.name, lambda: self.run(identity))
+        _quietly(self.context.name, lambda: self.run(identity))
 
     def _run(self, identity: CommitIdentity, latest: Snapshot | None) -> Snapshot | None:
         raise NotImplementedError
@@ -168,7 +168,7 @@ class AppendCompactor(KeylessRound):
         )
 
 
-def quietly(table: str, compact: Callable[[], object]) -> None:
+def _quietly(table: str, compact: Callable[[], object]) -> None:
     """A compaction after a commit that stands: failures are logged, the next round repeats it."""
     try:
         compact()
@@ -324,7 +324,6 @@ __all__ = [
     "AppendCompactor",
     "PickedFiles",
     "commit_rewritten",
-    "quietly",
     "replaced_by",
     "rewriter",
     "stored_bytes",

@@ -64,16 +64,22 @@ def _held(connection: psycopg.Connection[Any], settings: PostgresSettings, part:
     """The table as it is now, locked against changes of its columns; None if it is gone."""
     import psycopg
 
+    # Of two that wait for each other's locks the server ends one: if that is ours, it asks again.
     while True:
-        with session(settings) as asking:
-            publication = Catalog(asking, settings).publication()
-            found = Catalog(asking, settings).table(part.oid, publication)
+        try:
+            with session(settings) as asking:
+                publication = Catalog(asking, settings).publication()
+                found = Catalog(asking, settings).table(part.oid, publication)
+        except StorageError as error:
+            if isinstance(error.__cause__, psycopg.errors.DeadlockDetected):
+                continue
+            raise
         if found is None:
             return None
         try:
             # Takes no snapshot: that comes with the first query.
             connection.execute(f"LOCK TABLE {quote_table(found.schema, found.name)} IN ACCESS SHARE MODE".encode())
-        except psycopg.errors.UndefinedTable:
+        except (psycopg.errors.UndefinedTable, psycopg.errors.DeadlockDetected):
             connection.rollback()
             continue
         table = Catalog(connection, settings).table(part.oid, publication)
