@@ -190,7 +190,11 @@ def main() -> None:
                 "ms": round(_faster_half(mine) * 1000, 3),
                 "ratio": round(_faster_half(mine) / base, 4),
             }
-            print(json.dumps(line) if given.json else "  ".join(f"{key}={value}" for key, value in line.items()))
+            print(
+                json.dumps({"benchmark": "metrics_cost", **line})
+                if given.json
+                else "  ".join(f"{key}={value}" for key, value in line.items())
+            )
 
 
 if __name__ == "__main__":

@@ -149,8 +149,8 @@ STATEMENT_MENDS = [
         (
             (
                 "rewrite/rows_by_key.py",
-                "            if not is_one_run((entry.file.level for entry in entries), num_levels(self.context.options)):\n",
-                "            if False:\n",
+                "            if not is_one_run(",
+                "            if False and is_one_run(",
             ),
         ),
     ),
