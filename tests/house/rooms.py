@@ -93,6 +93,7 @@ INNER: dict[str, Sequence[Iterable[str]]] = {
         ("pipeline",),
         ("sources",),
         {"arguments", "patience", "start", "operate", "verify", "__init__"},
+        ("health",),
     ],
     "cdc/sources": [("base", "requests"), ("files", "kafka", "mysql", "postgres"), ("__init__",)],
     "cdc/sources/mysql": [{"settings", "columns", "tagged_ids"}, ("values",), ("log",), ("server",), ("copy",), {REST}],
