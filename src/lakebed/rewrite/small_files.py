@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
 import pyarrow as pa
@@ -93,8 +93,13 @@ class KeylessRound:
             return snapshot
 
     def run_quietly(self, identity: CommitIdentity) -> None:
-        """As `run`, after a commit that stands whatever happens here."""
-        _quietly(self.context.name, lambda: self.run(identity))
+        """As `run`, after a commit that stands whatever happens here: failures are logged, the next round repeats."""
+        try:
+            self.run(identity)
+        except CommitConflict as conflict:
+            _log.info("table %s: another job changed files first: %s", self.context.name, conflict.message)
+        except LakebedError as error:
+            _log.warning("table %s: not compacted after the commit: %s", self.context.name, error.message)
 
     def _run(self, identity: CommitIdentity, latest: Snapshot | None) -> Snapshot | None:
         raise NotImplementedError
@@ -166,16 +171,6 @@ class AppendCompactor(KeylessRound):
             deleted_rows,
             _drops_deleted_rows(self.context),
         )
-
-
-def _quietly(table: str, compact: Callable[[], object]) -> None:
-    """A compaction after a commit that stands: failures are logged, the next round repeats it."""
-    try:
-        compact()
-    except CommitConflict as conflict:
-        _log.info("table %s: another job changed files first: %s", table, conflict.message)
-    except LakebedError as error:
-        _log.warning("table %s: not compacted after the commit: %s", table, error.message)
 
 
 def commit_rewritten(
