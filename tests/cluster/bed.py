@@ -16,13 +16,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from tests.cluster.hosts import Host, Network, build_wheel, end, free_port, without_paths
+from tests.cluster.hosts import Host, Network, build_wheel, end, without_paths
 from tests.cluster.s3_server import S3Server
 from tests.compat.judges import environments
 from tests.compat.judges.environments import JudgeUnavailable
 
 import lakebed
 from lakebed.spark.session import java_home
+from lakebed.testing.ports import free_port
 
 _START_S = 120.0
 _DAEMON = {"SPARK_DAEMON_MEMORY": "192m", "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}

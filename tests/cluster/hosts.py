@@ -17,8 +17,6 @@ import sysconfig
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lakebed.testing.sql_server import free_port
-
 ROOT = Path(__file__).resolve().parents[2]
 _STOP_S = 20
 _SUBNET = "198.18"
@@ -176,4 +174,4 @@ def _ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True, capture_output=True)
 
 
-__all__ = ["ROOT", "Host", "Network", "build_wheel", "end", "free_port", "without_paths"]
+__all__ = ["ROOT", "Host", "Network", "build_wheel", "end", "without_paths"]

@@ -17,7 +17,7 @@ from typing import Self
 from tests.compat.judges import environments
 from tests.compat.judges.environments import JudgeUnavailable
 
-from lakebed.testing.sql_server import free_port
+from lakebed.testing.ports import free_port
 
 _VERSION = "v1.1.0"
 _MODULE = f"github.com/versity/versitygw/cmd/versitygw@{_VERSION}"

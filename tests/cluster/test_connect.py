@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.bed import Bed, spark_class
-from tests.cluster.hosts import ROOT, end, free_port
+from tests.cluster.hosts import ROOT, end
 from tests.cluster.s3_server import SECRET_KEY
+
+from lakebed.testing.ports import free_port
 
 
 @pytest.fixture

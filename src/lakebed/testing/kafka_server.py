@@ -17,9 +17,9 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from lakebed.errors import StorageError
-from lakebed.testing.sql_server import free_port
+from lakebed.testing.ports import free_port
 
-_START_S: Final = 60.0
+_START_S: Final = 180.0
 _CLUSTER, _DIRECTORY = "bGFrZWJlZC10ZXN0cy0wMA", "bGFrZWJlZC10ZXN0cy0wMQ"
 _SETTINGS: Final = {
     "process.roles": "broker,controller",
@@ -75,7 +75,12 @@ class KafkaServer:
         told = self._home / "server.properties"
         told.write_text("".join(f"{key}={value}\n" for key, value in {**_SETTINGS, **own, **self._settings}.items()))
         # Short runs: the quick compiler and the simple collector start fastest.
-        flags = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        flags = [
+            "-Xmx512m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+        ]
         jars = ":".join(str(jar) for jar in self.jars)
         with (self._home / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -169,9 +174,11 @@ class KafkaServer:
                     return
             except KafkaException:
                 time.sleep(0.1)
-        said = (self._home / "server.log").read_text(errors="replace")[-2000:]
+        ended = self._process.poll()
+        how = f"within {_START_S:.0f} s" if ended is None else f"and ended with {ended}"
+        said = (self._home / "server.log").read_text(errors="replace")[-4000:]
         self.kill()
-        raise StorageError(f"Kafka did not start: {said}", hint="look at what it says")
+        raise StorageError(f"Kafka did not start {how}: {said}", hint="look at what it says")
 
     def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Sequence
 from typing import Final
 
-from lakebed.testing.sql_server import PASSWORD, USER, SqlServer, free_port
+from lakebed.testing.sql_server import PASSWORD, USER, SqlServer
 from lakebed.testing.unprivileged import account, give
 
 _PACKAGES: Final = {
@@ -75,4 +75,4 @@ class MariaDbServer(SqlServer):
         ]
 
 
-__all__ = ["PASSWORD", "USER", "MariaDbServer", "free_port", "mariadb_missing"]
+__all__ = ["PASSWORD", "USER", "MariaDbServer", "mariadb_missing"]

@@ -13,7 +13,6 @@ import importlib.util
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from lakebed.errors import InvalidArgument, MissingDependency, StorageError
+from lakebed.testing.ports import free_port
 from lakebed.testing.unprivileged import give, new_home, reachable, run_as
 
 _SYSTEM_BINARIES = Path("/usr/lib/postgresql")
@@ -99,7 +99,7 @@ class PostgresServer:
         self._is_own_directory = directory is None
         self.directory = new_home("lakebed-postgres-") if directory is None else directory
         self.data = self.directory / "data"
-        self.port = _free_port()
+        self.port = free_port()
         self.user, self.database, self.password = _USER, _DATABASE, "shop"
         self._settings = dict(_SETTINGS) | (settings or {})
         self._process: subprocess.Popen[bytes] | None = None
@@ -251,13 +251,6 @@ _SETTINGS = {
     "timezone": "UTC",
     "lc_messages": "C",
 }
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def _is_alive(process: int) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from abc import ABC, abstractmethod
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from lakebed.errors import MissingDependency, StorageError
+from lakebed.testing.ports import free_port
 from lakebed.testing.unprivileged import new_home
 
 USER = "lakebed"
@@ -26,14 +26,6 @@ PASSWORD = "s3cret/lake'bed"
 """A user with all rights, who logs in over TCP. The password would show where somebody forgets to hide or quote it."""
 
 _START_SECONDS = 60
-
-
-def free_port() -> int:
-    """A TCP port nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _reasons(said: str) -> str:
@@ -229,4 +221,4 @@ class SqlServer(ABC):
         self.process = None
 
 
-__all__ = ["PASSWORD", "USER", "SqlServer", "free_port"]
+__all__ = ["PASSWORD", "USER", "SqlServer"]

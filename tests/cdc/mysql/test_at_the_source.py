@@ -13,7 +13,8 @@ from tests.cdc.pipeline.local_sync import LocalSync
 
 import lakebed
 from lakebed.errors import LakebedError
-from lakebed.testing.sql_server import PASSWORD, USER, free_port
+from lakebed.testing.ports import free_port
+from lakebed.testing.sql_server import PASSWORD, USER
 
 _SECRET = "S3cret:wörd/%"
 

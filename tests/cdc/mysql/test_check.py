@@ -21,7 +21,8 @@ from lakebed.errors import (
     StorageError,
     Unsupported,
 )
-from lakebed.testing.sql_server import PASSWORD, USER, free_port
+from lakebed.testing.ports import free_port
+from lakebed.testing.sql_server import PASSWORD, USER
 
 from .conftest import Database, make_server
 
