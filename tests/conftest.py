@@ -5,7 +5,9 @@ import shutil
 import signal
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
+from tests.shares import by_night
 
 # How long an example takes says more about the machine than about us: benchmarks measure time, tests do not. Where a
 # test does not say how many examples it needs, the default run makes some, and the nightly run (`thorough`) many.
@@ -26,3 +28,12 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 # A job in the background of a script ignores Ctrl-C, and so would all that tests start to be interrupted.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leaves to the night what `tests/shares.py` says."""
+    nightly = by_night(item.nodeid for item in items)
+    for item in items:
+        if item.nodeid in nightly:
+            item.add_marker(pytest.mark.nightly)
