@@ -28,7 +28,6 @@ BY_NIGHT: Final = frozenset(
         "differential/test_names.py::test_expressions_are_called_as_in_spark",
         "pipelines/test_topics.py::test_a_broker_that_is_away",
         "properties/test_combinations_judged.py::test_judges_read_combinations",
-        "properties/test_layouts.py::test_many_rows_in_small_files",
         "spark/test_late_workers.py::test_a_stream_starts_although_its_first_worker_does_not",
         "spark/test_moving_keys.py::test_large_batches_among_small_ones",
         "spark/test_other_python.py::test_workers_run_on_the_python_of_the_driver",

@@ -278,15 +278,6 @@ def test_char_in_orc_is_without_trailing_blanks(java_judge: JavaJudge, tmp_path:
     assert_same_rows(table.to_arrow(), expected + expected)
 
 
-def test_compression_that_a_format_lacks_is_refused(tmp_path: Path) -> None:
-    """An unknown pair of format and compression is refused before anything is written."""
-    table = ours.create_matrix(
-        tmp_path, "t", LAYOUTS["append"], FEW, {"file.format": "avro", "file.compression": "brotli"}
-    )
-    with pytest.raises(InvalidOption, match="brotli"):
-        ours.write(table, rows_of(FEW))
-
-
 def test_formats_by_level(judges: list[Judge], tmp_path: Path) -> None:
     """Levels in different formats are read by all judges, and those that Java writes under the option here."""
     options = {"file.format": "orc", "file.format.per.level": "0:avro,5:parquet", "num-levels": "6"}

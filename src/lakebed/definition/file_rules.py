@@ -17,7 +17,6 @@ from lakebed.errors import CommitConflict, InvalidOption, InvalidSchema, did_you
 from lakebed.formats import FORMATS
 from lakebed.formats.base import DEFAULT_ROW_GROUP_BYTES, FileFormat, WriteSettings
 from lakebed.formats.text.settings import TEXT_FORMATS, text_settings
-from lakebed.formats.text.writer import check_compression
 from lakebed.options import (
     CHANGELOG_FILE_COMPRESSION,
     CHANGELOG_FILE_FORMAT,
@@ -72,7 +71,7 @@ def write_rules(context: TableContext, level: int = 0) -> WriteRules:
     default_size = KEYED_TARGET_SIZE_BYTES if context.has_key else APPEND_TARGET_SIZE_BYTES
     choice = data_choice(options, of_level)
     if choice.format.name in TEXT_FORMATS:
-        check_text_files(context.schema, options, context.name)  # the table may be somebody else's
+        check_file_choices(context.schema, options, context.name)  # the table may be somebody else's
     table_mode = of_level.stats_mode or options[METADATA_STATS_MODE]
     settings = WriteSettings(
         compression=choice.compression,
@@ -175,7 +174,6 @@ def committer_for(context: TableContext) -> Committer:
 # The one place that knows what counts where several options speak, and whether what they choose goes together.
 
 
-_ONLY_FOR_TEXT = "bzip2"
 _OTHER_FORMAT = "set the option otherwise, or `file.format` to parquet, orc or avro"
 
 
@@ -205,19 +203,17 @@ def changelog_choice(options: Options, level: LevelRules) -> FileChoice:
     return FileChoice(file_format, said or file_format.default_compression)
 
 
-def check_text_files(schema: TableSchema, options: Options, table: str) -> None:
-    """Raises if a table would write files of text that could not be read back, or others as only those can be."""
+def check_file_choices(schema: TableSchema, options: Options, table: str) -> None:
+    """Raises if files can not be compressed as asked, or a table would write text that could not be read back."""
     for choice in _all_choices(schema, options):
         kind = choice.format.name
+        try:
+            choice.format.check_compression(choice.compression)
+        except InvalidOption as error:
+            raise InvalidOption(f"table `{table}`: {error.message}", hint=str(error.hint)) from error
         if kind not in TEXT_FORMATS:
-            if choice.compression == _ONLY_FOR_TEXT:
-                raise InvalidOption(
-                    f"table `{table}`: {kind} files can not have the compression `{_ONLY_FOR_TEXT}`",
-                    hint="set `file.compression` to zstd, or leave it out",
-                )
             continue
         text_settings(kind, options.raw, f"table `{table}`", InvalidOption, _OTHER_FORMAT)
-        check_compression(kind, choice.compression)
         if kind != "json" and schema.primary_keys:
             reason = "Paimon takes its columns for others" if kind == "csv" else "it holds one column"
             raise InvalidSchema(
@@ -375,7 +371,7 @@ __all__ = [
     "LevelRules",
     "changelog_choice",
     "check_level_rules",
-    "check_text_files",
+    "check_file_choices",
     "data_choice",
     "levels_named",
 ]

@@ -11,7 +11,7 @@ from lakebed.datafiles.statistics import parse_stats_mode
 from lakebed.definition.bucket_mode import assigner_rules, bucket_mode
 from lakebed.definition.changelog_rules import check_producer
 from lakebed.definition.context import merge_setup
-from lakebed.definition.file_rules import check_index_options, check_level_rules, check_text_files
+from lakebed.definition.file_rules import check_index_options, check_level_rules, check_file_choices
 from lakebed.definition.row_rules import check_record_expiry, check_row_options
 from lakebed.definition.shown_defaults import check_shown_defaults
 from lakebed.definition.views import check_view_rules
@@ -124,7 +124,7 @@ def validate_table(schema: TableSchema, options: Options, table: str) -> None:
         )
     for name in {options[FILE_FORMAT], options[CHANGELOG_FILE_FORMAT] or options[FILE_FORMAT]}:
         FORMATS[name].check(schema.fields)
-    check_text_files(schema, options, table)
+    check_file_choices(schema, options, table)
     _check_clustering(schema, options, table)
     parse_stats_mode(str(options[METADATA_STATS_MODE]))
     for mode in options.fields_with(FIELD_STATS_MODE).values():

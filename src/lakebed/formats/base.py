@@ -139,6 +139,9 @@ class FileFormat(Protocol):
     def check(self, fields: Sequence[DataField]) -> None:
         """Raises InvalidSchema, naming the column, when a column can not be stored in this format."""
 
+    def check_compression(self, compression: str) -> None:
+        """Raises InvalidOption when files of this format can not have a compression."""
+
     def guards(self, compression: str) -> bool:
         """Whether files that are written with this compression carry checksums of all they hold."""
 

@@ -76,6 +76,10 @@ class OrcFormat:
                     hint="use file.format parquet",
                 )
 
+    def check_compression(self, compression: str) -> None:
+        """Refuses what ORC has no codec for."""
+        _codec(compression)
+
     def guards(self, compression: str) -> bool:
         """Checksums do not depend on compression."""
         return True
@@ -217,7 +221,7 @@ def _codec(compression: str) -> str:
     codec = _CODECS.get(compression.lower())
     if codec is None:
         raise InvalidOption(
-            f"compression `{compression}` does not exist for orc files", hint=did_you_mean(compression, _CODECS)
+            f"orc files can not have the compression `{compression}`", hint=did_you_mean(compression, _CODECS)
         )
     return codec
 

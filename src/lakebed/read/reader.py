@@ -292,6 +292,8 @@ class SplitReader:
         assert self._row_part is not None
         first = self.context.merge_order.key[0]
         last = batch.column(first)[-1:]
+        if last.null_count:  # nulls come first: any key may follow
+            return True
         stats = ColumnStats(last, pa.nulls(1, last.type), pa.array([0], pa.int64()))
         return bool(may_match(self._row_part, {first: stats}, np.ones(1, np.int64))[0])
 

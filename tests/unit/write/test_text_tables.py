@@ -42,6 +42,10 @@ def _create(path: Path, columns: dict[str, str], options: dict[str, str], **more
         ({"a": "STRING"}, {"file.format": "csv", "csv.line-delimiter": "aa"}, [], "csv.line-delimiter"),
         ({"a": "STRING"}, {"file.format": "json", "json.ignore-parse-errors": "true"}, [], "json.ignore-parse-errors"),
         ({"a": "STRING"}, {"file.format": "parquet", "file.compression": "bzip2"}, [], "bzip2"),
+        ({"a": "STRING"}, {"file.format": "parquet", "file.compression": "null"}, [], "null"),
+        ({"a": "STRING"}, {"file.format": "orc", "file.compression": "brotli"}, [], "brotli"),
+        ({"a": "STRING"}, {"file.format": "avro", "file.compression": "lz4"}, [], "lz4"),
+        ({"a": "INT NOT NULL"}, {"file.compression.per.level": "5:deflate", "bucket": "1"}, ["a"], "deflate"),
         ({"a": "STRING"}, {"file.format": "csv", "csv.unknown": "1"}, [], "csv.unknown"),
     ],
 )

@@ -44,7 +44,7 @@ def codec_name(compression: str) -> str:
     codec = _CODECS.get(compression.lower())
     if codec is None:
         raise InvalidOption(
-            f"compression `{compression}` does not exist for avro files", hint=did_you_mean(compression, _CODECS)
+            f"avro files can not have the compression `{compression}`", hint=did_you_mean(compression, _CODECS)
         )
     return codec
 

@@ -51,6 +51,10 @@ class AvroFormat:
         """Refuses types and names that Avro has no room for."""
         avro_schema(fields)
 
+    def check_compression(self, compression: str) -> None:
+        """Refuses what Avro has no codec for."""
+        codec_name(compression)
+
     def guards(self, compression: str) -> bool:
         """Checksums belong to codecs."""
         return has_checksum(compression)

@@ -59,6 +59,10 @@ class ParquetFormat:
     def check(self, fields: Sequence[DataField]) -> None:
         """Parquet stores every type."""
 
+    def check_compression(self, compression: str) -> None:
+        """Refuses what Parquet has no codec for."""
+        _codec(compression)
+
     def guards(self, compression: str) -> bool:
         """Checksums do not depend on compression."""
         return True
@@ -218,7 +222,7 @@ def _codec(compression: str) -> str:
     codec = _CODECS.get(compression.lower())
     if codec is None:
         raise InvalidOption(
-            f"compression `{compression}` does not exist for parquet files", hint=did_you_mean(compression, _CODECS)
+            f"parquet files can not have the compression `{compression}`", hint=did_you_mean(compression, _CODECS)
         )
     return codec
 

@@ -25,7 +25,7 @@ from lakebed.formats.conform import as_corrupt, corrupt, to_read
 from lakebed.formats.text.columns import check_spelled, parsed, texts_of, unspelled
 from lakebed.formats.text.settings import TextSettings, Written, text_settings
 from lakebed.formats.text.stream import LONGEST_ROW_BYTES, content_stream, whole_lines
-from lakebed.formats.text.writer import Lines, TextWriter, csv_lines, json_lines, plain_lines
+from lakebed.formats.text.writer import Lines, TextWriter, check_compression, csv_lines, json_lines, plain_lines
 from lakebed.records import dataclass
 from lakebed.types.logical import STRINGS, ArrayType, AtomicType, DataField, DataType, MapType, RowType, is_root
 
@@ -62,6 +62,10 @@ class TextFormat:
                     f"column `{field.name}` {reason}, so {self.name} files can not hold it",
                     hint="declare another type, or set `file.format` to parquet, orc or avro",
                 )
+
+    def check_compression(self, compression: str) -> None:
+        """Refuses what readers would not know by a file's name."""
+        check_compression(self.name, compression)
 
     def guards(self, compression: str) -> bool:
         """Checksums belong to compressions."""
