@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from tests.thinning import thinned
 
-from lakebed.errors import InvalidOption
-
 from . import ours
 from .judges import JavaJudge, Judge, JudgeError, PypaimonJudge, Row, RustJudge, assert_same_rows, prepare
 from .matrix_data import COLUMNS, FINE_COLUMNS, FORMATS, LAYOUTS, Column, columns_of, readable_by, rows_of

@@ -370,8 +370,8 @@ __all__ = [
     "FileChoice",
     "LevelRules",
     "changelog_choice",
-    "check_level_rules",
     "check_file_choices",
+    "check_level_rules",
     "data_choice",
     "levels_named",
 ]

@@ -11,7 +11,7 @@ from lakebed.datafiles.statistics import parse_stats_mode
 from lakebed.definition.bucket_mode import assigner_rules, bucket_mode
 from lakebed.definition.changelog_rules import check_producer
 from lakebed.definition.context import merge_setup
-from lakebed.definition.file_rules import check_index_options, check_level_rules, check_file_choices
+from lakebed.definition.file_rules import check_file_choices, check_index_options, check_level_rules
 from lakebed.definition.row_rules import check_record_expiry, check_row_options
 from lakebed.definition.shown_defaults import check_shown_defaults
 from lakebed.definition.views import check_view_rules

@@ -19,6 +19,7 @@ from lakebed.read.reader import SplitReader
 
 KEYS: dict[str, tuple[str, list[Any]]] = {
     "numbers": ("BIGINT", list(range(30))),
+    "numbers or none": ("BIGINT", [None, *range(4)]),
     "texts": ("STRING", ["", "a", "ab", "b", "ba", "z", "é", "日本", "🙂"]),
     "floats": ("DOUBLE", [-1.5, -0.0, 0.0, 1.0, 2.5, float("inf"), float("-inf"), float("nan")]),
 }
@@ -39,6 +40,8 @@ def _filters(chance: Random, values: list[Any]) -> pc.Expression:
         wanted = (
             [chance.choice(values) for _ in range(3)] if column == "k" else [chance.randrange(10) for _ in range(3)]
         )
+        if None in wanted or (None in values and chance.random() < 0.4):
+            return pc.field("k").is_null() if chance.random() < 0.6 else pc.field("k").is_valid()
         if chance.random() < 0.25:
             return pc.field(column).isin(wanted)
         return chance.choice(compare)(pc.field(column), wanted[0])
@@ -52,11 +55,19 @@ def test_a_filter_before_the_merge_shows_the_same_rows(tmp_path: Path, kind: str
     """Any filter over keys and values finds the rows that it finds in the whole table, for every engine."""
     chance = Random(f"{kind} {options}")
     name, values = KEYS[kind]
+    may_be_null = None in values
+    key = {"k": name, "n": "INT"} if may_be_null else {"k": f"{name} NOT NULL", "n": "INT NOT NULL"}
     table = lakebed.connect(tmp_path).create_table(
         "t",
-        {"k": f"{name} NOT NULL", "n": "INT NOT NULL", "v": "INT"},
+        {**key, "v": "INT"},
         primary_key=["k", "n"],
-        options={"bucket": "1", "write-only": "true", "read.batch-size": "3", **options},
+        options={
+            "bucket": "1",
+            "write-only": "true",
+            "read.batch-size": "3",
+            **({"primary-key.nullable": "true"} if may_be_null else {}),
+            **options,
+        },
     )
     takes_deletes = not options or "changelog-producer" in options
     for _ in range(4):
