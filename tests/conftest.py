@@ -12,7 +12,7 @@ from tests.shares import by_night
 # How long an example takes says more about the machine than about us: benchmarks measure time, tests do not. Where a
 # test does not say how many examples it needs, the default run makes some, and the nightly run (`thorough`) many.
 _given = settings.get_profile(settings.get_current_profile_name())
-settings.register_profile("untimed", _given, deadline=None, max_examples=40)
+settings.register_profile("untimed", _given, deadline=None, max_examples=30)
 settings.register_profile("thorough", _given, deadline=None, max_examples=1000, derandomize=False)
 settings.load_profile("untimed")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.sessions import IS_CONNECT
+from tests.thinning import by_day
 from tests.unit.cli.terminal import Terminal
 
 import lakebed
@@ -26,7 +27,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "lake"
 
 
-@pytest.mark.parametrize("delay_s", [2.0, 4.0, 15.0])
+@pytest.mark.parametrize("delay_s", by_day([2.0, 4.0, 15.0], 4.0))
 def test_a_statement_is_stopped(place: Path, delay_s: float) -> None:
     """The pipes of the program are closed soon after: no JVM is left that holds them."""
     process = subprocess.Popen(

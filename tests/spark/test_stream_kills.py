@@ -201,7 +201,7 @@ def check_exactly_once(place: Path, restarts: int, seed: int, phases: Sequence[s
 @pytest.mark.parametrize(
     ("restarts", "phases"),
     [
-        pytest.param(16, ["manifests are written", "a batch is committed"], id="16"),
+        pytest.param(8, ["manifests are written", "a batch is committed"], id="8"),
         pytest.param(100, list(PHASES), id="100", marks=pytest.mark.nightly),
     ],
 )
