@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pyarrow as pa
 
 from lakebed.expressions import kinds
@@ -73,14 +75,24 @@ def average(value: Expression) -> Aggregation:
     scale = value.type.scale
     result = kinds.decimal(min(38, value.type.precision + 4), min(38, scale + 4))
     # DuckDB divides decimals as DOUBLE. So the digits of the sum are divided as a whole number, and get their point
-    # back: once for a group, not for a row.
-    digits = "CAST(replace(CAST(sum({distinct}{0}){over} AS VARCHAR), '.', '') AS HUGEINT)"
+    # back: once for a group, not for a row. Where 128 bits may be too few, both go by way of a text.
+    is_narrow = value.type.precision + scale <= _SAFE_DIGITS
+    total = "sum({distinct}{0}){over}"
+    digits = (
+        f"{total} * CAST('{10**scale}' AS DECIMAL(38,0))"
+        if is_narrow
+        else f"replace(CAST({total} AS VARCHAR), '.', '')"
+    )
     more = 10 ** (result.scale - scale)
     half = "CASE WHEN t_.d < 0 THEN -t_.n ELSE t_.n END"
     whole = f"(t_.d // t_.n) * {more} + ((t_.d % t_.n) * {2 * more} + {half}) // (2 * t_.n)"
-    text = f"regexp_replace(printf('%040d', {whole}), '(.{{{{{result.scale}}}}})$', '.\\1')"
-    quotient = f"CASE WHEN t_.n > 0 THEN CAST({text} AS {kinds.duckdb_name(result)}) END"
-    pair = f"struct_pack(d := {digits}, n := count({{distinct}}{{0}}){{over}})"
+    pointed = (
+        f"CAST({whole} AS DECIMAL(38,0)) * CAST('{Decimal(1).scaleb(-result.scale):f}' AS DECIMAL(38,{result.scale}))"
+        if is_narrow
+        else f"regexp_replace(printf('%040d', {whole}), '(.{{{{{result.scale}}}}})$', '.\\1')"
+    )
+    quotient = f"CASE WHEN t_.n > 0 THEN CAST({pointed} AS {kinds.duckdb_name(result)}) END"
+    pair = f"struct_pack(d := CAST({digits} AS HUGEINT), n := count({{distinct}}{{0}}){{over}})"
     template = f"list_transform([{pair}], lambda t_ : {quotient})[1]"
     return Aggregation(type=result, template=template, arguments=(value,), can_fail=True)
 
