@@ -1,11 +1,13 @@
 """TPC-H on primary-key tables: the embedded engine against DuckDB on plain Parquet files of the same rows.
 
-    python -m benchmarks.queries [--scale 1] [--rounds 2] [--repeats 3] [--queries 1 6 ...] [--spark] [--keep DIRECTORY]
+    python -m benchmarks.queries [--scale 1] [--rounds 2] [--repeats 3] [--queries 1 6 ...] [--compression snappy]
+                                 [--spark] [--keep DIRECTORY]
 
 The rows come from `tpchgen-cli`, in an environment of its own. Every table is measured twice: fully compacted, and
 after 5 % of its rows were written again, which leaves runs to merge. A process of its own runs all queries in turn,
 each `--repeats` times, and processes of all engines take turns; the best counts. `ratio` is our time divided by
-DuckDB's; results are compared with DuckDB's, value by value. Spark is measured with `--spark` only: it takes minutes.
+DuckDB's; results are compared with DuckDB's, value by value. The plain files are compressed by snappy, ours by zstd, as
+Paimon's are, unless `--compression` says otherwise. Spark is measured with `--spark` only: it takes minutes.
 """
 
 from __future__ import annotations
@@ -87,6 +89,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=2, help="processes of each engine, which take turns")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--queries", type=int, nargs="*", help="numbers of queries; all of them by default")
+    parser.add_argument("--compression", default="zstd", help="of the files of the tables")
     parser.add_argument("--spark", action="store_true")
     parser.add_argument("--small", action="store_true", help="a hundredth of the rows")
     parser.add_argument("--json", action="store_true", help="print times as JSON")
@@ -94,7 +97,7 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         place = given.keep or Path(scratch)
-        plain, compacted, upserted = prepared(place, 0.01 if given.small else given.scale)
+        plain, compacted, upserted = prepared(place, 0.01 if given.small else given.scale, given.compression)
         wanted = {name: text for name, text in queries().items() if not given.queries or int(name) in given.queries}
         runs = {"duckdb": ("duckdb", plain), "compacted": ("lakebed", compacted), "5 % upserted": ("lakebed", upserted)}
         found: dict[str, Measured] = {}
@@ -155,9 +158,9 @@ def measured(engine: str, place: Path, wanted: dict[str, str], repeats: int) -> 
     return times, rows, peak
 
 
-def prepared(place: Path, scale: float) -> tuple[Path, Path, Path]:
+def prepared(place: Path, scale: float, compression: str) -> tuple[Path, Path, Path]:
     """Plain files, a lake of compacted tables, and one whose tables have runs to merge."""
-    plain, compacted, upserted = place / "plain", place / "compacted", place / "upserted"
+    plain, compacted, upserted = place / "plain", place / f"compacted-{compression}", place / f"upserted-{compression}"
     if not plain.exists():
         generate(plain, scale)
     for lake_path, share in ((compacted, 0), (upserted, 20)):
@@ -166,17 +169,16 @@ def prepared(place: Path, scale: float) -> tuple[Path, Path, Path]:
         lake = lakebed.connect(lake_path)
         lake.create_database("tpch")
         for name, key in KEYS.items():
-            load(lake, plain / f"{name}.parquet", name, key, share)
+            options = {"bucket": str(BUCKETS.get(name, 1)), "file.compression": compression}
+            load(lake, plain / f"{name}.parquet", name, key, options, share)
     return plain, compacted, upserted
 
 
-def load(lake: lakebed.Lake, path: Path, name: str, key: list[str], share: int) -> None:
+def load(lake: lakebed.Lake, path: Path, name: str, key: list[str], options: dict[str, str], share: int) -> None:
     """A table of a file's rows, compacted; then every `share`-th row once more, for the merge to see to."""
     file = pq.ParquetFile(path)
     fields = [pa.field(field.name, _type(field.type), field.name not in key) for field in file.schema_arrow]
-    table = lake.create_table(
-        f"tpch.{name}", pa.schema(fields), primary_key=key, options={"bucket": str(BUCKETS.get(name, 1))}
-    )
+    table = lake.create_table(f"tpch.{name}", pa.schema(fields), primary_key=key, options=options)
     schema = table.arrow_schema
     with table.writer() as writer:
         for batch in file.iter_batches(1 << 18):
