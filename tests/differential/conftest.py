@@ -23,8 +23,12 @@ def spark() -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def _settings(spark: Any) -> Iterator[None]:
-    """Those of the comparison: other tests of the process may have left theirs."""
-    spark.conf.set("spark.sql.session.timeZone", ZONE)
-    spark.conf.set("spark.sql.ansi.enabled", "true")
+    """Those of the comparison; other tests of the process share the session, and have settings of their own."""
+    ours = {"spark.sql.session.timeZone": ZONE, "spark.sql.ansi.enabled": "true"}
+    before = {key: spark.conf.get(key) for key in ours}
+    for key, value in ours.items():
+        spark.conf.set(key, value)
     with few_tasks(spark):
         yield
+    for key, value in before.items():
+        spark.conf.set(key, value)

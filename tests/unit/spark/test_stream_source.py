@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -193,6 +194,7 @@ def test_waiting_for_enough_rows() -> None:
     assert not engine.run()
     engine.kill()
     engine.options = patient | {"read.stream.maxTriggerDelayMs": "1"}
+    time.sleep(0.01)
     assert engine.run()
     write(table, (6, 6))
     engine.kill()
