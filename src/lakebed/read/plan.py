@@ -7,7 +7,7 @@ to, key statistics, and column statistics where no other file can hold a newer v
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -44,6 +44,7 @@ from lakebed.options import (
     SOURCE_SPLIT_TARGET_SIZE,
     Options,
 )
+from lakebed.read.column_stats import decoded_stats, stats_in_files
 from lakebed.read.splits import (
     BucketFiles,
     Split,
@@ -59,10 +60,10 @@ from lakebed.schema.evolution import Evolution, map_fields
 from lakebed.types import predicate as predicates
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.binary_row import decode_rows
-from lakebed.types.logical import DataField, with_nullable
+from lakebed.types.logical import with_nullable
 from lakebed.types.predicate import Predicate
 from lakebed.types.predicate_evaluate import evaluate
-from lakebed.types.predicate_stats import ColumnStats, StatsColumns, may_match
+from lakebed.types.predicate_stats import StatsColumns, may_match
 
 Mask = npt.NDArray[np.bool_]
 _Item = TypeVar("_Item")
@@ -132,7 +133,7 @@ class FileSieve:
         """Manifests whose partition range may match."""
         if self._partition_part is None or not metas:
             return metas
-        stats = _decoded([meta.partition_stats for meta in metas], self._context.partition_fields)
+        stats = decoded_stats([meta.partition_stats for meta in metas], self._context.partition_fields)
         counts = np.full(len(metas), np.iinfo(np.int64).max, dtype=np.int64)
         return _filtered(metas, may_match(self._partition_part, stats, counts))
 
@@ -149,7 +150,7 @@ class FileSieve:
     def keep_live(self, entries: list[ManifestEntry]) -> list[ManifestEntry]:
         """Live entries that may match by their statistics. Only for live ones: a deletion may carry none."""
         if self._key_part is not None and entries:
-            stats = _decoded([entry.file.key_stats for entry in entries], self._context.key_fields)
+            stats = decoded_stats([entry.file.key_stats for entry in entries], self._context.key_fields)
             entries = _filtered(entries, may_match(self._key_part, stats, _row_counts(entries)))
         # Where columns of a row lie in several files, what one of them holds says nothing of the others.
         is_spread = self._context.options[DATA_EVOLUTION_ENABLED]
@@ -264,48 +265,8 @@ class FileSieve:
     def _value_stats(
         self, schema_id: int, columns: tuple[str, ...] | None, stats: Sequence[SimpleStats]
     ) -> StatsColumns:
-        """Statistics of current columns in files of one schema; renamed columns are found by id."""
-        assert self._predicate is not None
-        schema = self._context.schemas.get(schema_id)
-        fields = schema.fields if columns is None else tuple(schema.fields_of(columns))
-        if not fields:
-            return {}
-        evolution = self._evolution(schema_id)
-        wanted = evolution.wanted
-        old_names = {
-            field.name: evolution.old_name_of(field.name) for field in wanted if evolution.can_push(field.name)
-        }
-        decoded = _decoded(stats, fields, only={name for name in old_names.values() if name})
-        result = {}
-        for field in wanted:
-            bounds = decoded.get(old_names.get(field.name) or "")
-            if bounds is not None:
-                arrow = to_arrow_type(field.type)
-                result[field.name] = ColumnStats(bounds.min.cast(arrow), bounds.max.cast(arrow), bounds.null_count)
-        return result
-
-
-def _decoded(stats: Sequence[SimpleStats], fields: Sequence[DataField], only: set[str] | None = None) -> StatsColumns:
-    """Statistics rows as columns of bounds. Rows of another width than the fields (no statistics) give unknowns."""
-    types = [field.type for field in fields]
-    known = [len(item.null_counts or ()) == len(fields) for item in stats]
-    rows = [i for i, is_known in enumerate(known) if is_known]
-    if not rows:
-        return {}
-    chosen = [n for n, field in enumerate(fields) if only is None or field.name in only]
-    lows = decode_rows([stats[i].min_values for i in rows], types, chosen)
-    highs = decode_rows([stats[i].max_values for i in rows], types, chosen)
-    place: Callable[[pa.Array], pa.Array] = lambda column: column  # noqa: E731
-    if len(rows) < len(stats):
-        positions = np.full(len(stats), -1, dtype=np.int64)
-        positions[rows] = np.arange(len(rows))
-        indices = pa.array(positions, mask=positions < 0)
-        place = lambda column: column.take(indices)  # noqa: E731
-    result: dict[str, ColumnStats] = {}
-    for n, low, high in zip(chosen, lows, highs, strict=True):
-        counts = pa.array([(stats[i].null_counts or ())[n] for i in rows], pa.int64())
-        result[fields[n].name] = ColumnStats(place(low), place(high), place(counts))
-    return result
+        """Statistics of current columns in files of one schema."""
+        return stats_in_files(self._context, self._evolution(schema_id), schema_id, columns, stats)
 
 
 def _row_counts(entries: Sequence[ManifestEntry]) -> npt.NDArray[np.int64]:

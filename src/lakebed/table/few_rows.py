@@ -14,12 +14,18 @@ import numpy as np
 import pyarrow as pa
 
 from lakebed.definition.context import TableContext
+from lakebed.options import DATA_EVOLUTION_ENABLED
+from lakebed.read.column_stats import stats_in_all
 from lakebed.read.plan import ScanPlan
 from lakebed.read.reader import SplitReader, pieces_of
 from lakebed.read.splits import Split, needs_merge
 from lakebed.table.plans import PlannedRead
 from lakebed.types import predicate as predicates
+from lakebed.types.logical import INTEGERS, TypeRoot, is_root
 from lakebed.types.predicate import Predicate
+from lakebed.types.predicate_stats import StatsColumns
+
+_EXACT = INTEGERS | {TypeRoot.DATE}
 
 
 def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
@@ -49,6 +55,23 @@ def known_count(reader: SplitReader, plan: ScanPlan) -> int | None:
     pieces = [piece for split in plan.splits for piece in pieces_of(split)]
     counts = list(_known_counts(reader, pieces))
     return sum(counts) if len(counts) == len(pieces) else None
+
+
+def known_extremes(reader: SplitReader, plan: ScanPlan, names: Sequence[str]) -> StatsColumns | None:
+    """Least and greatest values and nulls of columns, file by file, if metadata tell them of just the rows of the read.
+
+    Only of whole numbers and days: bounds of texts are cut, those of fractions leave NaN out, and moments are written
+    with fewer digits by some.
+    """
+    context, files = reader.context, plan.files
+    fields = context.schema.fields_of(names)
+    if (
+        context.options[DATA_EVOLUTION_ENABLED]  # columns of a row lie in several files
+        or not all(is_root(field.type, _EXACT) and field.name not in context.shown_defaults for field in fields)
+        or known_count(reader, plan) != sum(file.row_count for file in files)  # all rows of all files are shown
+    ):
+        return None
+    return stats_in_all(context, files, fields)
 
 
 def _stored_rows(reader: SplitReader, piece: Split) -> int | None:
@@ -134,4 +157,4 @@ def _drawn_from_stream(
     return kept
 
 
-__all__ = ["count_rows", "first_rows", "known_count", "sampled_rows"]
+__all__ = ["count_rows", "first_rows", "known_count", "known_extremes", "sampled_rows"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 import subprocess
 import sys
@@ -260,6 +261,45 @@ def test_rows_are_counted_without_reading_them(tmp_path: Path) -> None:
         assert found.fetchall()[0][0] == counted
     table.write(pa.table({"id": [2], "s": ["c"]}))
     assert lake.query("SELECT count(*) FROM t", engine="duckdb").fetchall() == [(3,)]
+
+
+def test_extremes_that_metadata_tell(tmp_path: Path) -> None:
+    """Least and greatest numbers and days, and how many are null, of whole files; not once rows of them are gone."""
+    lake = lakebed.connect(tmp_path)
+    days = [dt.date(2024, 2, 29), None, dt.date(1969, 12, 31)]
+    rows = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "n": pa.array([None, -5, None], pa.int32()), "d": days})
+    rows = rows.append_column("s", pa.array(["a", "b", None])).append_column("x", pa.array([1.0, math.nan, 0.0]))
+    table = lake.create_table("t", rows, options={"deletion-vectors.enabled": "true", "bucket": "-1"})
+    table.write(rows.slice(1, 1).set_column(0, "id", pa.array([9], pa.int64())))
+    lake.sql("ALTER TABLE t ADD COLUMN m SMALLINT")
+    asked = "SELECT {} FROM t"
+    for told, what in (
+        (True, "min(id), max(id), count(*)"),
+        (True, "min(n), max(n), count(n)"),
+        (True, "min(d), max(d), count(d), count(1)"),
+        (False, "max(m), count(m)"),  # no file has it
+        (False, "max(s)"),
+        (False, "max(x)"),
+        (False, "max(id + 1)"),
+        (True, "max(DISTINCT id)"),
+        (False, "max(id) FILTER (WHERE n < 0)"),
+        (False, "id, max(n) FROM t GROUP BY id ORDER BY id --"),
+    ):
+        found = lake.query(asked.format(what), engine="duckdb")
+        plain = lake.query(asked.format(what).replace("FROM t", "FROM t WHERE id > 0"), engine="duckdb")
+        assert ("source_" not in found._choice.embedded.text()) == told, what
+        assert found.schema == plain.schema
+        assert repr(found.fetchall()) == repr(plain.fetchall()), what
+    lake.sql("DELETE FROM t WHERE id = 9")
+    assert lake.query("SELECT max(id), count(*) FROM t", engine="duckdb").fetchall() == [(3, 3)]
+    keyed = lake.create_table("k", {"id": [1, 2, 3], "n": [5, 6, 7]}, primary_key=["id"])
+    assert lake.query("SELECT max(id), min(n) FROM k", engine="duckdb").fetchall() == [(3, 5)]
+    keyed.write(pa.table({"id": [1], "n": [8]}))
+    assert lake.query("SELECT max(id), min(n) FROM k", engine="duckdb").fetchall() == [(3, 6)]
+    lake.sql("DELETE FROM k WHERE id = 3")
+    assert lake.query("SELECT max(id), max(n) FROM k", engine="duckdb").fetchall() == [(2, 8)]
+    keyed.truncate()
+    assert lake.query("SELECT max(id), min(n), count(n) FROM k", engine="duckdb").fetchall() == [(None, None, 0)]
 
 
 @pytest.mark.parametrize(("bound", "told"), [("2 gb", None), ("much", "a unit"), ("1 mb", "at least 64 mb")])

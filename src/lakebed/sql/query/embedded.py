@@ -21,7 +21,7 @@ from lakebed.sql.bind.queries import TableColumns
 from lakebed.sql.bind.scope import Bound
 from lakebed.sql.bind.select import bind_query
 from lakebed.sql.bind.syntax import functions_called, verbatim
-from lakebed.sql.query.counts import with_known_counts
+from lakebed.sql.query.known_totals import Totals, with_known_totals
 from lakebed.sql.query.other_tables import (
     SourceRows,
     check_bounded,
@@ -37,7 +37,7 @@ from lakebed.sql.query.views import view_text
 from lakebed.sql.session import SqlLake
 from lakebed.sql.settings import session_zone
 from lakebed.sql.statements import Sql
-from lakebed.table.few_rows import known_count
+from lakebed.table.few_rows import known_count, known_extremes
 from lakebed.table.plans import plan_read
 from lakebed.table.system.handle import DefinedTable
 from lakebed.table.table import Table
@@ -82,7 +82,7 @@ def planned(lake: SqlLake, bound: Bound) -> Embedded:
     """The query with reads of its tables, ready to run."""
     if any(each.type == kinds.YEAR_MONTH for each in bound.relation.columns):
         raise NotProven("a result of months", "Arrow has no type for it that Spark hands out")
-    relation = with_known_counts(bound.relation, _known_count)
+    relation = with_known_totals(bound.relation, _known_totals)
     used = used_ids(relation)
     for scan in scans(relation):
         scan.source.plan(scan.narrowed(used).names)
@@ -92,13 +92,17 @@ def planned(lake: SqlLake, bound: Bound) -> Embedded:
     return Embedded(relation, bound.names, zone if zone is not None and _NAME.fullmatch(zone) else None)
 
 
-def _known_count(scan: Scan) -> int | None:
-    """How many rows a table shows, if metadata tell it. REQUIRES: nothing is said of its rows but the table's name."""
+def _known_totals(scan: Scan, names: Sequence[str]) -> Totals | None:
+    """What metadata tell of a table's rows. REQUIRES: nothing is said of them but the table's name."""
     source = scan.source
     if not isinstance(source, _Source) or isinstance(source.table, DefinedTable):
         return None
     found = plan_read(source.table, [])
-    return known_count(*found) if isinstance(found, tuple) else None
+    if not isinstance(found, tuple):
+        return None
+    rows = known_count(*found)
+    columns = known_extremes(*found, names) if names and rows is not None else {}
+    return None if rows is None or columns is None else Totals(rows, columns)
 
 
 def has_moments(relation: Relation) -> bool:
