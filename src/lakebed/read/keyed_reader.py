@@ -110,7 +110,7 @@ class KeyReader(SplitReader):
         stored, accept = copied_rows(self, split, file)
         context = self.context
         asked = pa.RecordBatch.from_arrays(list(keys), names=list(context.merge_order.key))
-        _, rows = copies.find([run], asked, context.key_types, stored.schema, stored.read, accept)
+        _, rows = copies.find([run], asked, context.key_types, stored.fields, stored.read, accept)
         if rows.num_rows:
             yield rows.select([field.name for field in fields])
 
@@ -123,9 +123,9 @@ class CopiedRows:
     split: Split
 
     @property
-    def schema(self) -> pa.Schema:
+    def fields(self) -> tuple[DataField, ...]:
         """Columns of copies."""
-        return self.reader.schema
+        return self.reader.fields
 
     def read(self, file: DataFile) -> Iterator[pa.RecordBatch]:
         """All rows of the file."""

@@ -158,7 +158,7 @@ class _MatchingReader(SplitReader):
         self, copies: LookupStore, split: Split, file: DataFile, fields: tuple[DataField, ...]
     ) -> Iterator[pa.RecordBatch]:
         stored, accept = copied_rows(self, split, file)
-        found = copies.find_prefix(file, self.prefix, stored.schema, stored.read, self.context.merge_order.key)
+        found = copies.find_prefix(file, self.prefix, stored.fields, stored.read, self.context.merge_order.key)
         for batch in found:
             rows = batch if accept is None else batch.filter(pa.array(accept(file, batch)))
             if rows.num_rows:

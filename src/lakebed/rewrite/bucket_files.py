@@ -153,7 +153,7 @@ class CompactionFiles:
             return alive if expiry is None else alive & expiry.is_young(rows)
 
         def find(runs: Sequence[SortedRun], keys: pa.RecordBatch) -> tuple[npt.NDArray[np.bool_], pa.RecordBatch]:
-            found, rows = store.find(runs, keys, context.key_types, reader.schema, read, accept)
+            found, rows = store.find(runs, keys, context.key_types, reader.fields, read, accept)
             return found, rows.drop_columns([ROW_INDEX.name])
 
         return find

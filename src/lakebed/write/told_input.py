@@ -98,7 +98,7 @@ class _StoredRows:
         keys = _distinct(rows.select(list(order.key)))
         parts = []
         for run in reversed(self._runs):  # oldest first
-            _, found = store.find([run], keys, self._context.key_types, self._reader.schema, self._read)
+            _, found = store.find([run], keys, self._context.key_types, self._reader.fields, self._read)
             parts.append(found)
         if not parts:
             return rows.slice(0, 0)

@@ -2,9 +2,10 @@
 
 Copies live in a directory of their own, which goes with the process. Several threads may ask at once.
 
-INVARIANT: a copy stands for a file by its name, since files never change and names are never given twice. What changes
-while a file stays, such as which of its rows are marked as deleted or have expired, must not be in a copy: ask for it
-with `accept`.
+INVARIANT: a copy stands for a file by its name, since files never change and names are never given twice, and for the
+columns that were read, by their ids: a column that was dropped and one of the same name that was added are two, and
+values of the first taken for those of the second would be stored with the next compaction. What changes while a file
+stays, such as which of its rows are marked as deleted or have expired, must not be in a copy: ask for it with `accept`.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ from lakebed.lsm.sections import SortedRun
 from lakebed.metadata.data_file import DataFile
 from lakebed.records import dataclass
 from lakebed.types import ordering
+from lakebed.types.arrow import to_arrow_schema
 from lakebed.types.binary_row import decode_rows
-from lakebed.types.logical import DataType
+from lakebed.types.logical import DataField, DataType
 
 ReadFile = Callable[[DataFile], Iterator[pa.RecordBatch]]
 Accept = Callable[[DataFile, pa.RecordBatch], npt.NDArray[np.bool_]]
@@ -63,7 +65,7 @@ class LookupStore:
         self._limits = limits
         self._clock = clock
         self._names = itertools.count()
-        self._copies: OrderedDict[str, _Copy] = OrderedDict()
+        self._copies: OrderedDict[tuple[str, tuple[DataField, ...]], _Copy] = OrderedDict()
         self._rows_read: OrderedDict[str, int] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -72,7 +74,7 @@ class LookupStore:
         runs: Sequence[SortedRun],
         keys: pa.RecordBatch,
         key_types: Sequence[DataType],
-        schema: pa.Schema,
+        fields: tuple[DataField, ...],
         read: ReadFile,
         accept: Accept | None = None,
     ) -> tuple[npt.NDArray[np.bool_], pa.RecordBatch]:
@@ -80,7 +82,7 @@ class LookupStore:
 
         `accept` may refuse rows that were found in a file: then the search for their keys goes on.
 
-        REQUIRES: `keys` holds the key columns, in ascending order, each key once; `read` gives rows of the schema.
+        REQUIRES: `keys` holds the key columns, in ascending order, each key once; `read` gives rows of the fields.
         """
         asked = list(keys.columns)
         found = np.zeros(keys.num_rows, dtype=np.bool_)
@@ -96,7 +98,7 @@ class LookupStore:
                 columns = asked if len(open_rows) == len(found) else [c.take(pa.array(open_rows)) for c in asked]
                 if not _may_hold(file, columns, key_types):
                     continue
-                hits, rows = self._copy(file, schema, read, keys.schema.names).find(columns)
+                hits, rows = self._copy(file, fields, read, keys.schema.names).find(columns)
                 if accept is not None and rows:
                     together = pa.concat_batches(rows)
                     accepted = accept(file, together)
@@ -105,16 +107,21 @@ class LookupStore:
                 found[open_rows[hits]] = True
                 parts += rows
                 owners.append(open_rows[hits])
-        return found, _in_key_order(parts, owners, schema)
+        return found, _in_key_order(parts, owners, to_arrow_schema(fields))
 
     def find_prefix(
-        self, file: DataFile, prefix: Sequence[pa.Array], schema: pa.Schema, read: ReadFile, key: Sequence[str]
+        self,
+        file: DataFile,
+        prefix: Sequence[pa.Array],
+        fields: tuple[DataField, ...],
+        read: ReadFile,
+        key: Sequence[str],
     ) -> Iterator[pa.RecordBatch]:
         """All rows of a file whose keys begin with one of these, in key order.
 
         REQUIRES: `prefix` holds the first key columns, in ascending order, each combination once.
         """
-        return self._copy(file, schema, read, key).find_prefix(prefix)
+        return self._copy(file, fields, read, key).find_prefix(prefix)
 
     def is_worth_a_copy(self, file: DataFile) -> bool:
         """Whether as many rows of the file were read without a copy as it holds: so others will be asked for."""
@@ -135,10 +142,9 @@ class LookupStore:
         weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
         return path
 
-    def _copy(self, file: DataFile, schema: pa.Schema, read: ReadFile, key: Sequence[str]) -> LocalFile:
+    def _copy(self, file: DataFile, fields: tuple[DataField, ...], read: ReadFile, key: Sequence[str]) -> LocalFile:
         now_ms = self._clock.now_ms()
-        # A file lifted to another schema has other columns: it needs a copy of its own.
-        name = f"{file.file_name} {schema.to_string(show_field_metadata=False, show_schema_metadata=False)}"
+        name = (file.file_name, fields)
         with self._lock:
             self._drop_old(now_ms)
             copy = self._copies.get(name)
@@ -148,7 +154,7 @@ class LookupStore:
                 return copy.file
         path = os.path.join(self.directory, f"{next(self._names)}.arrow")
         # A chunk is in memory twice, in parts and in one piece, next to what is read meanwhile.
-        made = LocalFile.make(path, read(file), schema, key, self._limits.max_memory_bytes // 4)
+        made = LocalFile.make(path, read(file), to_arrow_schema(fields), key, self._limits.max_memory_bytes // 4)
         with self._lock:
             self._copies[name] = _Copy(made, now_ms)
             self._make_room()

@@ -15,10 +15,11 @@ from lakebed.lsm.lookup import local_file
 from lakebed.lsm.lookup.store import LookupLimits, LookupStore
 from lakebed.lsm.sections import SortedRun
 from lakebed.metadata.data_file import EMPTY_STATS, DataFile
+from lakebed.types.arrow import to_arrow_schema
 from lakebed.types.binary_row import encode_row
-from lakebed.types.logical import BIGINT
+from lakebed.types.logical import BIGINT, STRING, DataField
 
-SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
+FIELDS = (DataField(0, "k", BIGINT), DataField(1, "v", STRING))
 NO_LIMIT = LookupLimits(1 << 60, 1 << 60)
 
 
@@ -40,13 +41,15 @@ class Shelf:
         for start in range(0, len(keys), 3):
             part = keys[start : start + 3]
             values = [f"{file.file_name}{key}" for key in part]
-            yield pa.RecordBatch.from_arrays([pa.array(part, pa.int64()), pa.array(values)], schema=SCHEMA)
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(part, pa.int64()), pa.array(values)], schema=to_arrow_schema(FIELDS)
+            )
 
 
 def _find(store: LookupStore, shelf: Shelf, runs: list[list[str]], keys: list[int]) -> dict[int, str]:
     asked = pa.RecordBatch.from_arrays([pa.array(keys, pa.int64())], names=["k"])
     sorted_runs = [SortedRun(tuple(shelf.file(name) for name in run)) for run in runs]
-    found, rows = store.find(sorted_runs, asked, [BIGINT], SCHEMA, shelf.read)
+    found, rows = store.find(sorted_runs, asked, [BIGINT], FIELDS, shelf.read)
     assert rows["k"].to_pylist() == [key for key, is_found in zip(keys, found.tolist(), strict=True) if is_found]
     return dict(zip(rows["k"].to_pylist(), rows["v"].to_pylist(), strict=True))
 
@@ -107,7 +110,7 @@ def test_failed_copy_leaves_nothing() -> None:
 
     asked = pa.RecordBatch.from_arrays([pa.array([1], pa.int64())], names=["k"])
     with pytest.raises(OSError, match="gone"):
-        store.find([SortedRun((shelf.file("a"),))], asked, [BIGINT], SCHEMA, broken)
+        store.find([SortedRun((shelf.file("a"),))], asked, [BIGINT], FIELDS, broken)
     assert os.listdir(store.directory) == []
     directory = store.directory
     del store
