@@ -27,7 +27,7 @@ from lakebed.fileio.base import FileIO
 from lakebed.metadata.branches import branch_names
 from lakebed.metadata.paths import TablePaths
 from lakebed.options import DATA_FILE_PATH_DIRECTORY, Options, check_options
-from lakebed.read.plan import check_other_branch
+from lakebed.read.other_branch import check_other_branch
 from lakebed.records import dataclass
 from lakebed.schema.store import SchemaStore
 from lakebed.schema.table_schema import TableSchema

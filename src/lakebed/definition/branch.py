@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from lakebed.definition.context import TableContext
 from lakebed.definition.memory import TableMemory
-from lakebed.errors import InvalidArgument, NotFound, did_you_mean
+from lakebed.errors import InvalidArgument, InvalidOption, NotFound, did_you_mean
 from lakebed.metadata.branches import branch_names
 from lakebed.metadata.paths import MAIN_BRANCH
-from lakebed.options import Options
+from lakebed.options import SCAN_FALLBACK_BRANCH, SCAN_PRIMARY_BRANCH, Options
 from lakebed.schema.store import SchemaStore
 
 
@@ -49,6 +49,18 @@ def context_on_branch(context: TableContext, name: str) -> TableContext:
         options=Options(schema.options),
         memory=TableMemory(),
     )
+
+
+def branch_read_besides(context: TableContext) -> str | None:
+    """The other branch that reads of the table show partitions of; None if its options name none, or this one."""
+    fallback, primary = context.options[SCAN_FALLBACK_BRANCH], context.options[SCAN_PRIMARY_BRANCH]
+    if fallback and primary:
+        raise InvalidOption(
+            f"table `{context.name}` has `{SCAN_FALLBACK_BRANCH.key}` and `{SCAN_PRIMARY_BRANCH.key}`",
+            hint="set only one of them",
+        )
+    name = fallback or primary
+    return name if name != context.paths.branch else None
 
 
 def forget_writes(context: TableContext) -> None:

@@ -26,6 +26,13 @@ def is_travelling(options: Options) -> bool:
     return any(options.has(option) for option in _POINTS)
 
 
+def asked_time_ms(options: Options) -> int | None:
+    """The time that the options ask for; None if they point at a snapshot otherwise, or at none."""
+    if options.has(SCAN_TIMESTAMP_MILLIS):
+        return int(str(options[SCAN_TIMESTAMP_MILLIS]))
+    return to_millis(str(options[SCAN_TIMESTAMP])) if options.has(SCAN_TIMESTAMP) else None
+
+
 def resolve_snapshot(stores: MetadataStores, options: Options, table: str) -> Snapshot | None:
     """The snapshot to read; None for a table without snapshots."""
     given = [option for option in _POINTS if options.has(option)]
@@ -40,10 +47,8 @@ def resolve_snapshot(stores: MetadataStores, options: Options, table: str) -> Sn
         return stores.snapshots.get(int(str(options[SCAN_SNAPSHOT_ID])))
     if given[0] is SCAN_TAG_NAME:
         return snapshot_of_tag(stores, str(options[SCAN_TAG_NAME]), table)
-    if given[0] is SCAN_TIMESTAMP_MILLIS:
-        return snapshot_at_time(stores, int(str(options[SCAN_TIMESTAMP_MILLIS])), table)
-    if given[0] is SCAN_TIMESTAMP:
-        return snapshot_at_time(stores, to_millis(str(options[SCAN_TIMESTAMP])), table)
+    if (time_ms := asked_time_ms(options)) is not None:
+        return snapshot_at_time(stores, time_ms, table)
     if given[0] is SCAN_WATERMARK:
         return _snapshot_of_watermark(stores, int(str(options[SCAN_WATERMARK])), table)
     return _snapshot_of_version(stores, str(options[SCAN_VERSION]), table)

@@ -19,6 +19,8 @@ from lakebed.options import (
     IGNORE_DELETE,
     MERGE_ENGINE,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
+    SCAN_FALLBACK_BRANCH,
+    SCAN_PRIMARY_BRANCH,
     SEQUENCE_FIELD,
     Options,
 )
@@ -71,11 +73,18 @@ class Sets:
 
 
 def rule_of(
-    statement: Statement, options: Options, sets: Sets | None = None, *, deletes: bool = False, has_key: bool = True
+    statement: Statement,
+    options: Options,
+    sets: Sets | None = None,
+    *,
+    deletes: bool = False,
+    has_key: bool = True,
+    other_branch: str | None = None,
 ) -> Rule:
     """The rule of a statement for a table with these options.
 
-    `sets` is what it assigns to rows that are there; `deletes` says whether a MERGE deletes rows.
+    `sets` is what it assigns to rows that are there; `deletes` says whether a MERGE deletes rows; `other_branch` is the
+    one of which reads show partitions, too.
     """
     match statement:
         case Statement.OVERWRITE | Statement.TRUNCATE | Statement.ROLLBACK:
@@ -86,6 +95,14 @@ def rule_of(
             return Rule(Way.REPLACE, "rows that reads do not show yet are compacted first")
         case Statement.INSERT:
             return Rule(Way.APPEND)
+    if other_branch is not None:
+        # INVARIANT: a row that is found there would be written here, and then all others of its partition are hidden.
+        return Rule(
+            Way.REFUSED,
+            f"its rows may be those of branch `{other_branch}`, which reads show as its own",
+            f"change them in the branch, `...$branch_{other_branch}`, or reset `{SCAN_FALLBACK_BRANCH.key}` and "
+            f"`{SCAN_PRIMARY_BRANCH.key}` to change the table's own",
+        )
     if not has_key:
         return _placed(statement, options, deletes=deletes)
     if statement is Statement.DELETE:
@@ -213,6 +230,9 @@ that others keep their ids. A compaction joins files and takes the marks along. 
 
 Rows of kinds that a table could store but not merge (-D rows of `partial-update` without an option for them, or of
 functions that take nothing back) are refused when they are written.
+
+Of a table that shows partitions of another branch (`scan.fallback-branch`, `scan.primary-branch`), UPDATE, DELETE and
+MERGE are refused: a row of the other branch would be written here, and hide all others of its partition.
 """
 
 

@@ -7,8 +7,7 @@ to, key statistics, and column statistics where no other file can hold a newer v
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,18 +18,15 @@ from lakebed.bucket.fixed import assign_buckets
 from lakebed.datafiles.index.probe import excludes
 from lakebed.datafiles.read_file import unchanged_field
 from lakebed.definition.arguments import filter_argument
-from lakebed.definition.branch import context_on_branch
 from lakebed.definition.context import TableContext
-from lakebed.definition.moments import is_travelling
 from lakebed.definition.row_rules import vectors_at
 from lakebed.definition.shown_defaults import stored_part
-from lakebed.errors import InvalidArgument, InvalidOption, InvalidSchema
+from lakebed.errors import InvalidArgument
 from lakebed.metadata.data_file import DataFile, SimpleStats
 from lakebed.metadata.deletion_vector import Vectors
 from lakebed.metadata.entries import live_files
 from lakebed.metadata.manifest import ManifestEntry
 from lakebed.metadata.manifest_list import ManifestMeta
-from lakebed.metadata.paths import MAIN_BRANCH
 from lakebed.metadata.snapshot import Snapshot
 from lakebed.metrics.families import SCAN_FILE_SIZE, SCAN_FILES, SCAN_PLAN_DURATION
 from lakebed.metrics.instruments import is_heard
@@ -38,11 +34,8 @@ from lakebed.options import (
     BUCKET_FUNCTION_TYPE,
     DATA_EVOLUTION_ENABLED,
     FILE_INDEX_READ_ENABLED,
-    SCAN_FALLBACK_BRANCH,
-    SCAN_PRIMARY_BRANCH,
     SOURCE_SPLIT_OPEN_FILE_COST,
     SOURCE_SPLIT_TARGET_SIZE,
-    Options,
 )
 from lakebed.read.column_stats import decoded_stats, stats_in_files
 from lakebed.read.splits import (
@@ -60,7 +53,6 @@ from lakebed.schema.evolution import Evolution, map_fields
 from lakebed.types import predicate as predicates
 from lakebed.types.arrow import to_arrow_type
 from lakebed.types.binary_row import decode_rows
-from lakebed.types.logical import with_nullable
 from lakebed.types.predicate import Predicate
 from lakebed.types.predicate_evaluate import evaluate
 from lakebed.types.predicate_stats import StatsColumns, may_match
@@ -287,68 +279,3 @@ def partition_filter(context: TableContext, where: Any) -> Predicate | None:
             hint=f"choose whole partitions by {', '.join(context.schema.partition_keys) or 'nothing'}",
         )
     return predicate
-
-
-# --- Reads of two branches as one table: a partition comes from the first branch that has it ----------------------
-#
-# `scan.fallback-branch` names the second branch, `scan.primary-branch` the first; the table itself is the other one.
-# Only reads of a state look there, streams and writes do not.
-
-
-def with_other_branch(context: TableContext, plan: ScanPlan, predicate: Predicate | None) -> ScanPlan:
-    """The plan with the partitions of the other branch that the options name; the plan itself if they name none."""
-    fallback, primary = context.options[SCAN_FALLBACK_BRANCH], context.options[SCAN_PRIMARY_BRANCH]
-    name = fallback or primary
-    if name is None or name == context.paths.branch:
-        return plan
-    if fallback and primary:
-        raise InvalidOption(
-            f"table `{context.name}` has `{SCAN_FALLBACK_BRANCH.key}` and `{SCAN_PRIMARY_BRANCH.key}`",
-            hint="set only one of them",
-        )
-    other = context_on_branch(context, name)
-    _check_same_columns(context, other)
-    snapshot = _snapshot_of(context, other, plan.snapshot)
-    theirs = [replace(split, branch=name) for split in plan_scan(other, snapshot, predicate).splits]
-    ours = plan.splits
-    if fallback:
-        known = _partitions(context, plan.snapshot)
-        theirs = [split for split in theirs if split.partition not in known]
-    else:
-        known = _partitions(other, snapshot)
-        ours = tuple(split for split in ours if split.partition not in known)
-    return replace(plan, splits=(*ours, *theirs))
-
-
-def check_other_branch(options: Options, branches: Collection[str], table: str) -> None:
-    """Raises if an option names a branch to read from that does not exist."""
-    for option in (SCAN_FALLBACK_BRANCH, SCAN_PRIMARY_BRANCH):
-        name = options[option]
-        if name is not None and name != MAIN_BRANCH and name not in branches:
-            raise InvalidOption(
-                f"table `{table}`: `{option.key}` names branch `{name}`, which does not exist",
-                hint=f"create the branch first, then set `{option.key}`",
-            )
-
-
-def _partitions(context: TableContext, snapshot: Snapshot | None) -> set[bytes]:
-    """The partitions that a branch has, whether or not any of their rows match."""
-    return {entry.partition for entry in live_files(context.stores, snapshot)}
-
-
-def _snapshot_of(context: TableContext, other: TableContext, snapshot: Snapshot | None) -> Snapshot | None:
-    """The state of the other branch: its latest, or the one of that time if the read goes back in time."""
-    if snapshot is None or not is_travelling(context.options):
-        return other.stores.snapshots.latest()
-    return other.stores.snapshots.at_or_before_time(snapshot.time_millis)
-
-
-def _check_same_columns(context: TableContext, other: TableContext) -> None:
-    ours, theirs = (
-        {field.name: with_nullable(field.type, True) for field in side.schema.fields} for side in (context, other)
-    )
-    if ours != theirs or context.schema.partition_keys != other.schema.partition_keys:
-        raise InvalidSchema(
-            f"`{context.name}` and `{other.name}` have other columns or partitions, so they are not one table",
-            hint="alter one of the branches until both have the same columns",
-        )

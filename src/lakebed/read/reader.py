@@ -46,7 +46,7 @@ from lakebed.records import dataclass
 from lakebed.schema import system_columns
 from lakebed.types import key_value
 from lakebed.types import predicate as predicates
-from lakebed.types.arrow import to_arrow_schema, to_arrow_type
+from lakebed.types.arrow import to_arrow_schema, to_arrow_type, under_schema
 from lakebed.types.logical import DataField
 from lakebed.types.predicate import Predicate
 from lakebed.types.predicate_evaluate import evaluate
@@ -119,7 +119,7 @@ class SplitReader:
         names = [field.name for field in self.fields]
         reader = replace(self, context=there, fields=projected_fields(there, names))
         for batch in reader._rows_of(replace(split, branch="")):
-            yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
+            yield under_schema(batch, self.schema)
 
     def read_all(self, splits: Sequence[Split]) -> list[pa.RecordBatch]:
         """Matching rows of splits, in their order, read by as many threads as the table's options allow."""

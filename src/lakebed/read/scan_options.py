@@ -107,13 +107,20 @@ def in_scanned_partitions(
 
 def in_followed_partitions(context: TableContext) -> Predicate | None:
     """As `in_scanned_partitions`, for a reader that goes on: the partitions must be named."""
+    return in_named_partitions(context, None, "which partition is the largest changes while the table is followed")
+
+
+def in_named_partitions(
+    context: TableContext, predicate: Predicate | None, why: str = "the largest partition of two branches is not known"
+) -> Predicate | None:
+    """As `in_scanned_partitions`, where the partitions must be named, and why."""
     text = context.options[SCAN_PARTITIONS]
     if text is not None and _is_dynamic(text):
         raise Unsupported(
-            f"table `{context.name}`: which partition is the largest changes while the table is followed",
+            f"table `{context.name}`: {why}",
             hint=f"name the partitions in `{SCAN_PARTITIONS.key}`, or leave it out",
         )
-    return in_scanned_partitions(context, None, None)
+    return in_scanned_partitions(context, None, predicate)
 
 
 def _is_dynamic(text: str) -> bool:

@@ -16,7 +16,7 @@ from lakebed.definition.validate import validate_table
 from lakebed.definition.views import refuse_view_changes
 from lakebed.errors import InvalidOption, NotFound, did_you_mean
 from lakebed.options import PARTITION, PRIMARY_KEY, Options, check_options
-from lakebed.read.plan import check_other_branch
+from lakebed.read.other_branch import check_other_branch
 from lakebed.rewrite.fold_first import fold_stored, prepare_change
 from lakebed.schema.changes import RemoveOption, SchemaChange, SetOption
 from lakebed.schema.table_schema import TableSchema

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from lakebed.definition.branch import branch_argument, context_on_branch
 from lakebed.definition.context import TableContext, once_per_context
-from lakebed.definition.moments import is_travelling, resolve_snapshot
+from lakebed.definition.moments import asked_time_ms, is_travelling, resolve_snapshot
 from lakebed.definition.validate import check_fixed_options, validate_table
 from lakebed.errors import InvalidArgument, NotFound, Unsupported
 from lakebed.fileio.glance import one_glance
@@ -36,6 +36,8 @@ class OpenedTable:
     context: TableContext
     overrides: Mapping[str, str] = field(default_factory=dict)
     pinned: Snapshot | None = None
+    as_of_ms: int | None = None
+    """The time that somebody has gone back to; None if the snapshot was the latest when the table was opened."""
     _last: TableContext | None = field(default=None, init=False, repr=False)
     """The context under the schema that was the latest when somebody last looked."""
 
@@ -115,15 +117,16 @@ class OpenedTable:
 
     # --- the same table, opened otherwise ------------------------------------------------------------------------
 
-    def at(self, snapshot: Snapshot) -> OpenedTable:
-        """At a snapshot, under the schema it had then."""
-        return OpenedTable(self.under(self.context.schemas.get(snapshot.schema_id)), self.overrides, snapshot)
+    def at(self, snapshot: Snapshot, as_of_ms: int | None = None) -> OpenedTable:
+        """At a snapshot, under the schema it had then; as of a time, if that is what was asked for."""
+        time_ms = snapshot.time_millis if as_of_ms is None else as_of_ms
+        return OpenedTable(self.under(self.context.schemas.get(snapshot.schema_id)), self.overrides, snapshot, time_ms)
 
     def now(self) -> OpenedTable:
         """At the latest snapshot, under the current schema."""
         context = self.current()
         latest = context.stores.snapshots.latest() if self.pinned is None else self.pinned
-        return OpenedTable(context, self.overrides, latest)
+        return OpenedTable(context, self.overrides, latest, self.as_of_ms)
 
     def with_options(self, given: Mapping[str, object]) -> OpenedTable:
         """With more options on top, which may name another branch, or a snapshot."""
@@ -131,13 +134,13 @@ class OpenedTable:
             others = {key: value for key, value in given.items() if key != BRANCH.key}
             return self.on_branch(str(given[BRANCH.key])).with_options(others)
         checked = check_options(given, for_create=False, columns=self.current().schema.field_names)
-        opened = OpenedTable(self.context, {**self.overrides, **checked}, self.pinned)
+        opened = OpenedTable(self.context, {**self.overrides, **checked}, self.pinned, self.as_of_ms)
         current = opened.current()
         validate_table(current.schema, current.options, self.name)
         if self.pinned is None and is_travelling(current.options):
             pinned = resolve_snapshot(current.stores, current.options, self.name)
             if pinned is not None:
-                return opened.at(pinned)
+                return opened.at(pinned, asked_time_ms(current.options))
         return opened
 
     def on_branch(self, name: str) -> OpenedTable:

@@ -15,6 +15,7 @@ from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split
 from lakebed.records import dataclass
 from lakebed.table.plans import PlannedRead
+from lakebed.types.arrow import under_schema
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class ReadPlan:
             batches = self._reader.read(split)
         else:
             raise InvalidArgument(f"{split!r} is no split of this plan", hint="pass one of plan.splits")
-        return (under(self.schema, batch) for batch in batches)
+        return (under_schema(batch, self.schema) for batch in batches)
 
     @property
     def alone(self) -> ReadPlan:
@@ -55,9 +56,4 @@ class ReadPlan:
         return replace(self, splits=())
 
 
-def under(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch under the schema of its stream: a merge may have lost the word that a column holds no nulls."""
-    return pa.RecordBatch.from_arrays(batch.columns, schema=schema) if batch.num_columns else batch
-
-
-__all__ = ["ReadPlan", "under"]
+__all__ = ["ReadPlan"]

@@ -11,19 +11,33 @@ from lakebed.changes.scan_modes import batch_snapshot, plan_batch, shows_a_part
 from lakebed.changes.views import ROWKIND_FIELD, shows_changes
 from lakebed.commit.replay import CommitIdentity
 from lakebed.definition.arguments import filter_argument, identity_arguments, names_argument, options_argument
+from lakebed.definition.branch import branch_read_besides
 from lakebed.definition.context import TableContext
-from lakebed.definition.moments import is_travelling
+from lakebed.definition.moments import asked_time_ms, is_travelling
 from lakebed.definition.row_rules import shows_waiting_rows
 from lakebed.definition.scan_mode import is_incremental
 from lakebed.definition.validate import check_fixed_options
 from lakebed.definition.views import refuse_view
-from lakebed.errors import InvalidArgument
+from lakebed.errors import InvalidArgument, Unsupported
 from lakebed.metadata.entries import live_files
-from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from lakebed.options import BRANCH, COMMIT_USER_PREFIX, READ_ALLOW_FULLSCAN, Options, check_options
-from lakebed.read.plan import FileSieve, ScanPlan, plan_scan, with_other_branch
+from lakebed.metadata.snapshot import BATCH_COMMIT_IDENTIFIER
+from lakebed.options import (
+    BRANCH,
+    COMMIT_USER_PREFIX,
+    POSTPONE_MERGE_ON_READ,
+    READ_ALLOW_FULLSCAN,
+    SCAN_FALLBACK_BRANCH,
+    SCAN_MODE,
+    SCAN_PRIMARY_BRANCH,
+    Option,
+    Options,
+    check_options,
+)
+from lakebed.read.other_branch import with_other_branch
+from lakebed.read.plan import FileSieve, ScanPlan, plan_scan
 from lakebed.read.reader import SplitReader, projected_fields
 from lakebed.read.scan_options import in_scanned_partitions
+from lakebed.records import dataclass
 from lakebed.table.opened import Holder, OpenedTable, opened_of
 from lakebed.types.predicate import Predicate
 
@@ -45,14 +59,17 @@ def plan_read(table: Holder, columns: Sequence[str] | None = None, filter: Any =
 def _plan_read(opened: OpenedTable, columns: Sequence[str] | None, filter: Any) -> PlannedRead:  # noqa: A002
     context = opened.readable()
     if not shows_only_changes(context):
-        return _plan_state(context, opened.pinned, columns, filter)
+        return _plan_state(_State(opened), context, columns, filter)
     from lakebed.changes.range import asked_range  # what tells changes is loaded only where it is needed
     from lakebed.changes.read import change_reading
 
     reading = change_reading(context, _names(columns), filter)
     if is_incremental(context.options):
         return reading.of_range(asked_range(context, opened.pinned))
-    return reading.of_state(_state_plan(context, opened.pinned, reading.table_part))
+    state = _State(opened)
+    return reading.of_state(
+        state.with_other_branch(context, state.plan(context, reading.table_part), reading.table_part)
+    )
 
 
 def fixed_now(table: Holder) -> OpenedTable:
@@ -61,7 +78,7 @@ def fixed_now(table: Holder) -> OpenedTable:
     context = opened.readable()
     if opened.pinned is not None or is_incremental(context.options) or shows_a_part(context):
         return opened
-    return OpenedTable(context, opened.overrides, batch_snapshot(context))
+    return OpenedTable(context, opened.overrides, batch_snapshot(context), opened.as_of_ms)
 
 
 def shows_only_changes(context: TableContext) -> bool:
@@ -70,31 +87,61 @@ def shows_only_changes(context: TableContext) -> bool:
 
 
 def _plan_state(
+    state: _State,
     context: TableContext,
-    pinned: Snapshot | None,
     columns: Sequence[str] | None,
     filter: Any,  # noqa: A002
 ) -> tuple[SplitReader, ScanPlan]:
     predicate = filter_argument(filter, context.arrow_schema_with_hidden)
     names = _names(columns)
-    plan = _state_plan(context, pinned, predicate)
+    plan = state.plan(context, predicate)
     _refuse_full_scan(context, plan, predicate)
     meant = context.as_meant_in(plan.snapshot)
     if meant is not context:
-        context, plan = meant, _state_plan(meant, pinned, predicate)
+        context, plan = meant, state.plan(meant, predicate)
     if shows_waiting_rows(context):
         from lakebed.write.waiting_rows import plan_with_waiting  # what writes is loaded only where it is needed
 
-        context, plan = plan_with_waiting(context, plan.snapshot, predicate)
+        _refuse_parts(context, POSTPONE_MERGE_ON_READ)
+        narrowed = in_scanned_partitions(context, plan.snapshot, predicate)
+        context, plan = plan_with_waiting(context, plan.snapshot, narrowed)
+    plan = state.with_other_branch(context, plan, predicate)
     return SplitReader(context, projected_fields(context, names), predicate), plan
 
 
-def _state_plan(context: TableContext, pinned: Snapshot | None, predicate: Predicate | None) -> ScanPlan:
-    if pinned is not None:
-        plan = plan_scan(context, pinned, in_scanned_partitions(context, pinned, predicate))
-    else:
-        plan = plan_batch(context, predicate)
-    return with_other_branch(context, plan, predicate)
+@dataclass(frozen=True)
+class _State:
+    """Which state of a table a read shows."""
+
+    opened: OpenedTable
+
+    def plan(self, context: TableContext, predicate: Predicate | None) -> ScanPlan:
+        """What is read of the table itself."""
+        pinned = self.opened.pinned
+        if pinned is not None:
+            return plan_scan(context, pinned, in_scanned_partitions(context, pinned, predicate))
+        return plan_batch(context, predicate)
+
+    def with_other_branch(self, context: TableContext, plan: ScanPlan, predicate: Predicate | None) -> ScanPlan:
+        """The plan with what the options ask for of another branch."""
+        if branch_read_besides(context) is None:
+            return plan
+        _refuse_parts(context, SCAN_FALLBACK_BRANCH if context.options[SCAN_FALLBACK_BRANCH] else SCAN_PRIMARY_BRANCH)
+        as_of_ms = self.opened.as_of_ms
+        if as_of_ms is None and is_travelling(context.options) and plan.snapshot is not None:
+            asked_ms = asked_time_ms(context.options)
+            as_of_ms = plan.snapshot.time_millis if asked_ms is None else asked_ms
+        return with_other_branch(context, plan, predicate, as_of_ms)
+
+
+def _refuse_parts(context: TableContext, option: Option[Any]) -> None:
+    """Raises if a read shows a part of a state: what an option adds to it is known of whole states only."""
+    if shows_a_part(context):
+        raise Unsupported(
+            f"table `{context.name}`: `{option.key}` does not go with `{SCAN_MODE.key}` = "
+            f"`{context.options.raw.get(SCAN_MODE.key)}`, which shows a part of the table",
+            hint="open the table without one of the options",
+        )
 
 
 def _refuse_full_scan(context: TableContext, plan: ScanPlan, predicate: Predicate | None) -> None:

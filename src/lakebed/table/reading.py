@@ -218,11 +218,11 @@ class TableReading(ABC):
 
     def to_reader(self, columns: Sequence[str] | None = None, filter: Any = None) -> pa.RecordBatchReader:  # noqa: A002
         """Matching rows as a pyarrow stream of batches, whose schema is known first; memory does not grow with them."""
-        from lakebed.table.parts import under
+        from lakebed.types.arrow import under_schema
 
         planned = self._planned(columns, filter)
         schema = planned[0].schema if isinstance(planned, tuple) else planned.schema
-        return pa.RecordBatchReader.from_batches(schema, (under(schema, batch) for batch in _batches(planned)))
+        return pa.RecordBatchReader.from_batches(schema, (under_schema(batch, schema) for batch in _batches(planned)))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows for whoever takes Arrow's PyCapsule interface, read while they are taken."""

@@ -433,7 +433,8 @@ class Table(TableReading, TableUpkeep):
             found = snapshot_of_tag(stores, tag_argument(tag), self.name)
         else:
             assert timestamp is not None
-            found = snapshot_at_time(stores, to_millis(timestamp), self.name)
+            time_ms = to_millis(timestamp)
+            return self._as(self._opened.at(snapshot_at_time(stores, time_ms, self.name), time_ms))
         return self._as(self._opened.at(found))
 
     @property

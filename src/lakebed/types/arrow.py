@@ -73,6 +73,11 @@ def to_arrow_schema(fields: Iterable[DataField]) -> pa.Schema:
     return pa.schema([to_arrow_field(field) for field in fields])
 
 
+def under_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with the fields of a schema. One without columns keeps its rows, which building it anew would lose."""
+    return pa.RecordBatch.from_arrays(batch.columns, schema=schema) if batch.num_columns else batch
+
+
 def with_hidden(shown: pa.Schema, hidden: pa.Schema) -> pa.Schema:
     """All columns that may be asked for; a view may show what is hidden elsewhere."""
     return pa.schema([*shown, *(field for field in hidden if field.name not in shown.names)])

@@ -76,4 +76,4 @@ def remembering(lake: Any, table: Table) -> Table:
     known = kept.get(place)
     memory = TableMemory() if known is None else known.handed_on()
     kept[place] = memory
-    return Table(OpenedTable(replace(context, memory=memory), opened.overrides, opened.pinned))
+    return Table(OpenedTable(replace(context, memory=memory), opened.overrides, opened.pinned, opened.as_of_ms))

@@ -31,6 +31,7 @@ def delete(lake: SqlLake, statement: Delete) -> None:
 
 
 def _delete(target: TargetRows, statement: Delete) -> None:
+    target.refuse_rows_of_others(Statement.DELETE)
     is_told = _is_set(target, DELETE_FORCE_PRODUCE_CHANGELOG.key)
     if not is_told and statement.where is None:
         if target.table.latest_snapshot() is not None:

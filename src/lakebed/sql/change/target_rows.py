@@ -10,6 +10,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from lakebed.cleanup import on_failure
+from lakebed.definition.branch import branch_read_besides
 from lakebed.definition.statement_rules import Rule, Sets, Statement, Way, rule_of
 from lakebed.errors import CommitConflict, InvalidArgument, Unsupported
 from lakebed.expressions.nodes import NotProven
@@ -102,10 +103,16 @@ class TargetRows:
         """The column that says the kind of each row, if one does."""
         return self.table.options.get(ROWKIND_FIELD.key)
 
+    def refuse_rows_of_others(self, statement: Statement) -> None:
+        """Raises if reads show rows of another branch, which are not to be changed here."""
+        if branch_read_besides(opened_of(self.table).writable()) is not None:
+            self.rule(statement)
+
     def rule(self, statement: Statement, sets: Sets | None = None, *, deletes: bool = False) -> Rule:
         """How a statement is carried out on this table; raises if it can not be."""
         context = opened_of(self.table).writable()
-        rule = rule_of(statement, context.options, sets, deletes=deletes, has_key=context.has_key)
+        other = branch_read_besides(context)
+        rule = rule_of(statement, context.options, sets, deletes=deletes, has_key=context.has_key, other_branch=other)
         if rule.way is Way.REFUSED:
             raise Unsupported(f"{statement} of table `{self.table.name}`: {rule.why}", hint=rule.hint)
         if context.has_key and context.options[IGNORE_DELETE] and (deletes or rule.way is Way.NOTHING):
