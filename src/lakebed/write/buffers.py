@@ -18,7 +18,8 @@ from lakebed.datafiles.rolling_writer import RollingWriter
 from lakebed.definition.changelog_rules import INPUT, normalises_input, producer
 from lakebed.definition.context import TableContext
 from lakebed.definition.row_rules import removes_records
-from lakebed.errors import StorageError
+from lakebed.errors import StorageError, Unsupported
+from lakebed.lsm.sections import SortedRun, overlapping_runs
 from lakebed.lsm.spill import Spill, SpillRules
 from lakebed.lsm.write_buffer import RetractsFirst, WriteBuffer
 from lakebed.merge.base import MergeOrder
@@ -29,6 +30,7 @@ from lakebed.options import (
     CHANGELOG_PRODUCER_IGNORE_DELETE,
     LOCAL_SORT_MAX_NUM_FILE_HANDLES,
     SEQUENCE_AUTO_PADDING,
+    SEQUENCE_SNAPSHOT_ORDERING,
     SPILL_COMPRESSION,
     SPILL_COMPRESSION_ZSTD_LEVEL,
     WRITE_BUFFER_SIZE,
@@ -192,11 +194,29 @@ class BucketWriters:
         """Each run makes files of its own: a later one may repeat a key."""
         buffer = self._buffers[bucket]
         self._buffered_bytes -= buffer.size_bytes
+        before = len(self._files.get(bucket, ()))
         for run in buffer.runs(self._spill):
             writer = self._writer(bucket)
             for rows in run:
                 writer.write(rows)
             self._close_writer(bucket)
+        if before and self._context.orders_by_snapshot:
+            self._check_order(self._files[bucket][:before], self._files[bucket][before:])
+
+    def _check_order(self, earlier: list[DataFile], later: list[DataFile]) -> None:
+        """Raises if files that memory could not hold together may have rows of one key.
+
+        INVARIANT: snapshots number these rows, the same for all of a commit. So of two that were not merged before they
+        were written none is the newer one: the older row could win, and one that was deleted come back.
+        """
+        if not overlapping_runs([SortedRun(tuple(earlier))], later, self._context.key_types):
+            return
+        raise Unsupported(
+            f"table `{self._context.name}`: these rows do not fit into `{WRITE_BUFFER_SIZE.key}`, and with "
+            f"`{SEQUENCE_SNAPSHOT_ORDERING.key}` rows of one commit have no order once they are in several files",
+            hint=f"raise `{WRITE_BUFFER_SIZE.key}`, or commit fewer rows at a time"
+            + ("" if self._may_spill else f", or leave `{WRITE_BUFFER_SPILLABLE.key}` true and room on the local disk"),
+        )
 
     def _writer(self, bucket: Bucket) -> RollingWriter:
         writer = self._writers.get(bucket)

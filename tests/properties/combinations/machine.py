@@ -250,12 +250,14 @@ class Machine:
         found, fitting = self.meaning.fitting(rows, kinds or ["+I"] * len(rows), replaces=replaces)
         return found, fitting if kinds else None
 
-    def _wrote(self, rows: Sequence[Row], kinds: Sequence[str] | None) -> None:
+    def _wrote(self, rows: Sequence[Row], kinds: Sequence[str] | None) -> bool:
+        """Whether any of the rows came to a file: no commit is made of none."""
         meaning = self.meaning
         before = meaning.current() if meaning.has_key else {}
         written = meaning.write(rows, kinds)
         meaning.note()
         self._committed(before, {meaning.model.key_of(record.cells) for record in written})
+        return bool(written)
 
     def _committed(self, before: Mapping[Key, Record], keys: set[Key] | None = None, *, compacts: bool = True) -> None:
         """A commit is there; a compaction of the buckets that it wrote to may have followed.
@@ -303,8 +305,8 @@ class Machine:
             given = zip(rows, kinds or ["+I"] * len(rows), strict=True)
             if replay or all(model.accept(model.schema, row, kind) is None for row, kind in given):
                 return  # of rows that are ignored no commit is left to be known again
-            self.identifiers[user] = number
-            self._wrote(rows, kinds)
+            if self._wrote(rows, kinds):
+                self.identifiers[user] = number
 
         return Step(real, mean, can_crash=not replay, settles=True)
 

@@ -9,7 +9,7 @@ from tests.unit.warehouse_under_test import Warehouse
 
 import lakebed
 from lakebed.commit.sequence_state import MAX_SEQUENCE_NUMBER
-from lakebed.errors import CommitConflict, InvalidOption
+from lakebed.errors import CommitConflict, InvalidOption, Unsupported
 from lakebed.options import BUCKET
 
 ORDERED = {"sequence.snapshot-ordering": "true"}
@@ -236,3 +236,37 @@ def test_a_changed_number_of_buckets_is_noticed() -> None:
     with pytest.raises(CommitConflict, match="2 buckets"):
         write(table, [1, 2])
     assert shown(table) == [[1, 1]]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"write-buffer-spillable": "false"},
+        {"write-buffer-spill.max-disk-size": "1 b"},
+        {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"},
+    ],
+)
+def test_rows_that_memory_can_not_order_are_refused(warehouse: Warehouse, options: dict[str, str]) -> None:
+    """Rows of a key in two files of a commit have no order: the commit fails by name, and nothing is there of it."""
+    table = warehouse.table("t", {"k": "INT NOT NULL", "v": "INT"}, primary_key=["k"], options=_small(options))
+    with pytest.raises(Unsupported, match=r"write-buffer-size[\s\S]*raise"), table.writer() as writer:
+        writer.write(_rows((2, 1)))
+        writer.write(_rows((1, 2), (2, 2)))
+    assert table.latest_snapshot() is None
+    with table.writer() as writer:  # what lies apart has no order to lose
+        writer.write(_rows((1, 1)))
+        writer.write(_rows((2, 2)))
+    assert shown(table) == [[1, 1], [2, 2]]
+
+
+def test_rows_that_went_to_disk_keep_their_order(warehouse: Warehouse) -> None:
+    """Where rows may be put on local disk, one file has them all."""
+    table = warehouse.table("t", {"k": "INT NOT NULL", "v": "INT"}, primary_key=["k"], options=_small({}))
+    with table.writer() as writer:
+        writer.write(_rows((2, 1)))
+        writer.write(_rows((1, 2), (2, 2)))
+    assert shown(table) == [[1, 2], [2, 2]]
+
+
+def _small(options: dict[str, str]) -> dict[str, str]:
+    return {"bucket": "1", "write-only": "true", "write-buffer-size": "1 b"} | ORDERED | options
