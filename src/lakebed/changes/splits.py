@@ -122,7 +122,10 @@ def state_splits(
 
 
 def _waiting(context: TableContext, snapshot: Snapshot, sieve: FileSieve) -> list[ChangeSplit]:
-    """Rows that wait for their bucket, as they were written: without a changelog nobody will tell of them later."""
+    """Rows that wait for their bucket, as they were written: without a changelog nobody will tell of them later.
+
+    INVARIANT: in the order of their commits, in which they will be placed; clocks of writers may say another.
+    """
     if producer(context.options) != NONE or not context.bucket_mode.postpones:
         return []
 
@@ -130,8 +133,7 @@ def _waiting(context: TableContext, snapshot: Snapshot, sieve: FileSieve) -> lis
         return sieve.keep_partitions([entry for entry in entries if entry.bucket == POSTPONE_BUCKET])
 
     entries = live_files(context.stores, snapshot, keep_metas=sieve.keep_metas, keep_entries=keep)
-    in_order = sorted(entries, key=lambda entry: entry.file.creation_time_ms or 0)
-    return _in_order(context, (ChangeSplit(split, Telling.AS_STORED) for e in in_order for split in _alone(e)))
+    return _in_order(context, (ChangeSplit(split, Telling.AS_STORED) for e in entries for split in _alone(e)))
 
 
 def change_splits(

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from lakebed.metadata.entries import read_manifests
 from lakebed.metadata.manifest import EntryKind, ManifestEntry, merge_entries
 from lakebed.metadata.manifest_list import ManifestMeta
+from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.stores import MetadataStores
 from lakebed.records import dataclass
 from lakebed.types.logical import DataType
@@ -72,7 +73,11 @@ def _merge_all(
     partition_types: Sequence[DataType],
     rules: ManifestMergeRules,
 ) -> list[ManifestMeta]:
-    """Live files only. Large manifests that lost no file stay as they are."""
+    """Live files only. Large manifests that lost no file stay as they are, in front of what is written again.
+
+    INVARIANT: rows that wait for a bucket are placed in the order of the manifests, and the later ones win. So a
+    manifest that tells of such files does not get in front of one that told of others before.
+    """
     deleted_at = {
         entry.identity: (number, place)
         for number, meta in enumerate(metas)
@@ -89,11 +94,16 @@ def _merge_all(
             for place, entry in enumerate(found)
             if entry.kind == EntryKind.ADD and (number, place) > deleted_at.get(entry.identity, (-1, -1))
         ]
-        if len(live) == len(found) and meta.size_bytes >= rules.target_size_bytes:
+        overtakes = any(map(_waits, live)) and any(map(_waits, entries))
+        if len(live) == len(found) and meta.size_bytes >= rules.target_size_bytes and not overtakes:
             kept.append(meta)
         else:
             entries += live
     return kept + (stores.manifests.write(entries, partition_types, rules.target_size_bytes) if entries else [])
+
+
+def _waits(entry: ManifestEntry) -> bool:
+    return entry.bucket == POSTPONE_BUCKET
 
 
 def adds_again(stores: MetadataStores, metas: Sequence[ManifestMeta], entries: Sequence[ManifestEntry]) -> bool:

@@ -12,8 +12,10 @@ import pyarrow as pa
 import pytest
 
 import lakebed
+from lakebed.clock import FixedClock
 from lakebed.errors import CommitConflict, Unsupported
 from lakebed.metadata.entries import live_files
+from lakebed.table.opened import OpenedTable
 from lakebed.table.plans import plan_write
 from lakebed.write.placement import postponed
 from lakebed.write.placement.postponed import KeptRows
@@ -442,3 +444,30 @@ def test_waiting_rows_come_back_in_their_order() -> None:
     table.compact(full=True)
     assert shown(table) == [(1, 1, "newer"), (2, 1, "other")]
     assert table.check(deep=True) == []
+
+
+# --- the order in which rows wait ------------------------------------------------------------------------------------
+
+
+def test_merged_manifests_keep_the_order_in_which_rows_wait() -> None:
+    """A large manifest stays as it is when others are written again, and does not get in front of older rows."""
+    table = create({**WAITING, "manifest.target-file-size": "2600 b", "manifest.full-compaction-threshold-size": "1 b"})
+    write(table, [[1, 1, "old"]])
+    write(table, [[partition, 1, "new"] for partition in range(1, 30)])
+    for partition in (500, 501):  # each commit merges what is there
+        write(table, [[partition, 1, "new"]])
+    table.compact(full=True)
+    assert {row[2] for row in shown(table)} == {"new"}
+
+
+def test_a_stream_begins_with_waiting_rows_in_the_order_of_their_commits() -> None:
+    """Whatever the clocks of writers say: what comes later is told later, as it is placed later."""
+    table = create(WAITING)
+    opened = table._opened
+    ahead = replace(opened.context, clock=FixedClock(opened.context.clock.now_ms() + 60_000))
+    write(lakebed.Table(OpenedTable(ahead)), [[1, 1, "old"]])
+    write(table, [[1, 1, "new"]])
+    first = next(iter(table.follow()))
+    assert [row["v"] for row in first.to_pylist()] == ["old", "new"]
+    table.compact(full=True)
+    assert shown(table) == [(1, 1, "new")]

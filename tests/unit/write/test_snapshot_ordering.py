@@ -249,7 +249,7 @@ def test_a_changed_number_of_buckets_is_noticed() -> None:
 def test_rows_that_memory_can_not_order_are_refused(warehouse: Warehouse, options: dict[str, str]) -> None:
     """Rows of a key in two files of a commit have no order: the commit fails by name, and nothing is there of it."""
     table = warehouse.table("t", {"k": "INT NOT NULL", "v": "INT"}, primary_key=["k"], options=_small(options))
-    with pytest.raises(Unsupported, match=r"write-buffer-size[\s\S]*raise"), table.writer() as writer:
+    with pytest.raises(Unsupported, match=r"write-buffer-size[\s\S]*raise"), table.writer() as writer:  # noqa: PT012
         writer.write(_rows((2, 1)))
         writer.write(_rows((1, 2), (2, 2)))
     assert table.latest_snapshot() is None
