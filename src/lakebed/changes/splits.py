@@ -20,7 +20,7 @@ from lakebed.definition.changelog_rules import FULL_COMPACTION, LOOKUP, NONE, pr
 from lakebed.definition.context import TableContext, num_levels
 from lakebed.definition.row_rules import vectors_at
 from lakebed.definition.shown_defaults import stored_part
-from lakebed.errors import Unsupported
+from lakebed.errors import FileMissing, NotFound, Unsupported
 from lakebed.lsm.sections import Section
 from lakebed.merge.aggregation import Aggregation
 from lakebed.merge.first_row import FirstRow
@@ -156,7 +156,7 @@ def change_splits(
         )
     # A state that came back from before there was a producer is told of by files too.
     if producer(context.options) != NONE or snapshot.changelog_manifest_list is not None:
-        entries = changelog_entries(context.stores, snapshot, sieve.keep_partitions)
+        entries = _told_entries(context, snapshot, sieve)
     elif snapshot.commit_kind == CommitKind.APPEND or (
         is_overwrite and not context.has_key and context.options[STREAMING_READ_APPEND_OVERWRITE]
     ):
@@ -171,6 +171,19 @@ def change_splits(
     if context.bucket_mode.crosses_partitions:
         return _leaving_first(context, entries)
     return _in_order(context, (ChangeSplit(split, Telling.AS_STORED) for e in entries for split in _alone(e)))
+
+
+def _told_entries(context: TableContext, snapshot: Snapshot, sieve: FileSieve) -> list[ManifestEntry]:
+    """Changelog files of a snapshot. One that came back from a tag, or that a branch began with, may have none left."""
+    try:
+        return changelog_entries(context.stores, snapshot, sieve.keep_partitions)
+    except FileMissing as error:
+        if snapshot.id != context.stores.snapshots.earliest_id():
+            raise
+        raise NotFound(
+            f"table `{context.name}`: the changes of snapshot {snapshot.id} have expired; a tag brought its state back",
+            hint=f"begin with the state of snapshot {snapshot.id}, or with the changes after it",
+        ) from error
 
 
 def _leaving_first(context: TableContext, entries: Iterable[ManifestEntry]) -> list[ChangeSplit]:

@@ -35,6 +35,8 @@ class Holds(Enum):
     """What a reference keeps."""
 
     STATE_AND_CHANGES = "snapshot"
+    STATE_AND_CHANGES_LEFT = "oldest snapshot"
+    """Made from a tag, by a branch or a rollback, its changes may have expired before: tags keep the state alone."""
     STATE = "tag"
     CHANGES = "changelog"
 
@@ -53,8 +55,10 @@ def references(files: TableFiles, without_tags: Collection[str] = ()) -> Iterato
     for stores in all_branches(files.stores):
         there = replace(files, stores=stores)
         left_out = without_tags if stores.paths.branch == files.stores.paths.branch else ()
+        holds = Holds.STATE_AND_CHANGES_LEFT
         for snapshot in _found_in_turn(stores, stores.snapshots.ids()):
-            yield Reference(there, snapshot, Holds.STATE_AND_CHANGES)
+            yield Reference(there, snapshot, holds)
+            holds = Holds.STATE_AND_CHANGES
         for tag in stores.tags.list():
             if tag.name not in left_out:
                 yield Reference(there, tag.snapshot, Holds.STATE)
@@ -113,17 +117,23 @@ class Survivor:
     """A snapshot, or a copy of one, whose files must stay.
 
     `is_whole`: its whole state is meant. If not, only what it added, because an older survivor covers the rest.
+    `is_oldest`: of its changes only what is left; see `Holds.STATE_AND_CHANGES_LEFT`.
     """
 
     files: TableFiles
     snapshot: Snapshot
     is_whole: bool = True
     has_changelog: bool = False
+    is_oldest: bool = False
+
+    @property
+    def _changes(self) -> TableFiles:
+        return self.files.lenient() if self.is_oldest else self.files
 
     def data(self, names: Collection[str]) -> set[str]:
         """Its data files, as far as they have one of these names."""
         found = self.files.live(self.snapshot, names) if self.is_whole else self.files.added(self.snapshot)
-        return found | set(self.files.changelog_files(self.snapshot)) if self.has_changelog else found
+        return found | set(self._changes.changelog_files(self.snapshot)) if self.has_changelog else found
 
     def named_metadata(self) -> set[str]:
         """Metadata files that the snapshot itself names: known without reading any of them."""
@@ -136,7 +146,7 @@ class Survivor:
         """All its metadata files."""
         found = {*self.files.manifests(self.snapshot), *self.files.indexes(self.snapshot)}
         if self.has_changelog:
-            found.update(self.files.changelog_manifests(self.snapshot))
+            found.update(self._changes.changelog_manifests(self.snapshot))
         return found | self.named_metadata()
 
 
@@ -174,7 +184,9 @@ def _branch(files: TableFiles, stores: MetadataStores) -> Iterator[Survivor]:
     before = 0
     for snapshot in read_snapshots(stores, stores.snapshots.ids()):
         # What follows on the one before adds to it; after a gap nothing is known.
-        yield Survivor(there, snapshot, is_whole=snapshot.id != before + 1 or before == 0, has_changelog=True)
+        is_oldest = before == 0
+        is_whole = snapshot.id != before + 1 or is_oldest
+        yield Survivor(there, snapshot, is_whole=is_whole, has_changelog=True, is_oldest=is_oldest)
         before = snapshot.id
     for tag in stores.tags.list():
         yield Survivor(there, tag.snapshot)
@@ -240,9 +252,10 @@ class _Found:
             for meta in _metas(files, delta_metas, snapshot):
                 self._manifest(files, meta).is_needed_whole = True
         if reference.holds is not Holds.STATE:
-            self._named(files.changelog_list(snapshot))
-            for meta in _metas(files, changelog_metas, snapshot):
-                self._manifest(files, meta).is_needed_whole = True
+            changes = files.lenient() if reference.holds is Holds.STATE_AND_CHANGES_LEFT else files
+            self._named(changes.changelog_list(snapshot))
+            for meta in _metas(changes, changelog_metas, snapshot):
+                self._manifest(changes, meta).is_needed_whole = True
 
     def _named(self, *paths: Iterable[str]) -> None:
         self.names.update(_name(path) for group in paths for path in group)

@@ -26,17 +26,33 @@ class SchemaStore:
     def __init__(self, fileio: FileIO, schema_directory: str) -> None:
         self._fileio = fileio
         self._directory = schema_directory.rstrip("/")
-        self._cache: dict[int, TableSchema] = {}  # files never change once written
+        self._cache: dict[int, TableSchema] = {}
         self._contents: dict[int, bytes] = {}
+        self._listed: dict[int, tuple[int, int, str]] = {}
+        """Size, time and version of the files when they were last listed."""
 
     def path_of(self, schema_id: int) -> str:
         """Where a version lies."""
         return f"{self._directory}/schema-{schema_id}"
 
     def ids(self) -> list[int]:
-        """The versions there are, in order."""
-        matches = (_FILE_NAME.fullmatch(status.name) for status in self._fileio.list_directory(self._directory))
-        return sorted(int(match[1]) for match in matches if match)
+        """The versions there are, in order.
+
+        INVARIANT: files never change once written, but a fast-forward puts others in their place. One that does not
+        look as it did is read anew: under the old schema rows of the table would be read, and written, as another's.
+        """
+        found = []
+        for status in self._fileio.list_directory(self._directory):
+            match = _FILE_NAME.fullmatch(status.name)
+            if match is None:
+                continue
+            number, looks = int(match[1]), (status.size_bytes, status.modified_ms, status.version)
+            if self._listed.setdefault(number, looks) != looks:
+                self._cache.pop(number, None)
+                self._contents.pop(number, None)
+                self._listed[number] = looks
+            found.append(number)
+        return sorted(found)
 
     def latest(self) -> TableSchema | None:
         """The current schema; None when there is no table."""
@@ -79,6 +95,7 @@ class SchemaStore:
         """Read everything anew from now on: a fast-forward has put other schemas in place of those that were read."""
         self._cache.clear()
         self._contents.clear()
+        self._listed.clear()
 
     def publish(self, schema: TableSchema) -> bool:
         """Make a version visible. False when somebody else's version of that number is there."""

@@ -351,3 +351,55 @@ def test_branches_with_other_columns_are_not_one_table() -> None:
         shown(table.with_options({"scan.fallback-branch": "live"}))
     with pytest.raises(NotFound):
         shown(table.with_options({"scan.fallback-branch": "none"}))
+
+
+# --- what a tag brings back ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["branch", "rollback"])
+def test_a_state_whose_changes_have_expired_does_not_stop_upkeep(how: str) -> None:
+    """The first snapshot of a branch, or of a table rolled back to a tag, names a changelog that is gone."""
+    shop = Workshop()
+    table = shop.create(changelog_producer="input")
+    for number in range(1, 6):
+        shop.at(number)
+        table.write(rows((number, number)))
+    for name, number in (("fork", 2), ("other", 3)):
+        table.create_tag(name, number)
+    table.expire_snapshots(retain_max=1, retain_min=1)
+    if how == "branch":
+        table.create_branch("b", "fork")
+        came_back = shop.lake.table("t$branch_b")
+    else:
+        table.rollback_to(tag="fork")
+        came_back = table
+    came_back.write(rows((20, 20)))
+    assert shown(came_back) == [*up_to(2), (20, 20)]
+    assert came_back.changes(since=2).num_rows == 1
+    with pytest.raises(NotFound, match="the changes of snapshot 2 have expired"):
+        came_back.changes(since=1)
+    if how == "branch":
+        assert table.delete_tag("other").names == ("other",)
+    table.remove_orphan_files(older_than=shop.clock.now_ms() - 1)
+    assert shown(came_back) == [*up_to(2), (20, 20)]
+    assert came_back.check(deep=True) == table.check(deep=True) == []
+    table.write(rows((30, 30)))
+    for each in (table, came_back):
+        each.expire_snapshots(retain_max=1, retain_min=1)
+    assert shown(came_back)[: len(up_to(2))] == up_to(2)
+
+
+def test_another_handle_sees_the_schema_that_a_branch_brought() -> None:
+    """Of two schemas of one number the one that is there now counts, whoever has read the other before."""
+    shop = Workshop()
+    table, branch = branched(shop)
+    branch.alter(AddColumn("x", "STRING"))
+    branch.write(rows((20, 20)).append_column("x", pa.array(["of x"])))
+    table.alter(AddColumn("y", "BIGINT"))
+    other = shop.lake.table("t")
+    assert other.columns[-1] == "y"
+    table.fast_forward("b")
+    assert other.columns[-1] == "x"
+    assert other.to_arrow().to_pylist() == table.to_arrow().to_pylist()
+    other.write(rows((21, 21)).append_column("x", pa.array(["of x, too"])))
+    assert sorted(filter(None, table.to_arrow()["x"].to_pylist())) == ["of x", "of x, too"]
