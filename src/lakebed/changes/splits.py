@@ -20,7 +20,7 @@ from lakebed.definition.changelog_rules import FULL_COMPACTION, LOOKUP, NONE, pr
 from lakebed.definition.context import TableContext, num_levels
 from lakebed.definition.row_rules import vectors_at
 from lakebed.definition.shown_defaults import stored_part
-from lakebed.errors import FileMissing, NotFound, Unsupported
+from lakebed.errors import FileMissing, Unsupported
 from lakebed.lsm.sections import Section
 from lakebed.merge.aggregation import Aggregation
 from lakebed.merge.first_row import FirstRow
@@ -180,7 +180,7 @@ def _told_entries(context: TableContext, snapshot: Snapshot, sieve: FileSieve) -
     except FileMissing as error:
         if snapshot.id != context.stores.snapshots.earliest_id():
             raise
-        raise NotFound(
+        raise FileMissing(
             f"table `{context.name}`: the changes of snapshot {snapshot.id} have expired; a tag brought its state back",
             hint=f"begin with the state of snapshot {snapshot.id}, or with the changes after it",
         ) from error

@@ -7,7 +7,15 @@ import pytest
 from tests.unit.maintenance.expiring_tables import ROOT, Workshop, ids, rows, shown, stores_of
 from tests.unit.maintenance.test_rollback import plain, up_to
 
-from lakebed.errors import AlreadyExists, CommitConflict, InvalidArgument, InvalidOption, InvalidSchema, NotFound
+from lakebed.errors import (
+    AlreadyExists,
+    CommitConflict,
+    FileMissing,
+    InvalidArgument,
+    InvalidOption,
+    InvalidSchema,
+    NotFound,
+)
 from lakebed.schema.changes import AddColumn, SetOption
 from lakebed.table.table import Table
 
@@ -376,7 +384,7 @@ def test_a_state_whose_changes_have_expired_does_not_stop_upkeep(how: str) -> No
     came_back.write(rows((20, 20)))
     assert shown(came_back) == [*up_to(2), (20, 20)]
     assert came_back.changes(since=2).num_rows == 1
-    with pytest.raises(NotFound, match="the changes of snapshot 2 have expired"):
+    with pytest.raises(FileMissing, match="the changes of snapshot 2 have expired"):
         came_back.changes(since=1)
     if how == "branch":
         assert table.delete_tag("other").names == ("other",)
