@@ -317,6 +317,7 @@ def _layout(draft: _Draft) -> None:
     draft.maybe(0.1, "target-file-row-num", "1", "2")
     draft.maybe(0.2, "manifest.merge-min-count", "1", "2")
     draft.maybe(0.1, "manifest.full-compaction-threshold-size", "1 b")
+    draft.maybe(0.1, "manifest.target-file-size", "1 b", "2600 b")
     draft.maybe(0.1, "source.split.target-size", "1 b")
     draft.maybe(0.3, "read.batch-size", "1", "2")
     draft.maybe(0.1, "metadata.stats-mode", "none", "full", "truncate(1)")

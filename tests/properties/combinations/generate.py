@@ -28,8 +28,8 @@ WEIGHTS = {
     "orphans": 1,
     "analyze": 1,
     "reopen": 2,
-    "add_column": 1,
-    "drop_column": 1,
+    "add_column": 2,
+    "drop_column": 2,
     "rename_column": 1,
     "change_type": 2,
     "set_option": 5,
@@ -188,7 +188,8 @@ def _arguments(name: str, random: Random, machine: Machine) -> dict[str, Any]:
         case "expire":
             return {"keep": random.choice([1, 2, 4])}
         case "add_column":
-            return {"name": f"n{random.randint(0, 2)}", "kind": random.choice(["INT", "STRING"])}
+            # Also under a name that another column had before it was dropped.
+            return {"name": random.choice(["n0", "n1", "n2", "v0", "v1"]), "kind": random.choice(["INT", "STRING"])}
         case "drop_column":
             return {"name": random.choice(schema.names)}
         case "rename_column":

@@ -290,6 +290,8 @@ def _check_pushed_down(machine: Machine, table: lakebed.Table, rows: list[Row], 
         )
     else:
         condition = null_test(column.name, False)
+    if (count := _asked("a count", table.count)) != len(rows):
+        raise Finding("a count", f"{count}, not {len(rows)}")
     names = random.sample([each.name for each in columns], random.randint(1, len(columns)))
     found = from_arrow(_asked("a filtered read", lambda: table.to_arrow(names, condition.expression)))
     expected = [{name: row[name] for name in names} for row in rows if condition.holds(row) is True]
@@ -336,8 +338,24 @@ def _check_queried(machine: Machine, shown: pa.Table, random: Random) -> None:
             raise Finding(
                 "a query of a column", f"{part.num_rows} of {name} are null, not {shown.column(name).null_count}"
             )
+        # Both are asked: what metadata tell, and what rows do.
+        if not pa.types.is_integer(shown.schema.field(name).type):
+            return
+        text = f"SELECT count(*), min(`{name}`), max(`{name}`), count(`{name}`) FROM t"
+        for told in ("", f" WHERE `{name}` IS NULL OR `{name}` IS NOT NULL"):
+            totals = _asked("totals", lambda told=told: _answer(machine, text + told))
+            if totals is not None:
+                expected = _totals(shown, name)
+                if repr(list(totals.to_pylist()[0].values())) != repr(expected):
+                    raise Finding("totals of a query", f"{totals.to_pylist()} of {name}, not {expected}")
     finally:
         tables._SMALL_ROWS, overlay._KEPT_BYTES = few, streamed
+
+
+def _totals(shown: pa.Table, name: str) -> list[object]:
+    """How many rows, the least and greatest value of a column, how many are not null."""
+    values = [value for value in shown.column(name).to_pylist() if value is not None]
+    return [shown.num_rows, min(values, default=None), max(values, default=None), len(values)]
 
 
 def _answer(machine: Machine, text: str) -> pa.Table | None:
