@@ -304,6 +304,22 @@ HISTORIES: dict[str, History] = {
             Operation("write", {"rows": [{"k": 2, "v0": 2, "at": FAR_FUTURE_S}], "kinds": None}),
         ],
     ),
+    "manifests are merged while rows wait": (
+        table(
+            partitioned=True,
+            bucket="-2",
+            postpone__batch_write_fixed_bucket="false",
+            manifest__target_file_size="2600 b",
+            manifest__full_compaction_threshold_size="1 b",
+        ),
+        [
+            write((1, 1, 1)),
+            write(*((1, 2, partition) for partition in range(1, 30))),
+            write((1, 2, 500)),
+            write((1, 2, 501)),
+            FULL,
+        ],
+    ),
     "a writer dies": (
         table(),
         [

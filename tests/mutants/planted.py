@@ -45,6 +45,13 @@ MENDS = [
         "an old state comes back and is compacted",
     ),
     Mutant(
+        "a manifest that is merged gets behind one that was later",
+        "commit/manifest_merge.py",
+        " and not overtakes:",
+        ":",
+        "manifests are merged while rows wait",
+    ),
+    Mutant(
         "rescale reads what is shown",
         "rewrite/rescale.py",
         "snapshot = settled(context, keep=keep, run_pieces=run_pieces)",
