@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.cdc.sources.kafka.client import KafkaSettings, message_blocks, watermarks
+from lakebed.cdc.sources.kafka.client import KafkaSettings, message_blocks, texts_of, watermarks
 from lakebed.cdc.sources.kafka.source import KafkaSource
 from lakebed.connectors.kafka_client import properties_of, servers_of
 from lakebed.errors import CorruptFile, InvalidData, LakebedError, NotFound
@@ -78,7 +78,7 @@ class TopicReader:
             until = min(high, at + left)
             if until > at:
                 for bodies, about in message_blocks(settings, topic, partition, at, until):
-                    found.append(self._parser.rows(bodies, about))
+                    found.append(self._parser.rows(texts_of(bodies), about))
                 left -= until - at
             place[key] = max(at, until)
         return pa.concat_tables([self.schema.empty_table(), *found]), json.dumps(place, sort_keys=True), False
