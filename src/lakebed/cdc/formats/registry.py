@@ -116,6 +116,7 @@ class Registry:
             with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
                 body = json.loads(answer.read(_MOST_BYTES))
         except urllib.error.HTTPError as error:
+            error.close()
             raise _refused(address, what, error.code) from None
         except (OSError, HTTPException, ValueError) as error:
             why = getattr(error, "reason", None) or error

@@ -61,7 +61,8 @@ class KafkaSettings:
     def from_text(cls, text: str) -> Self:
         """Inverse of `to_text`."""
         body: dict[str, Any] = json.loads(text)
-        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in body.items()})
+        body |= {key: tuple(value) for key, value in body.items() if isinstance(value, list)}
+        return cls(**body)
 
     def follows(self, topic: str) -> bool:
         """Whether a topic is one of those to follow."""
