@@ -65,6 +65,12 @@ class TableChanges:
             yield Chunk(first + number, self.source, ROWS, text, phase, encode_rows(rows.slice(start, end - start)))
             number, start = number + 1, end
 
+    def _is_new_state(self, actions: Actions) -> npt.NDArray[np.bool_]:
+        """Rows of which it is sure that the one before had the same key, if there was one: a table whose key has other
+        columns needs to know that. Where nobody tells the key, the table's is meant."""
+        found: npt.NDArray[np.bool_] = (actions == UPSERT) & bool(self.description.primary_key)
+        return found
+
     def _rows(self, about: pa.RecordBatch | None) -> pa.RecordBatch:
         """An update is two rows, the old one first."""
         count = len(self.actions)
@@ -75,7 +81,7 @@ class TableChanges:
         actions = self.actions[places]
         is_old = (actions == DELETE) | ((actions == UPDATE) & ~is_second)
         kinds = np.select(
-            [actions == DELETE, (actions == UPDATE) & is_old, (actions == UPDATE) | (actions == UPSERT)],
+            [actions == DELETE, (actions == UPDATE) & is_old, (actions == UPDATE) | self._is_new_state(actions)],
             [RowKind.DELETE, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER],
             RowKind.INSERT,
         ).astype(np.int8)

@@ -87,7 +87,7 @@ def test_dms_updates_with_and_without_their_old_row() -> None:
         ("+U", "1", "b"),
         ("-U", "1", "b"),
         ("+U", "2", "b"),
-        ("+U", "2", "c"),
+        ("+I", "2", "c"),
         ("-D", "2", "c"),
     ]
 

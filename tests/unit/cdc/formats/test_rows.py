@@ -253,7 +253,7 @@ def test_avro_types(registry: SchemaRegistry, kind: Any, value: Any, type_text: 
     (chunk,) = chunks_of("avro", [(None, registry.message(number, {"c": value}))], reading)
     description = Description.from_text(chunk.columns)
     assert (description.typed, str(description.columns[0].type)) == (True, type_text)
-    assert rows_of([chunk], "c") == [("+U", expected)]
+    assert rows_of([chunk], "c") == [("+I", expected)]
 
 
 def test_each_schema_has_its_own_columns_and_the_order_stays(registry: SchemaRegistry) -> None:
@@ -410,7 +410,7 @@ def test_a_registry_that_is_away_is_an_outage(registry: SchemaRegistry) -> None:
         chunks_of("avro", [message], reading, skips=True)
     registry.start()
     both = Reading(None, Registry(f"http://127.0.0.1:1, {registry.url}/"))
-    assert rows_of(chunks_of("avro", [message], both), "id") == [("+U", 1)]
+    assert rows_of(chunks_of("avro", [message], both), "id") == [("+I", 1)]
 
 
 def test_user_and_password_of_a_registry(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -433,7 +433,7 @@ def test_user_and_password_of_a_registry(tmp_path: Any, monkeypatch: pytest.Monk
             # Other addresses, so that what is remembered is not what answers.
             made = Registry(registry.url + "/" * (slashes + 1), **login)
             assert "s3cret" not in repr(made)
-            assert rows_of(chunks_of("avro", [message], Reading(None, made)), "id") == [("+U", 1)]
+            assert rows_of(chunks_of("avro", [message], Reading(None, made)), "id") == [("+I", 1)]
 
 
 def test_schemas_that_refer_to_others(registry: SchemaRegistry) -> None:
@@ -444,4 +444,4 @@ def test_schemas_that_refer_to_others(registry: SchemaRegistry) -> None:
     registry.add(3, row_schema(("home", "x.Address")), references=["address"])
     written = b"\0\0\0\0\3\x0e"
     chunks = chunks_of("avro", [(None, written)], Reading(None, Registry(registry.url)))
-    assert rows_of(chunks, "home") == [("+U", {"zip": {"code": 7}})]
+    assert rows_of(chunks, "home") == [("+I", {"zip": {"code": 7}})]
