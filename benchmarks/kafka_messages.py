@@ -26,7 +26,7 @@ from tests.cdc.pipeline.local_sync import LocalSync
 import lakebed
 from lakebed.cdc.envelope import chunks_to_arrow
 from lakebed.cdc.formats import message_format
-from lakebed.cdc.sources import KafkaSource
+from lakebed.cdc.sources.kafka import KafkaSource
 from lakebed.cdc.sources.kafka.client import consumer, message_blocks, texts_of
 from lakebed.testing.kafka_server import KafkaServer
 from lakebed.testing.schema_registry import SchemaRegistry

@@ -124,7 +124,8 @@ class KafkaServer:
 
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
         wanted = UserScramCredentialUpsertion(name, info, password.encode())
-        for future in self._admin().alter_user_scram_credentials([wanted]).values():
+        client = self._admin()  # has to outlast the answers
+        for future in client.alter_user_scram_credentials([wanted]).values():
             future.result()
 
     def _security(self, place: str, controller: str) -> dict[str, str]:

@@ -12,10 +12,13 @@ from uuid import uuid4
 
 import pytest
 from tests.brokers import shared_broker
+from tests.cdc.pipeline.local_sync import LocalSync
 from tests.patience import PATIENCE_S
 
 import lakebed
 import lakebed.cdc
+from lakebed.cdc.arguments import SyncArguments
+from lakebed.cdc.sources.kafka import KafkaSource
 from lakebed.errors import InvalidData, NotFound
 from lakebed.testing.kafka_server import KafkaServer
 from lakebed.testing.schema_registry import SchemaRegistry
@@ -58,7 +61,7 @@ class Topic:
         assert not producer.flush(PATIENCE_S)
 
     def start(self, form: str, trigger: Any = None, **more: Any) -> lakebed.cdc.SyncRun:
-        rules = {name: more.pop(name) for name in list(more) if name in lakebed.cdc.start.SyncArguments.__annotations__}
+        rules = {name: more.pop(name) for name in list(more) if name in SyncArguments.__annotations__}
         options = {"bootstrap_servers": self._address, "topics": [self.name], "format": form, **more}
         return lakebed.cdc.sync(
             self.lake,
@@ -312,6 +315,61 @@ def test_changes_of_debezium_in_avro_outlast_a_registry_that_is_away(
         _until(run, lambda: len(topic.rows()) == 3)
     assert topic.rows() == [{"id": 0, "v": 0, "w": None}, wide, {"id": 3, "v": 3, "w": None}]
     assert topic.lake.table("lk.t").primary_key == ("id",)
+
+
+@pytest.mark.parametrize("form", ["json", "avro", "debezium-avro"])
+def test_a_sync_that_dies_anywhere_has_each_message_once(
+    broker: KafkaServer, registry: SchemaRegistry, spark: Any, tmp_path: Path, form: str
+) -> None:
+    """Random histories over partitions, in small batches of which a step in seven dies and is repeated or started
+    anew, under schemas that take turns, leave what a plain model says."""
+    topic = Topic(broker, tmp_path, spark, partitions=2)
+    key, v, w = (
+        {"name": name, "type": kind} for name, kind in (("id", "long"), ("v", "string"), ("w", ["null", "int"]))
+    )
+    for number, fields in ((1, (key, v)), (2, (key, v, w))):
+        plain = {"type": "record", "name": "Row", "fields": list(fields)}
+        registry.add(number, plain if form == "avro" else _envelope(*fields))
+    registry.add(7, _KEY)
+    chance = random.Random(form)
+    model: dict[int, dict[str, Any]] = {}
+    given: dict[str, Any] = {} if form == "json" else {"registry": registry.url}
+    given |= {"key_format": "json"} if form == "json" else {"key_format": "avro"} if form == "avro" else {}
+    source = KafkaSource(broker.address, topic.name, format=form, messages_per_batch=15, **given)
+    sync = LocalSync(topic.lake, source, tmp_path / "checkpoint", seed=4, dies=0.15, table="t")
+    for _ in range(6):
+        messages = []
+        for number in range(40):
+            place, schema = chance.randint(1, 12), chance.choice((1, 2))
+            old, row = model.get(place), {"id": place, "v": f"v{number}"} | ({"w": number} if schema == 2 else {})
+            is_gone = old is not None and chance.random() < 0.3
+            if is_gone:
+                del model[place]
+            else:
+                model[place] = {**row, "w": row.get("w")}
+            name = _text({"id": place}) if form == "json" else registry.message(7, {"id": place})
+            if form == "json":
+                body = None if is_gone else _text(row)
+            elif form == "avro":
+                body = None if is_gone else registry.message(schema, row)
+            else:
+                before = None if old is None else {part: old[part] for part in (("id", "v", "w")[: schema + 1])}
+                told = {"before": before, "after": None if is_gone else row}
+                told["op"] = "d" if is_gone else "c" if old is None else "u"  # type: ignore[assignment]
+                body = registry.message(schema, {**told, "source": {"db": "d", "table": "t", "ts_ms": 5}})
+            messages.append((name, body))
+        topic.send(messages)
+        for _ in range(chance.randint(1, 4)):
+            sync.step()
+    while sync.step():
+        pass
+    sync.stop()
+    found = [{name: row[name] for name in ("id", "v", "w")} for row in topic.rows()]
+    expected = [
+        {**row, "id": str(row["id"]), "w": None if row["w"] is None else str(row["w"])} if form == "json" else row
+        for row in model.values()
+    ]
+    assert found == sorted(expected, key=lambda row: str(row["id"]))
 
 
 def _until(run: lakebed.cdc.SyncRun, is_so: Callable[[], bool]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.compat.judges.at_hand import prepared_jars
 
 from lakebed.cdc.formats import message_format
-from lakebed.cdc.sources import KafkaSource
+from lakebed.cdc.sources.kafka import KafkaSource
 from lakebed.cdc.sources.kafka.client import message_blocks, texts_of, watermarks
 from lakebed.errors import LakebedError, StorageError
 from lakebed.testing.kafka_server import PASSWORD, KafkaServer
