@@ -59,7 +59,7 @@ class RowFormat(MessageFormat):
         numbers = _carried(self.schemas(bodies))
         key_numbers = _carried(key_schemas(self.reading.key, keys))
         found: list[Chunk] = []
-        for start, end in _runs(numbers, key_numbers):
+        for start, end in runs(numbers, key_numbers):
             part = slice(start, end)
             changes = self._changes(bodies[part], keys[part], int(numbers[start]), np.arange(start, end), about)
             found += changes.chunks(ordinal + len(found), about)
@@ -185,7 +185,7 @@ def _carried(numbers: Numbers) -> Numbers:
     return carried
 
 
-def _runs(*numbers: Numbers) -> Iterator[tuple[int, int]]:
+def runs(*numbers: Numbers) -> Iterator[tuple[int, int]]:
     """Stretches in which none of the numbers changes."""
     count = len(numbers[0])
     differs = np.any([each[1:] != each[:-1] for each in numbers], axis=0)
@@ -212,4 +212,4 @@ def _times_ms(about: pa.RecordBatch | None, places: Numbers) -> Numbers:
     return milliseconds(times.cast(pa.int64()))
 
 
-__all__ = ["AvroRows", "JsonRows", "RowFormat"]
+__all__ = ["AvroRows", "JsonRows", "RowFormat", "runs"]

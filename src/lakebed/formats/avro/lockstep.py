@@ -36,7 +36,7 @@ def decoded(node: Node, bodies: pa.Array, skip: int = 0, wanted: Collection[str]
     return _Cursors(bodies, skip).record(node, wanted)
 
 
-def size_at_least(node: Node) -> int:
+def _size_at_least(node: Node) -> int:
     """How many bytes a value has at the least."""
     match node.kind:
         case "null":
@@ -48,7 +48,7 @@ def size_at_least(node: Node) -> int:
         case "fixed":
             return node.size
         case "record":
-            return sum(size_at_least(part) for part in node.parts)
+            return sum(_size_at_least(part) for part in node.parts)
     return 1
 
 
@@ -204,7 +204,7 @@ class _Cursors:
 
     def _array(self, node: Node, rows: Places) -> pa.Array:
         (part,) = node.parts
-        counts, places, order = self._items(rows, size_at_least(part), lambda some: [self._value(part, some)])
+        counts, places, order = self._items(rows, _size_at_least(part), lambda some: [self._value(part, some)])
         items = _joined(places[0], self._value(part, rows[:0])).take(order)
         return pa.ListArray.from_arrays(_offsets(counts), items)
 
@@ -263,4 +263,4 @@ def _offsets(counts: Places) -> pa.Array:
     return pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
 
 
-__all__ = ["decoded", "size_at_least"]
+__all__ = ["decoded"]

@@ -9,7 +9,7 @@ from typing import Any, Final
 from lakebed.errors import InvalidSchema
 from lakebed.records import dataclass
 
-PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+_PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _MOST_DEPTH: Final = 64
 _MOST_ENTRIES: Final = 20_000
 """Names that stand for records that hold names and so on can make a short text endless."""
@@ -17,7 +17,7 @@ _MOST_ENTRIES: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A type: one of `PRIMITIVES`, or `record`, `enum`, `array`, `map`, `union`, `fixed`.
+    """A type: one of the primitive ones, or `record`, `enum`, `array`, `map`, `union`, `fixed`.
 
     `parts` are the types of a record's fields (`names` has theirs), of an array's or a map's items, or a union's
     branches. `names` are an enum's symbols, too. `told` is all that the schema says of the type, logical types and
@@ -107,7 +107,7 @@ class _Reader:
         return node
 
     def _by_name(self, name: str, space: str, told: Mapping[str, Any] | None) -> Node:
-        if name in PRIMITIVES:
+        if name in _PRIMITIVES:
             return Node(name, told=told)
         for full in (name if "." in name or not space else f"{space}.{name}", name):
             if full in self._named:
@@ -122,7 +122,7 @@ def _typed(field: Mapping[str, Any]) -> Any:
     """The type of a field. Some writers put notes beside it rather than into it."""
     kind = field["type"]
     notes = {key: value for key, value in field.items() if key in ("logicalType", "precision", "scale")}
-    return {"type": kind, **notes} if notes and isinstance(kind, str) and kind in PRIMITIVES else kind
+    return {"type": kind, **notes} if notes and isinstance(kind, str) and kind in _PRIMITIVES else kind
 
 
 def _full_name(body: Mapping[str, Any], space: str) -> str:
@@ -131,4 +131,4 @@ def _full_name(body: Mapping[str, Any], space: str) -> str:
     return name if "." in name or not inner else f"{inner}.{name}"
 
 
-__all__ = ["PRIMITIVES", "Node", "parsed_schema"]
+__all__ = ["Node", "parsed_schema"]

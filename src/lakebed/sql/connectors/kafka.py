@@ -17,6 +17,8 @@ CHANGE_FORMATS: Final = ("debezium-json", "canal-json", "maxwell-json", "ogg-jso
 """Messages that tell changes of rows; they need a key to land."""
 ROW_FORMATS: Final = ("json", "csv")
 """Messages that are rows."""
+_FORMATS: Final = (*ROW_FORMATS, AVRO_ROWS, *CHANGE_FORMATS)
+"""What messages of `kafka` may be."""
 _STARTS = ("earliest-offset", "latest-offset")
 _OFFSETS = "use `earliest-offset` or `latest-offset`; offsets are kept by the pipeline, not by a group"
 
@@ -83,8 +85,8 @@ def _registry(form: str) -> tuple[ConnectorOption, ...]:
 _OPTIONS = (
     ConnectorOption("topic", "the topic, or several to read, with `;` between them", is_required=True),
     ConnectorOption("properties.bootstrap.servers", "where the cluster is", is_required=True),
-    ConnectorOption("format", "what a message is", choices=(*ROW_FORMATS, *CHANGE_FORMATS)),
-    ConnectorOption("value.format", "the same", choices=(*ROW_FORMATS, *CHANGE_FORMATS)),
+    ConnectorOption("format", "what a message is", choices=_FORMATS),
+    ConnectorOption("value.format", "the same", choices=_FORMATS),
     ConnectorOption("scan.startup.mode", "where to begin", default="earliest-offset", choices=_STARTS),
     ConnectorOption("properties.group.id", "taken, and of no effect: offsets are kept with the rows"),
     ConnectorOption("properties.auto.offset.reset", "taken, and of no effect: a lost offset is an error"),
@@ -99,6 +101,7 @@ _OPTIONS = (
     ConnectorOption("maxwell-json.ignore-parse-errors", "leave out what can not be read", TRUTH, default="false"),
     ConnectorOption("ogg-json.ignore-parse-errors", "leave out what can not be read", TRUTH, default="false"),
     ConnectorOption("aws-dms-json.ignore-parse-errors", "leave out what can not be read", TRUTH, default="false"),
+    *_registry(AVRO_ROWS),
     *_registry(AVRO_CHANGES),
     ConnectorOption("landing.*", "an option of the table of the lake that messages land in"),
     ConnectorOption("key.format", "what the key of a message is that is written", choices=KEY_FORMATS),
@@ -128,7 +131,7 @@ def _check(table: ConnectorTable) -> None:
     if not message_format(table):
         raise InvalidOption(
             f"table `{table.full_name}`: connector `kafka` needs `format`",
-            hint=f"add 'format' = '...' to WITH (...): {', '.join((*ROW_FORMATS, *CHANGE_FORMATS))}",
+            hint=f"add 'format' = '...' to WITH (...): {', '.join(_FORMATS)}",
         )
     if is_change_log(table) and not table.primary_key:
         raise InvalidSchema(
@@ -141,8 +144,8 @@ def _check(table: ConnectorTable) -> None:
             hint="leave PRIMARY KEY out; or, if a message takes the place of the one with its key, use connector "
             f"`upsert-kafka`; or use one of the formats {', '.join(CHANGE_FORMATS)}",
         )
-    if message_format(table) == AVRO_CHANGES:
-        _check_registry(table, AVRO_CHANGES)
+    if message_format(table) in (AVRO_CHANGES, AVRO_ROWS):
+        _check_registry(table, message_format(table))
     _check_written_key(table)
 
 
@@ -192,7 +195,7 @@ def _check_upsert(table: ConnectorTable) -> None:
             f"table `{table.full_name}`: `key.fields` leaves out columns of the primary key",
             hint="leave the option out: the key of a message is the primary key",
         )
-    if table.options.get("value.format") == AVRO_ROWS:
+    if AVRO_ROWS in (table.options.get("value.format"), table.options.get("key.format")):
         _check_registry(table, AVRO_ROWS)
     if table.options.get("key.format") == TEXT_KEY and len(table.primary_key) > 1:
         raise InvalidOption(
@@ -231,7 +234,7 @@ UPSERT_KAFKA = ConnectorDefinition(
             is_required=True,
             choices=(*ROW_FORMATS, AVRO_ROWS),
         ),
-        ConnectorOption("json.ignore-parse-errors", "leave out what can not be read", TRUTH, default="false"),
+        ConnectorOption(JSON_IGNORE_PARSE_ERRORS.key, "leave out what can not be read", TRUTH, default="false"),
         *_registry(AVRO_ROWS),
         ConnectorOption("landing.*", "an option of the table of the lake that rows land in"),
         ConnectorOption(CSV_FIELD_DELIMITER.key, "what stands between values", default=","),
