@@ -146,6 +146,36 @@ def test_changes_of_dms_in_a_topic_and_in_directories(broker: KafkaServer, spark
     assert sorted(files.table("lk.t").to_arrow().to_pylist(), key=lambda row: row["id"]) == expected
 
 
+def test_rows_in_files_are_tables_by_their_directories(spark: Any, tmp_path: Path) -> None:
+    """Lines of files are rows whose table is called like the directory; later ones take the places of those with their
+    key; bad lines are counted."""
+    lake = lakebed.connect(tmp_path / "lake", spark=spark)
+    options = {"path": str(tmp_path / "in"), "format": "json", "recursive": True, "skip_corrupt_records": True}
+    for number in range(2):
+        for table in ("orders", "line items"):
+            place = tmp_path / "in" / table
+            place.mkdir(parents=True, exist_ok=True)
+            lines = [{"id": n, "v": f"{table} {number}"} for n in range(number, number + 2)]
+            (tmp_path / "whole").write_text("\n".join([*map(json.dumps, lines), "[1]"]))
+            (tmp_path / "whole").rename(place / f"{number}.json")
+        run = lakebed.cdc.sync(
+            lake,
+            "files",
+            "lk",
+            source_options=options,
+            checkpoint=tmp_path / "checkpoint",
+            trigger={"availableNow": True},
+            primary_keys=["id"],
+        )
+        assert run.wait(PATIENCE_S)
+        assert run.progress.skipped_records == 2
+    for table in ("orders", "line items"):
+        found = lake.table(f"lk.`{table}`").to_arrow().to_pylist()
+        assert sorted(found, key=lambda row: row["id"]) == [
+            {"id": str(n), "v": f"{table} {min(n, 1)}"} for n in range(3)
+        ]
+
+
 @pytest.mark.parametrize("key_format", ["json", "text"])
 def test_a_topic_of_rows_is_a_table(broker: KafkaServer, spark: Any, tmp_path: Path, key_format: str) -> None:
     """A random history of rows and tombstones over partitions, in several syncs, some of deletes alone, leaves what a

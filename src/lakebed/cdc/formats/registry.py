@@ -111,7 +111,9 @@ class Registry:
         raise away
 
     def _answer(self, address: str, path: str, what: str) -> dict[str, Any]:
-        request = urllib.request.Request(address + path, headers={"Accept": _ACCEPT, **self._login()})
+        request = urllib.request.Request(address + path, headers={"Accept": _ACCEPT})
+        for name, value in self._login().items():
+            request.add_unredirected_header(name, value)  # nobody else is told the password
         try:
             with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
                 body = json.loads(answer.read(_MOST_BYTES))

@@ -188,10 +188,11 @@ def _block(client: Any, most: int) -> list[Any]:
     found: list[Any] = []
     size_bytes = 0
     while len(found) < min(_BLOCK_MESSAGES, most) and size_bytes < _BLOCK_BYTES:
-        some = client.consume(min(_MESSAGES_AT_ONCE, most - len(found)), timeout=0 if found else _POLL_S)
-        if not some:
-            break
+        asked = min(_MESSAGES_AT_ONCE, most - len(found))
+        some = client.consume(asked, timeout=_POLL_S)
         found += some
+        if len(some) < asked:
+            break
         size_bytes += sum(map(len, some))
     return found
 

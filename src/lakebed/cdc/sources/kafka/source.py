@@ -75,6 +75,11 @@ class KafkaSource(ChangeSource):
             compiled(topic_pattern, "topic_pattern")
         if properties is not None and properties_file is not None:
             raise InvalidArgument("properties are given twice", hint="give either properties or properties_file")
+        if key_columns and key_format is None:
+            raise InvalidArgument(
+                "key_columns are given, and nothing says what keys of messages are",
+                hint="set key_format to json, text or avro",
+            )
         self._made_file = None if properties is None else _private_file(properties)
         self.settings = KafkaSettings(
             bootstrap_servers,
