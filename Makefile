@@ -47,7 +47,7 @@ format: $(READY) ## let the formatter and the linter mend what they can
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
 bench: $(READY) ## benchmarks against the peers (minutes)
-	@for b in append_table bucket_hash metadata keyed_write crossings merge_read compaction lookup_changelog views memory lazy_outputs deletion_vectors dynamic_buckets spark_read spark_upsert stream_core stream_latency stream_thousand cdc continuous metrics_cost why; do echo "== $$b"; $(BIN)/python -m benchmarks.$$b || exit 1; done
+	@for b in append_table bucket_hash metadata keyed_write crossings merge_read compaction lookup_changelog views memory lazy_outputs deletion_vectors dynamic_buckets spark_read spark_upsert stream_core stream_latency stream_thousand cdc kafka_messages continuous metrics_cost why; do echo "== $$b"; $(BIN)/python -m benchmarks.$$b || exit 1; done
 
 nightly: $(READY) ## the long random runs, the unit tests with many more examples, and those with Java on its newest release
 	@$(BIN)/python -m pytest -n 2 -m nightly

@@ -168,7 +168,6 @@ REGISTERED = ("merge/aggregates/", "sql/connectors/", "sql/procedures/", "table/
 SHORT = {
     "options/views.py": "a group of options",
     "bucket/fixed.py": "stands above the registry of bucket functions, which the others stand below",
-    "cdc/formats/texts.py": "what the entries of the registry of formats share",
     "cleanup.py": "the one place that catches every exception",
     "cli/options.py": "an entry of the registry of commands",
     "expressions/aggregates/aggregate.py": "what the entries of the registry of aggregates are",

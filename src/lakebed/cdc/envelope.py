@@ -43,6 +43,9 @@ ABOUT: Final = "_about."
 """Columns of a payload beside those of the table; the last two are prefixes: of marks, and of what is told of a row's
 message."""
 
+RAW_KEY: Final = "_raw_key"
+"""What else is told of messages: their keys as bytes, for formats that look into them. Rows do not carry it."""
+
 _OP_TS_TYPE: Final = pa.timestamp("ms", tz="UTC")
 MOST_ROWS: Final = 16_384
 """As many changes a chunk has at most, about."""
@@ -126,6 +129,10 @@ class NameChanges:
     """Another table has the name now, with these columns."""
 
 
+_MARKS: Final = ("base64", "partial")
+"""What else may be so of a description."""
+
+
 @dataclass(frozen=True, slots=True)
 class Description:
     """What a source says of a table at one moment: its columns, its primary key, its comment.
@@ -141,6 +148,8 @@ class Description:
     changes: NameChanges | None = None
     base64: bool = False
     """Whether texts of a source without types hold bytes in base64."""
+    partial: bool = False
+    """Whether these are some of the columns: that others are not named says nothing of them."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -158,8 +167,7 @@ class Description:
             "primary_key": list(self.primary_key),
             "comment": self.comment,
         } | ({} if self.typed else {"typed": False})
-        if self.base64:
-            body["base64"] = True
+        body |= {name: True for name in _MARKS if getattr(self, name)}
         if self.changes is not None:
             body["changes"] = asdict(self.changes)
         return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
@@ -175,7 +183,8 @@ class Description:
             if changes is not None:
                 renamed = tuple((str(old), str(new)) for old, new in changes["renamed"])
                 changes = NameChanges(renamed, tuple(changes["dropped"]), bool(changes["is_new_table"]))
-            return cls(columns, key, body.get("comment"), body.get("typed", True), changes, body.get("base64", False))
+            marks = {name: bool(body.get(name, False)) for name in _MARKS}
+            return cls(columns, key, body.get("comment"), body.get("typed", True), changes, **marks)
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidData(
                 f"the description of a source table is not understood: {text[:200]}",
@@ -354,6 +363,7 @@ __all__ = [
     "MOST_ROWS",
     "OP_TS",
     "RAW",
+    "RAW_KEY",
     "ROWS",
     "SCHEMA",
     "SKIPPED",

@@ -407,6 +407,9 @@ class Pipeline:
     def _open_for(self, target: Target, chunks: Sequence[Chunk], user: str) -> Table | None:
         """The table of the lake for some chunks; None if they only tell of a table that is none of ours yet."""
         sources = _first_descriptions(chunks)
+        is_told = any(not source.description.partial for source in sources)
+        if sources and not is_told and not self._lake.has_table(f"`{target.database}`.`{target.table}`"):
+            return None  # deletes of rows that never came
         return self._open(target, sources, user) if sources else None
 
     def _open(self, target: Target, sources: Sequence[SourceTable], user: str) -> Table | None:
@@ -578,7 +581,7 @@ def _first_descriptions(chunks: Sequence[Chunk]) -> list[SourceTable]:
     """What the sources looked like at the beginning of a batch: later columns have to be seen as added."""
     found: dict[SourceName, SourceTable] = {}
     for chunk in chunks:
-        if chunk.name not in found:
+        if chunk.name not in found or found[chunk.name].description.partial:
             described = Description.from_text(chunk.columns)
             if described.changes is None or described.changes.is_new_table:
                 found[chunk.name] = SourceTable(chunk.name, described)

@@ -46,6 +46,7 @@ _STOP_S = 60.0
 _CALM_S = 10.0
 """A query that was started again and has nothing to do counts as well after so long."""
 _LOOK_S = 0.05
+_LEAST_S = 0.001
 _NO_FILE_SYSTEM = ("No FileSystem for scheme", "UnsupportedFileSystemException", "S3AFileSystem not found")
 """What Hadoop says of URLs that it has no module for."""
 
@@ -211,7 +212,8 @@ class SyncRun:
 
 
 def _left(deadline: float | None) -> float | None:
-    return None if deadline is None else max(deadline - time.monotonic(), 0.0)
+    """Never nothing: Spark takes that for a mistake, and to start a query again may take as long as there was."""
+    return None if deadline is None else max(deadline - time.monotonic(), _LEAST_S)
 
 
 def sync(

@@ -9,36 +9,84 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.cdc.sources.kafka.client import KafkaSettings, message_blocks, watermarks
+from lakebed.cdc.formats.reading import Reading
+from lakebed.cdc.formats.registry import USER_INFO
+from lakebed.cdc.formats.rows import AvroRows, runs
+from lakebed.cdc.rows.shape import converted
+from lakebed.cdc.sources.kafka.client import KafkaSettings, message_blocks, texts_of, watermarks
 from lakebed.cdc.sources.kafka.source import KafkaSource
 from lakebed.connectors.kafka_client import properties_of, servers_of
-from lakebed.errors import CorruptFile, InvalidData, LakebedError, NotFound
+from lakebed.errors import CorruptFile, InvalidData, LakebedError, NotFound, Unsupported
 from lakebed.formats import FORMATS, Written
-from lakebed.sql.connectors.kafka import KAFKA, is_change_log, message_format
+from lakebed.sql.connectors.kafka import (
+    AVRO_CHANGES,
+    AVRO_ROWS,
+    KAFKA,
+    TEXT_KEY,
+    UPSERT_FORMATS,
+    UPSERT_KAFKA,
+    is_change_log,
+    message_format,
+)
 from lakebed.sql.connectors.table import ConnectorTable
 from lakebed.types.arrow import to_arrow_schema
 from lakebed.types.logical import DataField
 
 _MESSAGES: Final = "messages"
 """What stands for the name of a file where messages are read as one."""
+_NAMES: Final = {AVRO_CHANGES: "debezium-avro", AVRO_ROWS: "avro"}
+"""What formats are called where Flink's name is another."""
+_KEYS: Final = {"json": "json", TEXT_KEY: "text", AVRO_ROWS: "avro"}
 _STARTS: Final = {"earliest-offset": "earliest", "latest-offset": "latest"}
 
 
 def is_synced(table: ConnectorTable) -> bool:
-    """Whether messages of a table are changes, which a sync lands."""
-    return table.connector == KAFKA.name and is_change_log(table)
+    """Whether messages of a table are changes, or rows by key, which a sync lands."""
+    return table.connector == UPSERT_KAFKA.name or (table.connector == KAFKA.name and is_change_log(table))
 
 
 def change_source_options(table: ConnectorTable) -> dict[str, Any]:
     """Arguments of the source of changes."""
+    form = message_format(table)
+    is_upsert = table.connector == UPSERT_KAFKA.name
     return {
         "bootstrap_servers": servers_of(table),
         "topics": _topics(table),
-        "format": message_format(table),
-        "start": _STARTS[table.required("scan.startup.mode")],
-        "properties": properties_of(table),
-        "skip_corrupt_records": table.truth(f"{message_format(table)}.ignore-parse-errors"),
+        "format": _NAMES.get(form, form),
+        "start": _STARTS["earliest-offset" if is_upsert else table.required("scan.startup.mode")],
+        "properties": properties_of(table) | _login(table),
+        "skip_corrupt_records": table.truth(f"{form}.ignore-parse-errors"),
+        "registry": _registry_of(table),
+        **(_key_arguments(table) if is_upsert else {}),
     }
+
+
+def _key_arguments(table: ConnectorTable) -> dict[str, Any]:
+    """What is said of the keys of messages whose rows go by them."""
+    for option, readable in (("key.format", _KEYS), ("value.format", UPSERT_FORMATS)):
+        if table.options[option] not in readable:
+            raise Unsupported(
+                f"table `{table.full_name}`: messages whose `{option}` is `{table.options[option]}` are written, not "
+                "read",
+                hint=f"read the table of the lake that the rows come from, or write them as {', '.join(readable)}",
+            )
+    return {"key_format": _KEYS[table.options["key.format"]], "key_columns": table.primary_key}
+
+
+def _is_avro(table: ConnectorTable) -> bool:
+    """Whether messages are rows of Avro."""
+    return message_format(table) == AVRO_ROWS
+
+
+def _registry_of(table: ConnectorTable) -> str | None:
+    """Where the schemas of messages stand."""
+    return next((url for each in _NAMES if (url := table.option(f"{each}.url"))), None)
+
+
+def _login(table: ConnectorTable) -> dict[str, str]:
+    """User and password of the registry, which go where those of the cluster go."""
+    given = next((text for each in _NAMES if (text := table.option(f"{each}.basic-auth.user-info"))), None)
+    return {} if given is None else {USER_INFO: given}
 
 
 def _topics(table: ConnectorTable) -> list[str]:
@@ -50,11 +98,14 @@ class TopicReader:
 
     def __init__(self, table: ConnectorTable) -> None:
         self._table = table
-        servers, properties = servers_of(table), properties_of(table)
-        self._source = KafkaSource(servers, _topics(table), properties=properties or None)
+        servers, properties = servers_of(table), properties_of(table) | _login(table)
+        form: dict[str, Any] = {}
+        if _is_avro(table):
+            form = {"format": _NAMES[AVRO_ROWS], "registry": _registry_of(table)}
+        self._source = KafkaSource(servers, _topics(table), properties=properties or None, **form)
         weakref.finalize(self, self._source.close)  # the file with the properties goes with the reader
         self._start = _STARTS[table.required("scan.startup.mode")]
-        self._parser = _RowParser(table)
+        self._parser = _AvroParser(table, self._source.settings.reading()) if form else _RowParser(table)
         self.schema = self._parser.schema
         """The columns of what it reads."""
 
@@ -78,7 +129,7 @@ class TopicReader:
             until = min(high, at + left)
             if until > at:
                 for bodies, about in message_blocks(settings, topic, partition, at, until):
-                    found.append(self._parser.rows(bodies, about))
+                    found.append(self._parser.rows(bodies if _is_avro(self._table) else texts_of(bodies), about))
                 left -= until - at
             place[key] = max(at, until)
         return pa.concat_tables([self.schema.empty_table(), *found]), json.dumps(place, sort_keys=True), False
@@ -153,3 +204,26 @@ class _RowParser:
             f"{last} are no rows of format `{self._format}`: {error.message}",
             hint=f"correct the columns, or leave such messages out with '{self._format}.ignore-parse-errors' = 'true'",
         )
+
+
+class _AvroParser(_RowParser):
+    """Rows of Avro messages, each read with its own schema: the declared columns by their names, NULL without one."""
+
+    def __init__(self, table: ConnectorTable, reading: Reading) -> None:
+        super().__init__(table)
+        self._avro = AvroRows(reading=reading)
+
+    def _parsed(self, bodies: pa.Array) -> pa.Table:
+        numbers = self._avro.schemas(bodies)
+        parts = []
+        for start, end in runs(numbers):
+            found = self._avro.columns(bodies[start:end], int(numbers[start]))
+            schema = to_arrow_schema(self._table.columns)
+            columns = [
+                pa.nulls(end - start, arrow.type)
+                if (column := found.get(field.name)) is None
+                else converted(column.values, column.type, field.type).cast(arrow.type)
+                for field, arrow in zip(self._table.columns, schema, strict=True)
+            ]
+            parts.append(pa.Table.from_arrays(columns, schema=schema))
+        return pa.concat_tables(parts)

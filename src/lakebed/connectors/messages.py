@@ -19,7 +19,7 @@ from lakebed.formats.text.columns import unspelled
 from lakebed.formats.text.settings import text_settings
 from lakebed.formats.text.spelling import joined, spelled_as_json
 from lakebed.formats.text.writer import csv_lines
-from lakebed.sql.connectors.kafka import ROW_FORMATS, UPSERT_KAFKA, message_format, message_key
+from lakebed.sql.connectors.kafka import KEY_FORMATS, ROW_FORMATS, UPSERT_KAFKA, message_format, message_key
 from lakebed.sql.connectors.table import ConnectorTable
 from lakebed.types.logical import DataField, RowType
 from lakebed.views.inserts.sink import Takes
@@ -41,10 +41,15 @@ class Messages:
         self._fields = table.columns
         self._format = message_format(table)
         self._is_upsert = table.connector == UPSERT_KAFKA.name
+        if table.options.get("key.format", "json") not in KEY_FORMATS:
+            raise Unsupported(
+                f"table `{table.full_name}`: keys of format `{table.options['key.format']}` are read, not written",
+                hint=f"use one of {', '.join(KEY_FORMATS)}",
+            )
         if self._format not in (*ROW_FORMATS, _CHANGES):
             raise Unsupported(
                 f"table `{table.full_name}`: messages of format `{self._format}` are read, not written",
-                hint=f"use `{_CHANGES}`, which tells changes as well",
+                hint="use `json`" if self._is_upsert else f"use `{_CHANGES}`, which tells changes as well",
             )
         stored = next((name for name, each in table.metadata.items() if not each.is_virtual), None)
         if stored is not None:

@@ -43,11 +43,26 @@ _SETTINGS: Final = {
 }
 
 
+_DOORS: Final = ("SASL_PLAINTEXT", "SSL", "SASL_SSL")
+PASSWORD: Final = "ada's word"
+"""Of `ada`, at doors that ask who comes."""
+
+
+def make_certificate(home: Path) -> None:
+    """A certificate for 127.0.0.1 that nobody but itself vouches for, and with its key what a server shows."""
+    key, certificate = home / "key.pem", home / "certificate.pem"
+    made = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1"
+    places = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*made.split(), *places], check=True, capture_output=True)
+    (home / "keystore.pem").write_text(key.read_text() + certificate.read_text())
+
+
 class KafkaServer:
     """A broker process and its data. `with KafkaServer(jars) as server:` starts it and takes everything away after."""
 
-    def __init__(self, jars: Sequence[Path], **settings: str) -> None:
+    def __init__(self, jars: Sequence[Path], *, secured: bool = False, **settings: str) -> None:
         self.jars = jars
+        self._doors = {name: free_port() for name in _DOORS} if secured else {}
         self._port, self._controller_port = free_port(), free_port()
         self._settings = {key.replace("_", "."): value for key, value in settings.items()}
         self._home = Path(tempfile.mkdtemp(prefix="lakebed-kafka-server-"))
@@ -71,7 +86,7 @@ class KafkaServer:
             "listeners": f"PLAINTEXT://{place},CONTROLLER://{controller}",
             "advertised.listeners": f"PLAINTEXT://{place}",
             "controller.quorum.voters": f"1@{controller}",
-        }
+        } | self._security(place, controller)
         told = self._home / "server.properties"
         told.write_text("".join(f"{key}={value}\n" for key, value in {**_SETTINGS, **own, **self._settings}.items()))
         # Short runs: the quick compiler and the simple collector start fastest.
@@ -88,6 +103,58 @@ class KafkaServer:
             )
         self._wait()
         return self
+
+    def door(self, name: str) -> str:
+        """Where clients find it that log in (`SASL_PLAINTEXT`), that look for its certificate (`SSL`), or both
+        (`SASL_SSL`). They log in with PLAIN as `ada`, and with SCRAM as whoever `add_scram_user` has added."""
+        return f"127.0.0.1:{self._doors[name]}"
+
+    @property
+    def certificate(self) -> Path:
+        """What clients that look for its certificate trust."""
+        return self._home / "certificate.pem"
+
+    def add_scram_user(self, name: str, password: str) -> None:
+        """Somebody who logs in with SCRAM-SHA-512."""
+        from confluent_kafka.admin import (  # type: ignore[attr-defined]
+            ScramCredentialInfo,
+            ScramMechanism,
+            UserScramCredentialUpsertion,
+        )
+
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+        wanted = UserScramCredentialUpsertion(name, info, password.encode())
+        client = self._admin()  # has to outlast the answers
+        for future in client.alter_user_scram_credentials([wanted]).values():
+            future.result()
+
+    def _security(self, place: str, controller: str) -> dict[str, str]:
+        """Settings of the doors that ask who comes."""
+        if not self._doors:
+            return {}
+        if not self.certificate.exists():
+            make_certificate(self._home)
+        listeners = {"PLAINTEXT": place} | {name: self.door(name) for name in self._doors}
+        told = ",".join(f"{name}://{where}" for name, where in listeners.items())
+        found = {
+            "listeners": f"{told},CONTROLLER://{controller}",
+            "advertised.listeners": told,
+            "listener.security.protocol.map": ",".join(f"{name}:{name}" for name in listeners)
+            + ",CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self._home / "keystore.pem"),
+        }
+        for name in ("sasl_plaintext", "sasl_ssl"):
+            modules = "org.apache.kafka.common.security"
+            plain = f'{modules}.plain.PlainLoginModule required user_ada="{PASSWORD}";'
+            scram = f"{modules}.scram.ScramLoginModule required;"
+            found |= {
+                f"listener.name.{name}.plain.sasl.jaas.config": plain,
+                f"listener.name.{name}.scram-sha-512.sasl.jaas.config": scram,
+            }
+        return found
 
     def stop(self) -> None:
         """An orderly end."""
@@ -195,4 +262,4 @@ class KafkaServer:
         self.remove()
 
 
-__all__ = ["KafkaServer"]
+__all__ = ["PASSWORD", "KafkaServer", "make_certificate"]

@@ -1,4 +1,4 @@
-"""What a format of change messages is: from a block of JSON texts to chunks of changes.
+"""What a format of messages is: from a block of bodies to chunks of changes.
 
 JSON is taken apart by DuckDB, a whole block at a time: no message is a Python object. A block's messages are brought
 together by table; within a table they keep their order.
@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.cdc.envelope import SKIPPED, STREAM, Chunk, SourceName
+from lakebed.cdc.formats.reading import Reading
+from lakebed.cdc.formats.registry import Registry
 from lakebed.errors import InvalidData, MissingDependency
 from lakebed.records import dataclass
 
@@ -33,13 +35,26 @@ _LOCAL = threading.local()
 
 
 class MessageFormat(ABC):
-    """A way to write changes as JSON messages."""
+    """A way to write changes, or rows, as messages."""
 
     name: ClassVar[str]
+    is_binary: ClassVar[bool] = False
+    """Whether messages are bytes, rather than texts."""
+    takes_keys: ClassVar[bool] = False
+    """Whether it may be said what keys of messages are."""
+    needs_registry: ClassVar[bool] = False
 
-    def __init__(self, modes: Collection[str] = ()) -> None:
+    def __init__(self, modes: Collection[str] = (), reading: Reading | None = None) -> None:
         self.modes = frozenset(modes)
         """Modes of the type mapping."""
+        self.reading = reading or Reading()
+        """What is said of keys and schemas."""
+
+    @property
+    def registry(self) -> Registry:
+        """Where the schemas of messages stand."""
+        assert self.reading.registry is not None
+        return self.reading.registry
 
     @abstractmethod
     def chunks(self, bodies: pa.Array, ordinal: int, about: pa.RecordBatch | None = None) -> list[Chunk]:
@@ -48,13 +63,40 @@ class MessageFormat(ABC):
         `about` has a row for each message, whose columns the changes carry on.
         """
 
+    def all_chunks(self, bodies: pa.Array, ordinal: int, about: pa.RecordBatch | None = None) -> list[Chunk]:
+        """`chunks`; an error says which message it is about."""
+        try:
+            return self.chunks(bodies, ordinal, about)
+        except InvalidData as error:
+            found = self._first_bad(bodies, about)
+            if found is None:
+                raise
+            place, why = found
+            raise InvalidData(f"{_where(about, place)}{why.message}", hint=why.hint) from error
+
+    def _first_bad(self, bodies: pa.Array, about: pa.RecordBatch | None) -> tuple[int, InvalidData] | None:
+        """The place of the first message that can not be read, by halves, and why; None if each by itself can."""
+        start, end = 0, len(bodies)
+        why = None
+        while end - start > 1 or why is None:
+            for first, last in ((start, (start + end) // 2), ((start + end) // 2, end)):
+                try:
+                    self.chunks(bodies[first:last], 0, about[first:last] if about is not None else None)
+                except InvalidData as error:
+                    start, end, why = first, last, error
+                    break
+            else:
+                return None
+        return start, why
+
     def readable_chunks(self, bodies: pa.Array, ordinal: int, about: pa.RecordBatch | None = None) -> list[Chunk]:
         """`chunks`, without the messages that can not be read; a chunk of its own says of each why it is left out."""
         try:
             return self.chunks(bodies, ordinal, about)
         except InvalidData as error:
             if len(bodies) == 1:
-                why = json.dumps({"count": 1, "why": error.message[:_WHY_CHARACTERS]}, ensure_ascii=False)
+                told = f"{_where(about)}{error.message}"[:_WHY_CHARACTERS]
+                why = json.dumps({"count": 1, "why": told}, ensure_ascii=False)
                 return [Chunk(ordinal, SourceName("", "", ""), SKIPPED, why, STREAM)]
         # Halves of halves: one bad message among thousands costs a dozen more readings.
         middle = len(bodies) // 2
@@ -65,6 +107,14 @@ class MessageFormat(ABC):
         return found
 
 
+def _where(about: pa.RecordBatch | None, place: int = 0) -> str:
+    """Which message it is, for an error; nothing where nobody knows."""
+    if about is None or not {"topic", "partition", "offset"} <= set(about.schema.names):
+        return ""
+    topic, partition, offset = (about.column(name)[place].as_py() for name in ("topic", "partition", "offset"))
+    return f"topic `{topic}`, partition {partition}, offset {offset}: "
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """Messages of one table: their places in the block, and what they have in common."""
@@ -73,21 +123,40 @@ class Group:
     rows: npt.NDArray[np.int64]
 
 
-def grouped(columns: Sequence[pa.Array]) -> list[Group]:
-    """Rows with the same values, groups by their first row, rows of a group in order."""
+def grouped(of_table: Sequence[pa.Array], described: Sequence[pa.Array] = ()) -> list[Group]:
+    """Rows of one table that are described alike, groups by their first row, rows of a group in order.
+
+    INVARIANT: a group ends where the description of its table changes, and another begins when the old one is back:
+    changes of a table keep their order, whichever way they are described.
+    """
+    columns = (*of_table, *described)
+    tables = _numbers(of_table)
+    order = np.argsort(tables, kind="stable")
+    tables, kinds = tables[order], _numbers(columns)[order]
+    cuts = np.flatnonzero((tables[1:] != tables[:-1]) | (kinds[1:] != kinds[:-1])) + 1
+    groups = [
+        Group(tuple(column[int(rows[0])].as_py() for column in columns), rows)
+        for rows in np.split(order, cuts)
+        if len(rows)
+    ]
+    return sorted(groups, key=lambda group: int(group.rows[0]))
+
+
+def groups_of(members: pa.Table, of_table: Sequence[str], described: Sequence[str]) -> list[Group]:
+    """The same, of columns of the members of messages."""
+    if not members.num_rows:
+        return []
+    return grouped(*([_whole(members.column(name)) for name in names] for names in (of_table, described)))
+
+
+def _numbers(columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
+    """A number for each row; rows with the same values have the same one."""
     numbers = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         encoded = pc.dictionary_encode(column, null_encoding="encode")
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         _, numbers = np.unique(numbers * (len(encoded.dictionary) + 1) + codes, return_inverse=True)
-    order = np.argsort(numbers, kind="stable")
-    _, starts = np.unique(numbers[order], return_index=True)
-    groups = [
-        Group(tuple(column[int(rows[0])].as_py() for column in columns), rows)
-        for rows in np.split(order, starts[1:])
-        if len(rows)
-    ]
-    return sorted(groups, key=lambda group: int(group.rows[0]))
+    return numbers
 
 
 def placed(members: pa.Table, bodies: pa.Array) -> pa.Table:
@@ -209,6 +278,7 @@ __all__ = [
     "column_texts",
     "exact_numbers",
     "grouped",
+    "groups_of",
     "member_marks",
     "member_names",
     "placed",

@@ -17,7 +17,7 @@ from lakebed.cdc.formats.base import (
     MessageFormat,
     column_texts,
     exact_numbers,
-    grouped,
+    groups_of,
     member_marks,
     member_names,
     placed,
@@ -65,8 +65,7 @@ class CanalJson(MessageFormat):
         members = placed(transformed(exact_numbers(pc.drop_null(bodies)), _SHAPE), bodies)
         members = members.filter(pc.invert(members.column("isDdl").fill_null(False))).combine_chunks()
         found: list[Chunk] = []
-        names = ("database", "table", "pkNames", "mysqlType")
-        for group in grouped([whole_column(members, name) for name in names]) if members.num_rows else []:
+        for group in groups_of(members, ("database", "table"), ("pkNames", "mysqlType")):
             found += self._changes(members, group).chunks(ordinal + len(found), about)
         return found
 

@@ -54,8 +54,8 @@ _PLAIN: Final[dict[str, DataType]] = {
     "map": MapType(with_nullable(STRING, False), STRING),
     "struct": MapType(with_nullable(STRING, False), STRING),
 }
-_DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
-_COUNTS: Final[dict[str, tuple[DataType, str]]] = {
+DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
+COUNTS: Final[dict[str, tuple[DataType, str]]] = {
     "io.debezium.time.Date": (DATE, "d"),
     "org.apache.kafka.connect.data.Date": (DATE, "d"),
     "io.debezium.time.Time": (time(3), "ms"),
@@ -68,8 +68,7 @@ _COUNTS: Final[dict[str, tuple[DataType, str]]] = {
     "io.debezium.time.NanoTimestamp": (timestamp(9), "ns"),
 }
 """Logical types that are counts, with what they count."""
-_ZONED: Final = "io.debezium.time.ZonedTimestamp"
-_OFFSET: Final = r"(?:Z|([+-]\d{2}:\d{2}))$"
+ZONED: Final = "io.debezium.time.ZonedTimestamp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ class ConnectColumn:
             return read.cast(arrow)
         match self.form:
             case "count":
-                return _counted(read.cast(pa.int64()), self.unit, arrow)
+                return counted(read.cast(pa.int64()), self.unit, arrow)
             case "decimal":
                 return _decimals(read, self.scale, arrow)
             case "bytes":
@@ -128,12 +127,12 @@ def connect_column(body: Mapping[str, Any]) -> ConnectColumn:
     """The column that a field of a schema stands for."""
     name, kind, logical = str(body["field"]), str(body["type"]), body.get("name")
     nullable = bool(body.get("optional", False))
-    if logical in _COUNTS:
-        data_type, unit = _COUNTS[logical]
+    if logical in COUNTS:
+        data_type, unit = COUNTS[logical]
         return ConnectColumn(name, with_nullable(data_type, nullable), "count", unit)
-    if logical == _ZONED:
+    if logical == ZONED:
         return ConnectColumn(name, with_nullable(timestamp_ltz(6), nullable), "zoned")
-    if logical == _DECIMAL:
+    if logical == DECIMAL:
         parameters = body.get("parameters") or {}
         scale, precision = int(parameters.get("scale", 0)), int(parameters.get("connect.decimal.precision", 38))
         return ConnectColumn(name, with_nullable(decimal(precision, scale), nullable), "decimal", scale=scale)
@@ -141,7 +140,8 @@ def connect_column(body: Mapping[str, Any]) -> ConnectColumn:
     return ConnectColumn(name, with_nullable(data_type, nullable), "bytes" if kind == "bytes" else "plain")
 
 
-def _counted(counts: pa.Array, unit: str, arrow: pa.DataType) -> pa.Array:
+def counted(counts: pa.Array, unit: str, arrow: pa.DataType) -> pa.Array:
+    """Values of counts of days, or of parts of a second."""
     if unit == "d":
         return counts.cast(pa.int32()).cast(arrow)
     if pa.types.is_time(arrow):
@@ -156,9 +156,13 @@ def _decoded(texts: pa.Array) -> pa.Array:
 
 
 def _decimals(texts: pa.Array, scale: int, arrow: pa.DataType) -> pa.Array:
-    """Unscaled numbers of any length, as big-endian bytes in base64."""
+    """Unscaled numbers, in base64."""
     raw = _decoded(texts)
-    raw = pa.concat_arrays(raw.chunks) if isinstance(raw, pa.ChunkedArray) else raw
+    return unscaled_decimals(pa.concat_arrays(raw.chunks) if isinstance(raw, pa.ChunkedArray) else raw, scale, arrow)
+
+
+def unscaled_decimals(raw: pa.Array, scale: int, arrow: pa.DataType) -> pa.Array:
+    """Values of unscaled numbers of any length, as big-endian bytes."""
     lengths = pc.fill_null(pc.binary_length(raw), 0).to_numpy().astype(np.int64)
     if len(lengths) and lengths.max() > 16:
         raise InvalidData("a decimal has more than 38 digits", hint="set decimal.handling.mode to string at the source")
@@ -178,4 +182,4 @@ def _decimals(texts: pa.Array, scale: int, arrow: pa.DataType) -> pa.Array:
     return pc.if_else(pc.is_valid(raw), values, pa.scalar(None, values.type)).cast(arrow)
 
 
-__all__ = ["ConnectColumn", "connect_column"]
+__all__ = ["COUNTS", "DECIMAL", "ZONED", "ConnectColumn", "connect_column", "counted", "unscaled_decimals"]

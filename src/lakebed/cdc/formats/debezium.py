@@ -20,7 +20,7 @@ from lakebed.cdc.formats.base import (
     MessageFormat,
     column_texts,
     exact_numbers,
-    grouped,
+    groups_of,
     member_marks,
     member_names,
     placed,
@@ -50,9 +50,9 @@ _CHANGE: Final[dict[str, Any]] = {
     "ddl": "VARCHAR",
     "status": "VARCHAR",
 }
-_ACTIONS: Final = {"c": INSERT, "r": INSERT, "u": UPDATE, "d": DELETE}
-_PLACEHOLDER: Final = "__debezium_unavailable_value"
-_PLACEHOLDERS: Final = (_PLACEHOLDER, base64.b64encode(_PLACEHOLDER.encode()).decode())
+ACTIONS: Final = {"c": INSERT, "r": INSERT, "u": UPDATE, "d": DELETE}
+PLACEHOLDER: Final = "__debezium_unavailable_value"
+_PLACEHOLDERS: Final = (PLACEHOLDER, base64.b64encode(PLACEHOLDER.encode()).decode())
 
 
 class DebeziumJson(MessageFormat):
@@ -66,8 +66,7 @@ class DebeziumJson(MessageFormat):
         without_rows = pc.and_(pc.is_null(members["op"]), pc.or_(*(pc.is_valid(members[n]) for n in ("ddl", "status"))))
         members = members.filter(pc.invert(without_rows)).combine_chunks()
         found: list[Chunk] = []
-        names = ("db", "schema_name", "table", "schema", "pkNames")
-        for group in grouped([whole_column(members, name) for name in names]) if members.num_rows else []:
+        for group in groups_of(members, ("db", "schema_name", "table"), ("schema", "pkNames")):
             found += self._changes(members, group).chunks(ordinal + len(found), about)
         return found
 
@@ -75,7 +74,7 @@ class DebeziumJson(MessageFormat):
         database, schema, table, described, key = group.common
         rows = members.take(pa.array(group.rows))
         ops, before, after = (whole_column(rows, name) for name in ("op", "before", "after"))
-        actions = action_numbers(ops, _ACTIONS, self.name)
+        actions = action_numbers(ops, ACTIONS, self.name)
         check_present(after, actions != DELETE, "after", self.name)
         check_present(before, actions != INSERT, "before", self.name)
         columns = _described(described) if described else None
@@ -154,4 +153,4 @@ def _source_column(column: ConnectColumn) -> SourceColumn:
     return SourceColumn(column.name, column.type or STRING)
 
 
-__all__ = ["DebeziumJson"]
+__all__ = ["ACTIONS", "PLACEHOLDER", "DebeziumJson"]

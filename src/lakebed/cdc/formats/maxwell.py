@@ -15,7 +15,7 @@ from lakebed.cdc.formats.base import (
     MessageFormat,
     column_texts,
     exact_numbers,
-    grouped,
+    groups_of,
     member_marks,
     member_names,
     placed,
@@ -61,8 +61,7 @@ class MaxwellJson(MessageFormat):
         kinds = members.column("type")
         members = members.filter(pc.invert(pc.is_in(kinds, pa.array(_NO_ROWS)))).combine_chunks()
         found: list[Chunk] = []
-        names = ("database", "table", "primary_key_columns")
-        for group in grouped([whole_column(members, name) for name in names]) if members.num_rows else []:
+        for group in groups_of(members, ("database", "table"), ("primary_key_columns",)):
             found += self._changes(members, group).chunks(ordinal + len(found), about)
         return found
 

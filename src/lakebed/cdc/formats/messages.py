@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from lakebed.cdc.envelope import (
     COPY,
     MOST_ROWS,
+    RAW_KEY,
     ROWS,
     STREAM,
     Chunk,
@@ -28,6 +29,8 @@ from lakebed.types.row_kind import RowKind
 INSERT: Final = 0
 UPDATE: Final = 1
 DELETE: Final = 2
+UPSERT: Final = 3
+"""A row that takes the place of the one with its key, if there is one: nobody says what that was."""
 
 Actions = npt.NDArray[np.int8]
 
@@ -62,6 +65,12 @@ class TableChanges:
             yield Chunk(first + number, self.source, ROWS, text, phase, encode_rows(rows.slice(start, end - start)))
             number, start = number + 1, end
 
+    def _is_new_state(self, actions: Actions) -> npt.NDArray[np.bool_]:
+        """Rows of which it is sure that the one before had the same key, if there was one: a table whose key has other
+        columns needs to know that. Where nobody tells the key, the table's is meant."""
+        found: npt.NDArray[np.bool_] = (actions == UPSERT) & bool(self.description.primary_key)
+        return found
+
     def _rows(self, about: pa.RecordBatch | None) -> pa.RecordBatch:
         """An update is two rows, the old one first."""
         count = len(self.actions)
@@ -72,7 +81,7 @@ class TableChanges:
         actions = self.actions[places]
         is_old = (actions == DELETE) | ((actions == UPDATE) & ~is_second)
         kinds = np.select(
-            [actions == DELETE, (actions == UPDATE) & is_old, actions == UPDATE],
+            [actions == DELETE, (actions == UPDATE) & is_old, (actions == UPDATE) | self._is_new_state(actions)],
             [RowKind.DELETE, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER],
             RowKind.INSERT,
         ).astype(np.int8)
@@ -85,7 +94,7 @@ class TableChanges:
         told = {}
         if about is not None:
             of_rows = self.places.take(pa.array(places))
-            told = {name: about.column(name).take(of_rows) for name in about.schema.names}
+            told = {name: about.column(name).take(of_rows) for name in about.schema.names if name != RAW_KEY}
         return payload_rows(kinds, times, columns, marks, told)
 
 
@@ -110,13 +119,16 @@ def action_numbers(kinds: pa.Array, known: dict[str, int], form: str) -> Actions
     return numbers
 
 
-def check_present(objects: pa.Array, where: npt.NDArray[np.bool_], member: str, form: str) -> None:
-    """Raises an error if a member that is needed is missing somewhere."""
+_IN_FULL: Final = "(PostgreSQL: ALTER TABLE ... REPLICA IDENTITY FULL)"
+
+
+def check_present(objects: pa.Array, where: npt.NDArray[np.bool_], member: str, form: str, how: str = _IN_FULL) -> None:
+    """Raises an error if a member that is needed is missing somewhere; `how` the source is told to write it."""
     missing = pc.is_null(objects).to_numpy(zero_copy_only=False) & where
     if np.any(missing):
         raise InvalidData(
             f"a {form} message comes without `{member}`",
-            hint=f"have the source write `{member}` in full (PostgreSQL: ALTER TABLE ... REPLICA IDENTITY FULL)",
+            hint=f"have the source write `{member}` in full {how}",
         )
 
 
@@ -136,6 +148,7 @@ __all__ = [
     "DELETE",
     "INSERT",
     "UPDATE",
+    "UPSERT",
     "Actions",
     "TableChanges",
     "action_numbers",

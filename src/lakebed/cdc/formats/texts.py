@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.cdc.envelope import SourceColumn
+from lakebed.cdc.rows.json_values import from_json
 from lakebed.errors import InvalidData
 from lakebed.schema.casts import cast_array
 from lakebed.types.arrow import to_arrow_type
-from lakebed.types.logical import STRING, TIMESTAMPS, ArrayType, AtomicType, TypeRoot, is_root
+from lakebed.types.logical import STRING, TIMESTAMPS, ArrayType, AtomicType, TypeRoot, is_root, timestamp_ltz
 
 _ZERO_DATE = "0000-00-00"
 """MySQL's date that is none."""
@@ -32,4 +37,16 @@ def from_text(texts: pa.Array, column: SourceColumn, table: str | None) -> pa.Ar
         raise InvalidData(f"column `{column.name}` of `{table}`: {error.message}", hint=error.hint) from error
 
 
-__all__ = ["from_text"]
+def moments_ms(texts: pa.Array) -> npt.NDArray[np.int64]:
+    """Milliseconds since the epoch of moments in text; one without a zone is one of UTC, NULL is 0."""
+    moments = from_json(texts, timestamp_ltz(3)).cast(pa.timestamp("ms", tz="UTC"))
+    found: npt.NDArray[np.int64] = moments.cast(pa.int64()).fill_null(0).to_numpy()
+    return found
+
+
+def names_in(text: str | None) -> tuple[str, ...]:
+    """The names in a list of JSON; none where there is none."""
+    return tuple(str(name) for name in json.loads(text) or ()) if text else ()
+
+
+__all__ = ["from_text", "moments_ms", "names_in"]

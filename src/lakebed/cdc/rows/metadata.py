@@ -12,7 +12,7 @@ from lakebed.cdc.envelope import ABOUT, SourceName
 from lakebed.errors import InvalidArgument, did_you_mean
 from lakebed.records import dataclass
 from lakebed.types.arrow import to_arrow_type
-from lakebed.types.logical import BIGINT, INT, STRING, DataType, timestamp_ltz, with_nullable
+from lakebed.types.logical import BIGINT, BYTES, INT, STRING, DataType, MapType, timestamp_ltz, with_nullable
 
 _NAMES: Final[dict[str, Callable[[SourceName], str]]] = {
     "database_name": lambda source: source.database,
@@ -29,6 +29,7 @@ MESSAGE_COLUMNS: Final[dict[str, DataType]] = {
     "timestamp": timestamp_ltz(3),
     "timestamp_type": STRING,
     "key": STRING,
+    "headers": MapType(with_nullable(STRING, False), BYTES),
 }
 """What a message log knows of each message."""
 

@@ -153,7 +153,7 @@ class _Plan:
         self._changes += step.changes
         self._added |= step.added
         self._links = self._links.with_links(chunk.name, step.links)
-        if description.changes is None:
+        if description.changes is None and not description.partial:
             self._shapes.append((chunk.name, shape_text(description)))
         known = self._known.get(chunk.name, frozenset())
         if chunk.phase == STREAM:

@@ -110,7 +110,7 @@ def plan_step(
     if description.changes is not None:
         planner.change_names(description.changes, description)
     planner.recognise(description)
-    if phase == STREAM and description.changes is None:
+    if phase == STREAM and description.changes is None and not description.partial:
         planner.drop(description, identifier, seen)
         planner.rename(description)
     planner.take(description, identifier if phase == STREAM else None)

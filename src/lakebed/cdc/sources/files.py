@@ -10,12 +10,13 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.cdc.envelope import ENVELOPE_DDL, SourceTable, chunks_to_arrow
-from lakebed.cdc.formats import message_format
+from lakebed.cdc.formats import format_class, message_format
 from lakebed.cdc.rules import type_modes
 from lakebed.cdc.sources.base import ChangeSource, truth
 from lakebed.errors import InvalidArgument, NotFound
@@ -30,8 +31,11 @@ _BLOCK_MESSAGES: Final = 16_384
 
 
 class FilesSource(ChangeSource):
-    """Files of JSON lines in a directory. With `skip_corrupt_records` lines that can not be read are left out,
-    counted and told in the progress."""
+    """Files of JSON lines in a directory, and with `recursive` in those below it. With `skip_corrupt_records` lines
+    that can not be read are left out, counted and told in the progress.
+
+    Lines of the format `json` are rows, whose table is called like the directory that the file is in.
+    """
 
     name = "files"
     place = "path"
@@ -45,10 +49,12 @@ class FilesSource(ChangeSource):
         type_mapping: Collection[str] = (),
         name_pattern: str = "*.json*",
         skip_corrupt_records: bool | str = False,
+        recursive: bool | str = False,
     ) -> None:
         self._path = os.fspath(path)
         self._modes = type_modes(type_mapping)
-        self._format = message_format(format, self._modes).name
+        self._format = _text_format(format)
+        self._is_recursive = truth("recursive", recursive)
         self._files_per_batch = files_per_batch
         self._pattern = name_pattern
         self._skips = truth("skip_corrupt_records", skip_corrupt_records)
@@ -67,6 +73,8 @@ class FilesSource(ChangeSource):
     def stream(self, spark: SparkSession) -> DataFrame:
         """Whole files with their contents."""
         reader = spark.readStream.format("binaryFile").schema(_SCHEMA).option("pathGlobFilter", self._pattern)
+        if self._is_recursive:
+            reader = reader.option("recursiveFileLookup", "true")
         if self._files_per_batch is not None:
             reader = reader.option("maxFilesPerTrigger", str(self._files_per_batch))
         return reader.load(self._path)
@@ -88,16 +96,32 @@ def _reader(
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         form = message_format(name, modes)
-        chunks_of = form.readable_chunks if skips else form.chunks
+        chunks_of = form.readable_chunks if skips else form.all_chunks
         for batch in batches:
             for path, content in zip(batch.column(0), batch.column(1), strict=True):
                 ordinal = order[path.as_py()] * _MOST_CHUNKS
                 for block in message_blocks(content):
-                    chunks = chunks_of(block, ordinal)
+                    chunks = chunks_of(block, ordinal, _about(path.as_py(), block) if form.takes_keys else None)
                     ordinal += len(chunks)
                     yield chunks_to_arrow(chunks)
 
     return read
+
+
+def _text_format(name: str) -> str:
+    """The name of a format whose messages are lines."""
+    kind = format_class(name)
+    if kind.is_binary:
+        raise InvalidArgument(
+            f"messages of the format `{kind.name}` are no lines of a file", hint="follow the topic with source `kafka`"
+        )
+    return kind.name
+
+
+def _about(path: str, block: pa.Array) -> pa.RecordBatch:
+    """What stands for the topic of lines: the directory."""
+    place = unquote(path.rstrip("/").split("/")[-2])
+    return pa.RecordBatch.from_pydict({"topic": pa.array([place] * len(block), pa.string())})
 
 
 def message_blocks(content: Any) -> Iterator[pa.Array]:

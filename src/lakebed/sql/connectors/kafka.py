@@ -10,17 +10,27 @@ from lakebed.sql.connectors.definition import ConnectorDefinition
 from lakebed.sql.connectors.options import TRUTH, ConnectorOption, refused
 from lakebed.sql.connectors.table import ConnectorTable
 
-CHANGE_FORMATS: Final = ("debezium-json", "canal-json", "maxwell-json")
+AVRO_CHANGES: Final = "debezium-avro-confluent"
+AVRO_ROWS: Final = "avro-confluent"
+"""Flink's names for Avro with a registry of schemas."""
+CHANGE_FORMATS: Final = ("debezium-json", "canal-json", "maxwell-json", "ogg-json", "aws-dms-json", AVRO_CHANGES)
 """Messages that tell changes of rows; they need a key to land."""
 ROW_FORMATS: Final = ("json", "csv")
 """Messages that are rows."""
+_FORMATS: Final = (*ROW_FORMATS, AVRO_ROWS, *CHANGE_FORMATS)
+"""What messages of `kafka` may be."""
 _STARTS = ("earliest-offset", "latest-offset")
 _OFFSETS = "use `earliest-offset` or `latest-offset`; offsets are kept by the pipeline, not by a group"
 
 KEY_FORMATS: Final = ("json", "csv")
 """What the key of a message may be that is written."""
+TEXT_KEY: Final = "raw"
+"""A key that is a text, which is read only."""
+UPSERT_FORMATS: Final = ("json", AVRO_ROWS)
+"""Messages that are rows, each of which takes the place of the one with its key, that can be read."""
 EXACTLY_ONCE: Final = "exactly-once"
 _GUARANTEES = (EXACTLY_ONCE, "at-least-once")
+_USER_INFO = "USER_INFO"
 _STATE = "leave it out: `sink.transactional-id-prefix` and the name of the INSERT make it up"
 
 _WRITING = (
@@ -55,11 +65,28 @@ _CLIENT = (
 )
 """Properties of the client; those that have to be what they are come first."""
 
+
+def _registry(form: str) -> tuple[ConnectorOption, ...]:
+    """Options of a format whose schemas stand in a registry."""
+    return (
+        ConnectorOption(f"{form}.url", "where the registry of schemas is; several with `,` between them"),
+        ConnectorOption(
+            f"{form}.basic-auth.credentials-source", "where its user stands", choices=(_USER_INFO,), default=_USER_INFO
+        ),
+        ConnectorOption(
+            f"{form}.basic-auth.user-info", "`user:password` for it; `${env:NAME}` reads it from the environment"
+        ),
+        ConnectorOption(f"{form}.ignore-parse-errors", "leave out what can not be read", TRUTH, default="false"),
+        refused(f"{form}.ssl.*", "leave it out: give an https address, and the machine's certificates"),
+        refused(f"{form}.*", "leave it out: each message names its own schema"),
+    )
+
+
 _OPTIONS = (
     ConnectorOption("topic", "the topic, or several to read, with `;` between them", is_required=True),
     ConnectorOption("properties.bootstrap.servers", "where the cluster is", is_required=True),
-    ConnectorOption("format", "what a message is", choices=(*ROW_FORMATS, *CHANGE_FORMATS)),
-    ConnectorOption("value.format", "the same", choices=(*ROW_FORMATS, *CHANGE_FORMATS)),
+    ConnectorOption("format", "what a message is", choices=_FORMATS),
+    ConnectorOption("value.format", "the same", choices=_FORMATS),
     ConnectorOption("scan.startup.mode", "where to begin", default="earliest-offset", choices=_STARTS),
     ConnectorOption("properties.group.id", "taken, and of no effect: offsets are kept with the rows"),
     ConnectorOption("properties.auto.offset.reset", "taken, and of no effect: a lost offset is an error"),
@@ -72,6 +99,10 @@ _OPTIONS = (
     ConnectorOption("debezium-json.ignore-parse-errors", "leave out what can not be read", TRUTH, default="false"),
     ConnectorOption("canal-json.ignore-parse-errors", "leave out what can not be read", TRUTH, default="false"),
     ConnectorOption("maxwell-json.ignore-parse-errors", "leave out what can not be read", TRUTH, default="false"),
+    ConnectorOption("ogg-json.ignore-parse-errors", "leave out what can not be read", TRUTH, default="false"),
+    ConnectorOption("aws-dms-json.ignore-parse-errors", "leave out what can not be read", TRUTH, default="false"),
+    *_registry(AVRO_ROWS),
+    *_registry(AVRO_CHANGES),
     ConnectorOption("landing.*", "an option of the table of the lake that messages land in"),
     ConnectorOption("key.format", "what the key of a message is that is written", choices=KEY_FORMATS),
     *_WRITING,
@@ -80,9 +111,9 @@ _OPTIONS = (
     refused("scan.bounded.*", "leave it out: a pipeline with --once ends when it has caught up"),
     refused("scan.topic-partition-discovery.interval", "leave it out: partitions are looked for at each step"),
 )
-METADATA = ("topic", "partition", "offset", "timestamp", "timestamp-type", "key")
+METADATA = ("topic", "partition", "offset", "timestamp", "timestamp-type", "key", "headers")
 """What is known of every message."""
-CHANGE_METADATA = ("database_name", "schema_name", "table_name", "op_ts", "topic", "partition", "offset", "timestamp")
+CHANGE_METADATA = ("database_name", "schema_name", "table_name", "op_ts", *METADATA)
 """What is known of a change."""
 
 
@@ -100,7 +131,7 @@ def _check(table: ConnectorTable) -> None:
     if not message_format(table):
         raise InvalidOption(
             f"table `{table.full_name}`: connector `kafka` needs `format`",
-            hint=f"add 'format' = '...' to WITH (...): {', '.join((*ROW_FORMATS, *CHANGE_FORMATS))}",
+            hint=f"add 'format' = '...' to WITH (...): {', '.join(_FORMATS)}",
         )
     if is_change_log(table) and not table.primary_key:
         raise InvalidSchema(
@@ -110,9 +141,20 @@ def _check(table: ConnectorTable) -> None:
     if not is_change_log(table) and table.primary_key:
         raise InvalidSchema(
             f"table `{table.full_name}` has a primary key, but its messages are rows that only come",
-            hint=f"leave PRIMARY KEY out, or use one of the formats {', '.join(CHANGE_FORMATS)}",
+            hint="leave PRIMARY KEY out; or, if a message takes the place of the one with its key, use connector "
+            f"`upsert-kafka`; or use one of the formats {', '.join(CHANGE_FORMATS)}",
         )
+    if message_format(table) in (AVRO_CHANGES, AVRO_ROWS):
+        _check_registry(table, message_format(table))
     _check_written_key(table)
+
+
+def _check_registry(table: ConnectorTable, form: str) -> None:
+    if not table.options.get(f"{form}.url"):
+        raise InvalidOption(
+            f"table `{table.full_name}`: format `{form}` needs `{form}.url`",
+            hint=f"add '{form}.url' = 'http://...' to WITH (...): where the registry of schemas is",
+        )
 
 
 def message_key(table: ConnectorTable) -> tuple[str, ...]:
@@ -153,6 +195,14 @@ def _check_upsert(table: ConnectorTable) -> None:
             f"table `{table.full_name}`: `key.fields` leaves out columns of the primary key",
             hint="leave the option out: the key of a message is the primary key",
         )
+    if AVRO_ROWS in (table.options.get("value.format"), table.options.get("key.format")):
+        _check_registry(table, AVRO_ROWS)
+    if table.options.get("key.format") == TEXT_KEY and len(table.primary_key) > 1:
+        raise InvalidOption(
+            f"table `{table.full_name}`: a key of format `{TEXT_KEY}` is one text, and the primary key has "
+            f"{len(table.primary_key)} columns",
+            hint="use `json`, if that is what keys are",
+        )
 
 
 KAFKA = ConnectorDefinition(
@@ -166,17 +216,33 @@ KAFKA = ConnectorDefinition(
 )
 UPSERT_KAFKA = ConnectorDefinition(
     "upsert-kafka",
-    "a topic of a Kafka cluster that holds the last row of each key; it is written, not read",
+    "a topic of a Kafka cluster that holds the last row of each key",
     (
         ConnectorOption("topic", "the topic", is_required=True),
         ConnectorOption("properties.bootstrap.servers", "where the cluster is", is_required=True),
         *_CLIENT,
-        ConnectorOption("key.format", "what the key of a message is", is_required=True, choices=KEY_FORMATS),
-        ConnectorOption("value.format", "what a message is", is_required=True, choices=ROW_FORMATS),
+        ConnectorOption(
+            "key.format",
+            f"what the key of a message is; `csv` is written, not read, `{TEXT_KEY}` (a text) and `{AVRO_ROWS}` are "
+            "read, not written",
+            is_required=True,
+            choices=(*KEY_FORMATS, TEXT_KEY, AVRO_ROWS),
+        ),
+        ConnectorOption(
+            "value.format",
+            f"what a message is; `csv` is written, not read, `{AVRO_ROWS}` is read, not written",
+            is_required=True,
+            choices=(*ROW_FORMATS, AVRO_ROWS),
+        ),
+        ConnectorOption(JSON_IGNORE_PARSE_ERRORS.key, "leave out what can not be read", TRUTH, default="false"),
+        *_registry(AVRO_ROWS),
+        ConnectorOption("landing.*", "an option of the table of the lake that rows land in"),
         ConnectorOption(CSV_FIELD_DELIMITER.key, "what stands between values", default=","),
         *_WRITING,
-        refused("scan.*", "read the table of the lake that the rows come from"),
+        refused("scan.*", "leave it out: a topic of rows by key is read from its beginning"),
     ),
+    is_source=True,
     is_sink=True,
+    metadata=("table_name", "op_ts", *METADATA),
     check=_check_upsert,
 )

@@ -9,7 +9,9 @@ import re
 from typing import Final
 
 MASK: Final = "******"
-_SECRET_WORDS: Final = r"password|passwd|passphrase|secret|token|jaas|credential|private\.key|access[.\-_]?key"
+_SECRET_WORDS: Final = (
+    r"password|passwd|passphrase|secret|token|jaas|credential|private\.key|access[.\-_]?key|user[.\-_]info"
+)
 _SECRET = re.compile(_SECRET_WORDS, re.IGNORECASE)
 _GIVEN = re.compile(
     rf"""(?P<key>'[^'\n]*(?:{_SECRET_WORDS})[^'\n]*'\s*=?=?\s*)(?P<value>'(?:[^'\\]|\\.|'')*(?:'[^,)\n]*|$))""",

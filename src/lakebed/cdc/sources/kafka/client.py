@@ -13,14 +13,23 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
+from lakebed.cdc.envelope import RAW_KEY
+from lakebed.cdc.formats.reading import KeyForm, Reading
+from lakebed.cdc.formats.registry import USER_INFO, Registry
 from lakebed.errors import InvalidArgument, MissingDependency, NotFound, StorageError
 from lakebed.records import dataclass
 
 Partition = tuple[str, int]
 _BLOCK_MESSAGES: Final = 16_384
+_BLOCK_BYTES: Final = 16 << 20
+_MESSAGES_AT_ONCE: Final = 1024
+"""A block is full with so many messages, or so many bytes; so many are taken from the client at a time."""
 _TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.2
 """A short one: behind the last message come marks of transactions, which no message tells of."""
+_REGISTRY: Final = "schema.registry.url"
+_NOT_OF_KAFKA: Final = ("schema.registry.", "basic.auth.")
+"""Properties of the registry of schemas."""
 _TIMES: Final = {0: "NoTimestampType", 1: "CreateTime", 2: "LogAppendTime"}
 
 
@@ -38,6 +47,11 @@ class KafkaSettings:
     properties_file: str | None = None
     wait_ms: int = 60_000
     skip_corrupt_records: bool = False
+    key_format: str | None = None
+    key_columns: tuple[str, ...] = ()
+    registry: str | None = None
+    registry_auth_env: str | None = None
+    registry_auth_file: str | None = None
 
     def to_text(self) -> str:
         """JSON for Spark's options."""
@@ -46,8 +60,9 @@ class KafkaSettings:
     @classmethod
     def from_text(cls, text: str) -> Self:
         """Inverse of `to_text`."""
-        body = json.loads(text)
-        return cls(**{**body, "topics": tuple(body["topics"]), "modes": tuple(body["modes"])})
+        body: dict[str, Any] = json.loads(text)
+        body |= {key: tuple(value) for key, value in body.items() if isinstance(value, list)}
+        return cls(**body)
 
     def follows(self, topic: str) -> bool:
         """Whether a topic is one of those to follow."""
@@ -55,8 +70,23 @@ class KafkaSettings:
             return topic in self.topics
         return re.fullmatch(self.topic_pattern, topic) is not None
 
+    def reading(self) -> Reading:
+        """What is said of keys and of schemas. The properties may tell of the registry, as those of Java's clients."""
+        given = self._all_properties()
+        key = None if self.key_format is None else KeyForm(self.key_format, self.key_columns)
+        url = self.registry or given.get(_REGISTRY)
+        if url is None:
+            return Reading(key)
+        file = self.registry_auth_file
+        if file is None and self.registry_auth_env is None and USER_INFO in given:
+            file = self.properties_file
+        return Reading(key, Registry(url, self.registry_auth_env, file))
+
     def properties(self) -> dict[str, str]:
         """Properties of the client, secrets among them."""
+        return {key: value for key, value in self._all_properties().items() if not key.startswith(_NOT_OF_KAFKA)}
+
+    def _all_properties(self) -> dict[str, str]:
         if self.properties_file is None:
             return {}
         try:
@@ -118,7 +148,9 @@ def watermarks(settings: KafkaSettings) -> dict[Partition, tuple[int, int]]:
 
 
 Block = tuple[pa.Array, pa.RecordBatch]
-"""Bodies of messages, and what is known of each beside it."""
+"""Bodies of messages as bytes, and what is known of each beside it."""
+_BYTES: Final = pa.binary()
+_HEADERS: Final = pa.map_(pa.string(), pa.binary())
 
 
 def message_blocks(settings: KafkaSettings, topic: str, partition: int, start: int, end: int) -> Iterator[Block]:
@@ -129,7 +161,7 @@ def message_blocks(settings: KafkaSettings, topic: str, partition: int, start: i
         client.assign([place])
         position, waited = start, time.monotonic()
         while position < end:
-            messages = client.consume(min(_BLOCK_MESSAGES, end - position), timeout=_POLL_S)
+            messages = _block(client, end - position)
             wanted = []
             for message in messages:
                 if message.error() is not None:
@@ -138,7 +170,7 @@ def message_blocks(settings: KafkaSettings, topic: str, partition: int, start: i
                     wanted.append(message)
                 position = message.offset() + 1
             if wanted:
-                yield texts_of([message.value() for message in wanted]), _about(wanted, topic, partition)
+                yield pa.array([message.value() for message in wanted], pa.binary()), _about(wanted, topic, partition)
             if not messages:
                 # Marks of transactions and messages that were compacted away are passed over without a word.
                 position = max(position, client.position([place])[0].offset)
@@ -151,19 +183,33 @@ def message_blocks(settings: KafkaSettings, topic: str, partition: int, start: i
                 waited = time.monotonic()
 
 
-def texts_of(bodies: list[bytes | None]) -> pa.Array:
+def _block(client: Any, most: int) -> list[Any]:
+    """The next messages, as many as a block has, or those that are there. Memory is bounded by bytes, too."""
+    found: list[Any] = []
+    size_bytes = 0
+    while len(found) < min(_BLOCK_MESSAGES, most) and size_bytes < _BLOCK_BYTES:
+        asked = min(_MESSAGES_AT_ONCE, most - len(found))
+        some = client.consume(asked, timeout=_POLL_S)
+        found += some
+        if len(some) < asked:
+            break
+        size_bytes += sum(map(len, some))
+    return found
+
+
+def texts_of(bodies: pa.Array) -> pa.Array:
     """Bodies as texts; bytes that are no UTF-8 show as such, so that what reads them says which message it was."""
-    values = pa.array(bodies, pa.binary())
     try:
-        return values.cast(pa.string())
+        return bodies.cast(pa.string())
     except pa.ArrowInvalid:
-        return pa.array([None if body is None else body.decode(errors="backslashreplace") for body in bodies])
+        texts = [None if body is None else body.decode(errors="backslashreplace") for body in bodies.to_pylist()]
+        return pa.array(texts, pa.string())
 
 
 def _about(messages: list[Any], topic: str, partition: int) -> pa.RecordBatch:
     """What the log itself says of messages."""
     times = [message.timestamp() for message in messages]
-    keys: list[bytes | None] = [message.key() for message in messages]
+    keys = pa.array([key.encode() if isinstance(key := message.key(), str) else key for message in messages], _BYTES)
     return pa.RecordBatch.from_pydict(
         {
             "topic": pa.array([topic] * len(messages), pa.string()),
@@ -171,9 +217,19 @@ def _about(messages: list[Any], topic: str, partition: int) -> pa.RecordBatch:
             "offset": pa.array([message.offset() for message in messages], pa.int64()),
             "timestamp": pa.array([at if kind else None for kind, at in times], pa.timestamp("ms", tz="UTC")),
             "timestamp_type": pa.array([_TIMES.get(kind) for kind, _ in times], pa.string()),
-            "key": texts_of([key.encode() if isinstance(key, str) else key for key in keys]),
+            "key": texts_of(keys),
+            "headers": _headers(messages),
+            RAW_KEY: keys,
         }
     )
+
+
+def _headers(messages: list[Any]) -> pa.Array:
+    """What writers have put beside messages; of a name that is there twice the last one counts."""
+    found = [message.headers() for message in messages]
+    if not any(found):
+        return pa.nulls(len(found), _HEADERS)
+    return pa.array([None if each is None else list(dict(each).items()) for each in found], _HEADERS)
 
 
 def _gone(settings: KafkaSettings, topic: str, partition: int, start: int, error: Any) -> Exception:

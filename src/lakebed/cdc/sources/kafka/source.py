@@ -7,6 +7,7 @@ import os
 import re
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from lakebed.cdc.envelope import SourceTable
@@ -16,7 +17,7 @@ from lakebed.cdc.rows.metadata import MESSAGE_COLUMNS
 from lakebed.cdc.rules import type_modes
 from lakebed.cdc.sources.base import ChangeSource, truth
 from lakebed.cdc.sources.kafka.client import KafkaSettings, list_topics, watermarks
-from lakebed.errors import InvalidArgument, NotFound, did_you_mean
+from lakebed.errors import InvalidArgument, LakebedError, NotFound, did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
@@ -30,11 +31,15 @@ class KafkaSource(ChangeSource):
     `properties` are those of librdkafka (`security.protocol`, `sasl.username`, …). They are put into a private file;
     on a cluster name one that the workers have too, with `properties_file`: JSON with the same names. With
     `skip_corrupt_records` messages that can not be read are left out, counted and told in the progress.
+
+    Of messages that are rows `key_format` (`json`, `text`, `avro`) says what their keys are, and `key_columns` which
+    columns. Formats of Avro ask `registry` for schemas; `registry_auth_env` and `registry_auth_file` name where
+    `user:password` for it stands.
     """
 
     name = "kafka"
     place = "bootstrap_servers"
-    list_settings = frozenset({"topics"})
+    list_settings = frozenset({"topics", "key_columns"})
     metadata_columns = ("database_name", "schema_name", "table_name", "op_ts", *MESSAGE_COLUMNS)
 
     def __init__(
@@ -51,6 +56,11 @@ class KafkaSource(ChangeSource):
         type_mapping: Collection[str] = (),
         wait_ms: int = 60_000,
         skip_corrupt_records: bool | str = False,
+        key_format: str | None = None,
+        key_columns: Sequence[str] | str = (),
+        registry: str | None = None,
+        registry_auth_env: str | None = None,
+        registry_auth_file: str | None = None,
     ) -> None:
         names = [topics] if isinstance(topics, str) else list(topics or ())
         if bool(names) == (topic_pattern is not None):
@@ -65,19 +75,35 @@ class KafkaSource(ChangeSource):
             compiled(topic_pattern, "topic_pattern")
         if properties is not None and properties_file is not None:
             raise InvalidArgument("properties are given twice", hint="give either properties or properties_file")
+        if key_columns and key_format is None:
+            raise InvalidArgument(
+                "key_columns are given, and nothing says what keys of messages are",
+                hint="set key_format to json, text or avro",
+            )
         self._made_file = None if properties is None else _private_file(properties)
         self.settings = KafkaSettings(
             bootstrap_servers,
             tuple(names),
             topic_pattern,
-            message_format(format).name,
+            format,
             tuple(sorted(type_modes(type_mapping))),
             start,
             messages_per_batch,
             properties_file or self._made_file,
             wait_ms,
             truth("skip_corrupt_records", skip_corrupt_records),
+            key_format,
+            (key_columns,) if isinstance(key_columns, str) else tuple(key_columns),
+            registry,
+            registry_auth_env,
+            registry_auth_file,
         )
+        try:
+            form = message_format(format, self.settings.modes, self.settings.reading())
+        except LakebedError:
+            self.close()
+            raise
+        self.settings = replace(self.settings, format=form.name)
 
     @property
     def origin(self) -> str:

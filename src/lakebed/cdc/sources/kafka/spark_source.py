@@ -15,7 +15,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from lakebed.cdc.envelope import ENVELOPE_DDL, chunks_to_arrow
 from lakebed.cdc.formats import message_format
-from lakebed.cdc.sources.kafka.client import KafkaSettings, Partition, message_blocks, watermarks
+from lakebed.cdc.sources.kafka.client import KafkaSettings, Partition, message_blocks, texts_of, watermarks
 from lakebed.errors import InvalidOption, NotFound
 from lakebed.records import dataclass
 from lakebed.spark.session import prepare_worker
@@ -108,12 +108,12 @@ class _KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  
         """The envelope rows of one partition; in a task."""
         assert isinstance(partition, _Range)
         prepare_worker()
-        form = message_format(self._settings.format, self._settings.modes)
+        form = message_format(self._settings.format, self._settings.modes, self._settings.reading())
         ordinal = partition.number * _MOST_CHUNKS
         blocks = message_blocks(self._settings, partition.topic, partition.partition, partition.start, partition.end)
-        read = form.readable_chunks if self._settings.skip_corrupt_records else form.chunks
+        read = form.readable_chunks if self._settings.skip_corrupt_records else form.all_chunks
         for bodies, about in blocks:
-            chunks = read(bodies, ordinal, about)
+            chunks = read(bodies if form.is_binary else texts_of(bodies), ordinal, about)
             ordinal += len(chunks)
             yield chunks_to_arrow(chunks)
 
