@@ -247,6 +247,8 @@ def sync(
     opened = _opened(source, source_options, table, rules)
     wanted = sync_rules(database or lake.current_database, table, opened, rules)
     opened.follow_only(wanted.routing.patterns)
+    if wanted.keeping.needs_times:
+        opened.tell_times(changes=wanted.keeping.audit is not None)
     place = os.fspath(checkpoint)
     former_user = _former_user(lake, place)
     if former_user:

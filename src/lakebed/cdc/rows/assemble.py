@@ -221,7 +221,7 @@ def neutral_retracts(shaped: ShapedRows, fields: tuple[DataField, ...], key: tup
     return replace(shaped, rows=pa.RecordBatch.from_arrays(columns, schema=shaped.rows.schema))
 
 
-def _previous_rows(shaped: ShapedRows, key: tuple[str, ...]) -> Places:
+def previous_rows(shaped: ShapedRows, key: tuple[str, ...]) -> Places:
     """For each row the last one before it that set its key, or the key that it had before an update; -1 without one."""
     codes, adds = _key_numbers(shaped.rows, key), ~is_retract(shaped.kinds)
     count = len(codes)
@@ -245,7 +245,7 @@ def _filled(
     *,
     may_miss: bool,
 ) -> ShapedRows:
-    previous = _previous_rows(shaped, key)
+    previous = previous_rows(shaped, key)
     roots = {name: _followed(mark, previous) for name, mark in marks.items()}
     asked = np.unique(np.concatenate([root.asks for root in roots.values()]))
     keys = shaped.rows.select(list(key)).take(pa.array(shaped.state_of[asked]))
@@ -346,6 +346,7 @@ __all__ = [
     "completed",
     "needs_old_values",
     "neutral_retracts",
+    "previous_rows",
     "with_kinds",
     "with_old_values",
     "with_values",
