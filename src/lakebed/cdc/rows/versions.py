@@ -80,6 +80,11 @@ class _Versions:
         order = np.argsort(codes, kind="stable").astype(np.int64)
         self._at = order[_ends_of_transactions(codes[order], _transactions(shaped, names)[order])]
         """The changes that count, by key, in their order."""
+        self._next = np.full(shaped.count, -1, np.int64)
+        self._next[order[:-1]] = np.where(codes[order[:-1]] == codes[order[1:]], order[1:], -1)
+        """For each change the next one of its key, whether it counts or not."""
+        self._firsts = order[_firsts(codes[order])]
+        """The first change of each key."""
         self._dead = is_retract(shaped.kinds)[self._at]
         self._group = np.cumsum(_firsts(codes[self._at])) - 1
         firsts = self._at[_firsts(self._group)]
@@ -113,14 +118,9 @@ class _Versions:
 
     def _without_later_columns(self) -> None:
         """Of columns that came later only the version has a value that was current then."""
-        goes_on = np.zeros(len(self._at), np.bool_)
-        goes_on[:-1] = self._group[1:] == self._group[:-1]
-        following = np.append(self._at[1:], 0)
-        for name, mark in self._shaped.filled.items():
-            gone = np.zeros(self._shaped.count, np.bool_)
-            gone[self._at] = goes_on & mark[following] if len(self._at) else False
-            self._shaped = unfilled(replace(self._shaped, filled={name: mark}), gone)
-        self._rows = self._shaped.rows
+        for name, mark in self._filled.items():
+            gone = (self._next >= 0) & mark[self._next]
+            self._rows = unfilled(replace(self._shaped, rows=self._rows, filled={name: mark}), gone).rows
 
     def _ended_without_later_columns(self, ended: pa.RecordBatch, by: _Numbers) -> pa.RecordBatch:
         """The same for versions that changes of this batch have ended, which are at those places."""
@@ -162,7 +162,7 @@ class _Versions:
         parts = [begun]
         if before_rows:
             ended = self._conformed(before_rows[0])
-            ended = self._ended_without_later_columns(ended, self._at[starts][is_ended])
+            ended = self._ended_without_later_columns(ended, self._firsts[groups[is_ended]])
             flags = pa.array(np.zeros(ended.num_rows, np.bool_))
             ended = self._stamped(ended, {VALID_TO: pa.array(times[starts][is_ended]), IS_CURRENT: flags})
             parts.append(ended)
