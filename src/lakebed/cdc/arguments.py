@@ -17,7 +17,18 @@ from lakebed.errors import InvalidArgument
 from lakebed.options import check_options
 
 
-class SyncArguments(TypedDict, total=False):
+class PastArguments(TypedDict, total=False):
+    """What may be said of what is kept of the past: see `lakebed.cdc.keeping.Keeping`."""
+
+    deletes: str
+    deleted_column: str
+    audit: bool | str | None
+    audit_by_day: bool
+    history: bool | str | None
+    history_column_prefix: str
+
+
+class SyncArguments(PastArguments, total=False):
     """Everything that may be said about a sync beyond its source, its target and its checkpoint."""
 
     # Which tables are followed, and what they are called in the lake: see `lakebed.cdc.routing.Routing`.
@@ -48,13 +59,6 @@ class SyncArguments(TypedDict, total=False):
     ignore_incompatible: bool
     truncate: str
     on_error: str
-    # What is kept of the past: see `lakebed.cdc.keeping.Keeping`.
-    deletes: str
-    deleted_column: str
-    audit: bool | str | None
-    audit_by_day: bool
-    history: bool | str | None
-    history_column_prefix: str
     # How it runs.
     give_up_after: str | None
     on_step: Callable[[str], None] | None
@@ -111,7 +115,7 @@ def sync_rules(database: str, table: str | None, source: ChangeSource, given: Sy
     )
 
 
-def keeping_of(given: SyncArguments) -> Keeping:
+def keeping_of(given: PastArguments) -> Keeping:
     """What is kept of the past."""
     return Keeping(
         given.get("deletes", APPLY),
@@ -123,7 +127,7 @@ def keeping_of(given: SyncArguments) -> Keeping:
     )
 
 
-def _pattern(given: SyncArguments, what: str) -> str | None:
+def _pattern(given: PastArguments, what: str) -> str | None:
     """A pattern of tables; True stands for all of them."""
     found: Any = given.get(what)
     return ".*" if found is True else found or None
@@ -149,4 +153,4 @@ def _table_conf(given: Mapping[str, Any] | None) -> tuple[PatternValue, ...]:
     return (PatternValue(".*", general), *patterns) if general else tuple(patterns)
 
 
-__all__ = ["SyncArguments", "check_names", "keeping_of", "sync_rules"]
+__all__ = ["PastArguments", "SyncArguments", "check_names", "keeping_of", "sync_rules"]

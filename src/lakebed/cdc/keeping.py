@@ -7,6 +7,7 @@ same changes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from lakebed.cdc.envelope import SourceName
@@ -65,9 +66,12 @@ class Keeping:
 
     def forms_of(self, source: SourceName) -> tuple[str, ...]:
         """Which tables a table of the source has. The state is the first: others look into its columns."""
-        names = spellings(source)
+        return (STATE, *self.beside(spellings(source)))
+
+    def beside(self, names: Sequence[str]) -> tuple[str, ...]:
+        """What is kept beside the newest rows of a table that is called so."""
         wanted = {CHANGES: self.audit, HISTORY: self.history}
-        return (STATE, *(form for form, pattern in wanted.items() if pattern is not None and matches(pattern, names)))
+        return tuple(form for form, pattern in wanted.items() if pattern is not None and matches(pattern, names))
 
     def columns(self, form: str) -> tuple[PastColumn, ...]:
         """The columns that a table has because of what it keeps."""
