@@ -322,15 +322,25 @@ class Pipeline:
             replace(state, table=table_name(state.table, form), form=form)
             for form in self.rules.keeping.forms_of(source)
         ]
-        for target in targets:
+        if not self._is_free(state, source, is_begun=is_begun):
+            del self._sources_of[state]
+            return []
+        return [state, *(each for each in targets[1:] if self._is_free(each, source, is_begun=is_begun))]
+
+    def _is_free(self, target: Target, source: SourceName, *, is_begun: bool) -> bool:
+        """Whether no other table of the source has the name, for another purpose; if not, the first one has it."""
+        other = next((each for each in self._sources_of if str(each) == str(target) and each != target), None)
+        if other is None:
             self._sources_of.setdefault(target, set()).add(str(source))
-            other = next((each for each in self._sources_of if str(each) == str(target) and each != target), None)
-            if other is not None:
-                raise InvalidArgument(
-                    f"table `{target}` would hold both the {target.form} and the {other.form} of tables of the source",
-                    hint="map one of them to another name, or keep the past of fewer tables",
-                )
-        return targets
+            return True
+        error = InvalidArgument(
+            f"table `{target}` would hold both the {target.form} of {source} and the {other.form} of another table",
+            hint="map one of them to another name, or keep the past of fewer tables",
+        )
+        if not is_begun or self.rules.on_error == STOP:
+            raise error
+        self._leave_out(str(source), error)
+        return False
 
     def _target(self, source: SourceName, *, is_begun: bool = False) -> Target | None:
         target = self.rules.routing.target(source)

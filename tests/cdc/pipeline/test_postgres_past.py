@@ -74,7 +74,7 @@ def test_the_past_by_tasks_of_spark(database: Any, spark: Any, tmp_path: Path) -
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_sync_that_is_killed_keeps_the_whole_past(database: Any, tmp_path: Path, seed: int) -> None:
-    """`kill -9` of the whole application while rows and columns change; the next one goes on, and no version is lost."""
+    """`kill -9` of the whole application while rows and columns change; the next one loses no version."""
     rng = random.Random(seed)
     passfile = tmp_path / "pgpass"
     passfile.write_text(f"*:*:*:{database.server.user}:{database.server.password}\n")

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.cdc.keeping import CHANGES, HISTORY, MARKS, STATE
-from lakebed.cdc.rows.assemble import ROW_KIND, Find, previous_rows, with_old_values, with_values, writable
+from lakebed.cdc.rows.assemble import ROW_KIND, Find, key_numbers, with_old_values, with_values, writable
 from lakebed.cdc.rows.past_columns import (
     DELETED_AT,
     IS_CURRENT,
@@ -137,10 +137,15 @@ def _marked(context: TableContext, past: Past, shaped: ShapedRows, find: Find) -
 
 
 def _is_there(past: Past, shaped: ShapedRows, find: Find, dead: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Of which rows the lake, or a change before them, has a row that is not deleted."""
-    own = replace(shaped, state_of=np.arange(shaped.count, dtype=np.int64))
-    there = previous_rows(own, past.key) >= 0
-    asked = np.flatnonzero(dead & ~there)
+    """Which deletes find a row: the change of their key in front of them is none, or the lake has one that is not
+    deleted."""
+    codes = key_numbers(shaped.rows, past.key)
+    order = np.argsort(codes, kind="stable")
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = codes[order[1:]] != codes[order[:-1]]
+    there = np.zeros(len(order), np.bool_)
+    there[order[1:]] = ~dead[order[:-1]]
+    asked = order[is_first & dead[order]]
     if len(asked):
         found, rows = find(shaped.rows.select(list(past.key)).take(pa.array(asked)))
         hits = np.array(found.to_numpy(zero_copy_only=False), np.bool_)

@@ -60,7 +60,7 @@ def target_table(lake: Lake, target: Target, sources: Sequence[SourceTable], rul
         except AlreadyExists:
             _log.info("table %s was made by somebody else meanwhile", target)
     table = lake.table(name)
-    _check_form(table, target, rules)
+    _check_form(table, target, sources, rules)
     if not table.primary_key and target.form != CHANGES:
         raise InvalidSchema(
             f"table `{target}` has no primary key, so changes can not be applied to it",
@@ -71,7 +71,7 @@ def target_table(lake: Lake, target: Target, sources: Sequence[SourceTable], rul
     return table
 
 
-def _check_form(table: Table, target: Target, rules: SyncRules) -> None:
+def _check_form(table: Table, target: Target, sources: Sequence[SourceTable], rules: SyncRules) -> None:
     """Refuses a table that holds something else of its source than it is to hold."""
     keeps = table.schema.options.get(LAKEBED_CDC_KEEPS.key)
     mine = rules.keeping.mark(target.form)
@@ -83,8 +83,14 @@ def _check_form(table: Table, target: Target, rules: SyncRules) -> None:
             f"{what.get(keeps or '', 'something else')}",
             hint="drop or rename it, or give the table of the source another name with a mapping",
         )
-    if target.form == STATE:
-        _check_marks(target, Options(table.schema.options), rules)
+    if target.form == STATE and keeps is not None and keeps != mine:
+        column = keeps.partition(":")[2]
+        raise InvalidArgument(
+            f"table `{target}` has deleted rows, which its column `{column}` tells from the others",
+            hint=f'go on with deletes="mark" and deleted_column="{column}"; or delete these rows, and reset the option '
+            f"`{LAKEBED_CDC_KEEPS.key}` of the table",
+        )
+    _check_marks(target, Options({**table.schema.options, **_conf(target, sources, rules)}), rules)
 
 
 def _check_marks(target: Target, options: Options, rules: SyncRules) -> None:
