@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
-from lakebed.cdc.keeping import APPLY, Keeping
 from lakebed.cdc.routing import KEEP_CASE, PatternValue, Routing
 from lakebed.cdc.rows.computed import ComputedColumn
+from lakebed.cdc.rows.keeping import APPLY, Keeping
 from lakebed.cdc.rows.metadata import metadata_columns
 from lakebed.cdc.rows.past_columns import DELETED_AT
 from lakebed.cdc.rules import DELETE_ROWS, STOP, SyncRules, type_modes, type_rules
@@ -18,7 +18,7 @@ from lakebed.options import check_options
 
 
 class PastArguments(TypedDict, total=False):
-    """What may be said of what is kept of the past: see `lakebed.cdc.keeping.Keeping`."""
+    """What may be said of what is kept of the past: see `lakebed.cdc.rows.keeping.Keeping`."""
 
     deletes: str
     deleted_column: str

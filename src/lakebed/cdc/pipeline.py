@@ -38,10 +38,10 @@ from lakebed.cdc.envelope import (
     SourceTable,
     trouble_of,
 )
-from lakebed.cdc.keeping import CHANGES, HISTORY, STATE, table_name
 from lakebed.cdc.parked import ParkedTables
 from lakebed.cdc.progress import ProgressBoard, ProgressFile
 from lakebed.cdc.routing import Target
+from lakebed.cdc.rows.keeping import CHANGES, HISTORY, STATE, table_name
 from lakebed.cdc.rows.past import Past
 from lakebed.cdc.rules import FAIL_TRUNCATE, IGNORE_TRUNCATE, STOP, SyncRules
 from lakebed.cdc.schema.backfill import fill_waiting

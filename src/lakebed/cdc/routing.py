@@ -27,7 +27,7 @@ class Target:
     database: str
     table: str
     form: str = "state"
-    """What it holds of its source: see `lakebed.cdc.keeping`."""
+    """What it holds of its source: see `lakebed.cdc.rows.keeping`."""
 
     def __str__(self) -> str:
         return f"{self.database}.{self.table}"

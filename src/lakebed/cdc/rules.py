@@ -14,9 +14,9 @@ from lakebed.cdc.formats.mysql_types import (
     TINYINT1_NOT_BOOL,
     TO_STRING,
 )
-from lakebed.cdc.keeping import Keeping
 from lakebed.cdc.routing import PatternValue, Routing
 from lakebed.cdc.rows.computed import ComputedColumn
+from lakebed.cdc.rows.keeping import Keeping
 from lakebed.cdc.rows.metadata import MetadataColumn
 from lakebed.cdc.rows.past_columns import PastColumn
 from lakebed.cdc.schema.sync import Policies

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.cdc.checkpoint import SyncRecord
-from lakebed.cdc.keeping import CHANGES, HISTORY, MARKS
 from lakebed.cdc.operate import source_of, synced_tables
 from lakebed.cdc.parked import read_parked
+from lakebed.cdc.rows.keeping import CHANGES, HISTORY, MARKS
 from lakebed.cdc.sources import ChangeSource
 from lakebed.cdc.sources.base import KeyRange, SourceRows
 from lakebed.cdc.storage import Storage

@@ -17,8 +17,8 @@ from lakebed.errors import InvalidArgument, LakebedError
 if TYPE_CHECKING:
     from lakebed.cdc.arguments import PastArguments
     from lakebed.cdc.checkpoint import SyncRecord
-    from lakebed.cdc.keeping import Keeping
     from lakebed.cdc.operate import SyncStatus
+    from lakebed.cdc.rows.keeping import Keeping
     from lakebed.cdc.storage import Storage
 
 

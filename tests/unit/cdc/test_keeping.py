@@ -25,10 +25,10 @@ from lakebed.cdc.envelope import (
     cut_payload,
     moments,
 )
-from lakebed.cdc.keeping import CHANGES, HISTORY, MARK, STATE, Keeping
 from lakebed.cdc.parked import read_parked
 from lakebed.cdc.pipeline import Pipeline
 from lakebed.cdc.routing import PatternValue, Routing
+from lakebed.cdc.rows.keeping import CHANGES, HISTORY, MARK, STATE, Keeping
 from lakebed.cdc.rules import PARK, SyncRules
 from lakebed.cdc.sources import open_source
 from lakebed.errors import InvalidArgument, InvalidData, Unsupported

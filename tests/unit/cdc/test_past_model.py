@@ -16,9 +16,9 @@ from tests.unit.cdc.test_pipeline_model import Crash, Source
 
 import lakebed
 from lakebed.cdc.envelope import CHANGED_AT, COPY, LOG_POSITION, NUMBER, TRANSACTION, TRUNCATE, cut_payload, moments
-from lakebed.cdc.keeping import MARK, Keeping
 from lakebed.cdc.pipeline import Pipeline
 from lakebed.cdc.routing import PatternValue, Routing
+from lakebed.cdc.rows.keeping import MARK, Keeping
 from lakebed.cdc.rules import SyncRules
 from lakebed.cdc.schema.sync import FOLLOW, Policies
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from lakebed.cdc.arguments import keeping_of
-from lakebed.cdc.keeping import Keeping
 from lakebed.cdc.progress import SyncProgress, TableProgress
+from lakebed.cdc.rows.keeping import Keeping
 from lakebed.cdc.storage import PLAIN
 from lakebed.cli import cdc
 from lakebed.cli.cdc_progress import drawn, headline, summary

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.cdc.keeping import CHANGES, HISTORY, MARKS, STATE
 from lakebed.cdc.rows.assemble import ROW_KIND, Find, key_numbers, with_old_values, with_values, writable
+from lakebed.cdc.rows.keeping import CHANGES, HISTORY, MARKS, STATE
 from lakebed.cdc.rows.past_columns import (
     DELETED_AT,
     IS_CURRENT,

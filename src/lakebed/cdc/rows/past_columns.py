@@ -68,13 +68,13 @@ class PastColumn:
         """Values for some changes, as far as each change tells them for itself; others come once all are together."""
         arrow = to_arrow_type(self.type)
         if self.kind in _TIMES:
-            return change_times(source, op_ts, given).cast(arrow)
+            return _change_times(source, op_ts, given).cast(arrow)
         if self.kind in _TOLD and ABOUT + _TOLD[self.kind] in given:
             return given[ABOUT + _TOLD[self.kind]].cast(arrow)
         return pa.nulls(len(op_ts), arrow)
 
 
-def change_times(source: SourceName, op_ts: pa.Array, given: Mapping[str, pa.Array]) -> pa.Array:
+def _change_times(source: SourceName, op_ts: pa.Array, given: Mapping[str, pa.Array]) -> pa.Array:
     """When changes were committed, or copied rows read."""
     times = given.get(ABOUT + CHANGED_AT)
     times = op_ts.cast(pa.timestamp("us", tz="UTC")) if times is None else times
@@ -99,5 +99,4 @@ __all__ = [
     "VALID_FROM",
     "VALID_TO",
     "PastColumn",
-    "change_times",
 ]

@@ -138,7 +138,7 @@ class RowShape:
         marks = {each.name: np.ones(shaped.count, np.bool_) for each in self.fields if each.name in self.filled_names}
         shaped = replace(shaped, filled=marks)
         kept = (*self.key, *(column.name for column in self.metadata.values() if isinstance(column, PastColumn)))
-        return with_halves(shaped, kept) if self.old_rows else without_halves(shaped)
+        return _with_halves(shaped, kept) if self.old_rows else _without_halves(shaped)
 
     @property
     def filled_names(self) -> frozenset[str]:
@@ -300,7 +300,7 @@ def _marks_together(pieces: Sequence[ShapedRows], marks: Sequence[Marks]) -> Mar
     }
 
 
-def without_halves(shaped: ShapedRows) -> ShapedRows:
+def _without_halves(shaped: ShapedRows) -> ShapedRows:
     """The rows without old ones of updates that leave the key as it is: what is retracted then is really gone."""
     place = np.arange(shaped.count, dtype=np.int64)
     moved = np.zeros(shaped.count, np.bool_)
@@ -309,7 +309,7 @@ def without_halves(shaped: ShapedRows) -> ShapedRows:
     return filtered(shaped, keep)
 
 
-def with_halves(shaped: ShapedRows, kept: Sequence[str]) -> ShapedRows:
+def _with_halves(shaped: ShapedRows, kept: Sequence[str]) -> ShapedRows:
     """The rows with an old one, which has its key alone, in front of each update that came without it.
 
     An update of the key is a delete and an insert, whatever the source calls it.
@@ -384,6 +384,4 @@ __all__ = [
     "state_rows",
     "unfilled",
     "with_columns",
-    "with_halves",
-    "without_halves",
 ]

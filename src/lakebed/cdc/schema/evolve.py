@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakebed.cdc.envelope import SCHEMA, STREAM, Chunk, Description, SourceName, SourceTable
-from lakebed.cdc.keeping import CHANGES
 from lakebed.cdc.routing import Target
+from lakebed.cdc.rows.keeping import CHANGES
 from lakebed.cdc.rows.shape import RowShape
 from lakebed.cdc.rules import SyncRules
 from lakebed.cdc.schema.links import Links, TableLinks, shape_text

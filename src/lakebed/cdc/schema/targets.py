@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from lakebed.catalog.names import check_name
 from lakebed.cdc.envelope import SourceTable
-from lakebed.cdc.keeping import CHANGES, HISTORY, STATE
 from lakebed.cdc.routing import Target, matches, values_for
+from lakebed.cdc.rows.keeping import CHANGES, HISTORY, STATE
 from lakebed.cdc.rows.past_columns import CHANGED_ON, ROW_VERSION
 from lakebed.cdc.rules import SyncRules
 from lakebed.cdc.schema.links import ColumnLink, LastShape, TableLinks, link_key, shape_text
@@ -87,8 +87,8 @@ def _check_form(table: Table, target: Target, sources: Sequence[SourceTable], ru
         column = keeps.partition(":")[2]
         raise InvalidArgument(
             f"table `{target}` has deleted rows, which its column `{column}` tells from the others",
-            hint=f'go on with deletes="mark" and deleted_column="{column}"; or delete these rows, and reset the option '
-            f"`{LAKEBED_CDC_KEEPS.key}` of the table",
+            hint=f"go on with deletes set to mark and deleted_column to {column}; or delete these rows, and reset the "
+            f"option `{LAKEBED_CDC_KEEPS.key}` of the table",
         )
     _check_marks(target, Options({**table.schema.options, **_conf(target, sources, rules)}), rules)
 
@@ -196,7 +196,7 @@ def _own_options(target: Target, key: tuple[str, ...], options: dict[str, str], 
             raise InvalidArgument(
                 f"table `{target}` can not have `{BUCKET.key}` = `{options[BUCKET.key]}`: all versions of a row lie in "
                 "one bucket",
-                hint=f'give it a number of buckets: table_conf={{"{target.table}": {{"{BUCKET.key}": "4"}}}}',
+                hint=f"give `{BUCKET.key}` a number from 1 for this table in table_conf, or leave it out",
             )
     _check_marks(target, Options(options), rules)
 

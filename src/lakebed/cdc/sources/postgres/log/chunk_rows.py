@@ -69,13 +69,17 @@ def streamed_chunks(rows: DecodedRows, table: FollowedTable, settings: PostgresS
                 is_hole &= ~rows.unchanged[place]
             if is_hole.any():
                 holes.append(place)
-    about = transaction_facts(rows.commit_us, rows.xids, rows.commit_lsns, rows.numbers) if settings.tells_times else {}
+    about = (
+        _transaction_facts(rows.commit_us, rows.xids, rows.commit_lsns, rows.numbers) if settings.tells_times else {}
+    )
     payload = payload_rows(rows.kinds, times, dict(zip(names, columns, strict=True)), marks, about)
     text = _relaxed(table.description, holes).to_text()
     yield Chunk(0, table.name, ROWS, text, STREAM, encode_rows(payload))
 
 
-def transaction_facts(commit_us: Numbers, xids: Numbers, commit_lsns: Numbers, numbers: Numbers) -> dict[str, pa.Array]:
+def _transaction_facts(
+    commit_us: Numbers, xids: Numbers, commit_lsns: Numbers, numbers: Numbers
+) -> dict[str, pa.Array]:
     """What is told of changes beside their rows: when and by which transaction they were made, and where that is."""
     distinct, places = np.unique(commit_lsns, return_inverse=True)
     positions = pa.array([format_lsn(lsn) for lsn in distinct.tolist()], pa.string())
@@ -91,7 +95,7 @@ def cut_of(event: Truncation) -> bytes:
     """The payload that tells the same of a TRUNCATE."""
     numbers = (np.array([each], np.int64) for each in (event.commit_us, event.xid, event.commit_lsn, event.number))
     times = pa.array([event.commit_us // 1000], pa.int64()).cast(pa.timestamp("ms", tz="UTC"))
-    return cut_payload(times, transaction_facts(*numbers))
+    return cut_payload(times, _transaction_facts(*numbers))
 
 
 def copied_chunks(
@@ -176,4 +180,4 @@ def _relaxed(description: Description, holes: Sequence[int]) -> Description:
     return replace(description, columns=tuple(columns))
 
 
-__all__ = ["copied_chunks", "cut_of", "streamed_chunks", "transaction_facts"]
+__all__ = ["copied_chunks", "cut_of", "streamed_chunks"]
