@@ -25,7 +25,7 @@ from lakebed.cdc.batch.commit import TableCommit, is_committed
 from lakebed.cdc.batch.dead_letters import put_aside
 from lakebed.cdc.batch.job import BatchJob, TableTask
 from lakebed.cdc.batch.notes import SyncNotes
-from lakebed.cdc.batch.parts import TablePart, chunk_places, first_descriptions
+from lakebed.cdc.batch.parts import TablePart, chunk_places, first_descriptions, past_of
 from lakebed.cdc.envelope import (
     COPY,
     ROWS,
@@ -41,13 +41,12 @@ from lakebed.cdc.envelope import (
 from lakebed.cdc.parked import ParkedTables
 from lakebed.cdc.progress import ProgressBoard, ProgressFile
 from lakebed.cdc.routing import Target
-from lakebed.cdc.rows.keeping import CHANGES, HISTORY, STATE, table_name
-from lakebed.cdc.rows.past import Past
+from lakebed.cdc.rows.keeping import CHANGES, STATE, table_name
 from lakebed.cdc.rules import FAIL_TRUNCATE, IGNORE_TRUNCATE, STOP, SyncRules
 from lakebed.cdc.schema.backfill import fill_waiting
 from lakebed.cdc.schema.evolve import EvolvedTable, evolve
 from lakebed.cdc.schema.links import TableLinks
-from lakebed.cdc.schema.targets import target_table
+from lakebed.cdc.schema.targets import check_beginning, quoted, target_table
 from lakebed.cdc.storage import Storage
 from lakebed.cleanup import on_failure
 from lakebed.clock import SystemClock
@@ -66,7 +65,6 @@ from lakebed.spark.stream.follow_ups import FollowUps
 from lakebed.spark.stream.query import query_id_of
 from lakebed.spark.tasks import run_pieces
 from lakebed.table.follow_up import FollowUp
-from lakebed.table.plans import plan_write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -121,6 +119,7 @@ class Pipeline:
         self._user: str | None = None
         self._tables: dict[Target, Table] = {}
         self._sources_of: dict[Target, set[str]] = {}
+        self._form_of: dict[str, str] = {}
         self._skipped: set[str] = set()
         self._parked = ParkedTables(checkpoint, self._storage)
         self.failure: Exception | None = None
@@ -329,12 +328,12 @@ class Pipeline:
 
     def _is_free(self, target: Target, source: SourceName, *, is_begun: bool) -> bool:
         """Whether no other table of the source has the name, for another purpose; if not, the first one has it."""
-        other = next((each for each in self._sources_of if str(each) == str(target) and each != target), None)
-        if other is None:
+        form = self._form_of.setdefault(str(target), target.form)
+        if form == target.form:
             self._sources_of.setdefault(target, set()).add(str(source))
             return True
         error = InvalidArgument(
-            f"table `{target}` would hold both the {target.form} of {source} and the {other.form} of another table",
+            f"table `{target}` would hold both the {target.form} of {source} and the {form} of another table",
             hint="map one of them to another name, or keep the past of fewer tables",
         )
         if not is_begun or self.rules.on_error == STOP:
@@ -386,14 +385,14 @@ class Pipeline:
             # What rows were before is not to be had any more: whoever asks for changes gets those of later batches.
             return None
         self._on_step("schema")
-        past = self._past(target, table, state)
+        past = past_of(self.rules, target, table, state)
         evolved = self._evolved(table, target, chunks, user, identifier, None if past is None else past.key)
         if evolved is None:
             return None
         if fill_waiting(table, user, identifier, batch.spark, past):
             self._on_step("backfill")
         commit = TableCommit(table, user, identifier, properties)
-        past = self._past(target, table, state)  # with the columns of now
+        past = past_of(self.rules, target, table, state)  # with the columns of now
         links = TableLinks.from_text(table.schema.options.get(LAKEBED_CDC_COLUMNS.key), user)
         kept: list[Chunk] = []
         has_rows: set[SourceName] = set()
@@ -407,14 +406,6 @@ class Pipeline:
                     continue
             kept.append(chunk)
         return TablePart(target, tuple(kept), evolved, commit, past)
-
-    def _past(self, target: Target, table: Table, state: Table | None) -> Past | None:
-        columns = self.rules.keeping.columns(target.form)
-        if not columns:
-            return None
-        added = {column.name for column in columns}
-        key = tuple(name for name in (state or table).primary_key if name not in added)
-        return Past(target.form, key, columns, None if state is None else plan_write(state)[0])
 
     def _state_beside(self, target: Target, chunks: Sequence[Chunk]) -> Table | None:
         """The table with the newest rows, of whose changes another one tells. It has the columns of this batch.
@@ -457,7 +448,8 @@ class Pipeline:
 
     def _open(self, target: Target, sources: Sequence[SourceTable], user: str) -> Table | None:
         """The table of the lake; None if it is not to be had, and that is no reason to stop."""
-        self._check_beginning(target, sources, user)
+        if str(target) not in self._parked:
+            check_beginning(self._lake, target, sources, self.rules)
         try:
             table = target_table(self._lake, target, sources, self.rules.of_form(target.form), user)
         except InvalidSchema as error:
@@ -468,22 +460,8 @@ class Pipeline:
         self._tables[target] = table
         return table
 
-    def _check_beginning(self, target: Target, sources: Sequence[SourceTable], user: str) -> None:
-        """Refuses a history that would begin behind the first copy: rows that do not change would never be in it."""
-        if target.form != HISTORY or str(target) in self._parked or self._lake.has_table(_quoted(target)):
-            return
-        state = self.rules.routing.target(sources[0].name)
-        if state is None or not self._lake.has_table(_quoted(state)):
-            return
-        if self._lake.table(_quoted(state)).latest_snapshot() is not None:
-            raise InvalidArgument(
-                f"table `{target}` can not begin now: `{state}` has been followed without a history so far",
-                hint=f"have the source copied anew: lakebed cdc resync {state}; with on_error='stop' start again with "
-                "a new checkpoint and without the tables of the lake",
-            )
-
     def _lake_has(self, target: Target) -> bool:
-        return not self.rules.skips_incompatible and self._lake.has_table(_quoted(target))
+        return not self.rules.skips_incompatible and self._lake.has_table(quoted(target))
 
     def _skip(self, target: Target, error: LakebedError) -> None:
         self._skipped.add(str(target))
@@ -620,10 +598,6 @@ class Pipeline:
         """Begins what is due, and what has waited for it."""
         everything, self._waiting = [*self._waiting, *due], []
         self._follow_ups.run(lambda: _run_all(everything))
-
-
-def _quoted(target: Target) -> str:
-    return f"`{target.database}`.`{target.table}`"
 
 
 def _run_all(due: Sequence[Callable[[], None]]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.cdc.application import Application
 from tests.cdc.pipeline.dialects import Postgres
+from tests.cdc.pipeline.local_sync import LocalSync
 from tests.cdc.pipeline.past import PAST, keep_locally, past_differences
 from tests.cdc.pipeline.workload import Workload
 from tests.patience import PATIENCE_S
@@ -18,6 +19,7 @@ from tests.patience import PATIENCE_S
 import lakebed
 import lakebed.cdc
 from lakebed.cdc.sources.postgres.names import parse_lsn
+from lakebed.errors import LakebedError
 
 
 def _keep(database: Any, place: Path, seed: int, rounds: int, steps: int) -> None:
@@ -38,6 +40,87 @@ def test_the_past_of_any_workload(database: Any, tmp_path: Path) -> None:
 def test_the_past_of_any_workload_for_long(any_database: Any, tmp_path: Path, seed: int) -> None:
     """The same with more of everything."""
     _keep(any_database, tmp_path, seed, rounds=4, steps=25)
+
+
+_TRIGGER = """
+CREATE TABLE told (n bigserial PRIMARY KEY, op text, former jsonb, latter jsonb, transaction text);
+CREATE TABLE t (id int PRIMARY KEY, v int, note text);
+ALTER TABLE t ALTER COLUMN note SET STORAGE EXTERNAL;
+CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'TRUNCATE' THEN
+        INSERT INTO told (op, former, transaction)
+        SELECT 'DELETE', to_jsonb(t), txid_current()::text FROM t ORDER BY id;
+    ELSIF TG_OP = 'INSERT' THEN
+        INSERT INTO told (op, latter, transaction) VALUES (TG_OP, to_jsonb(NEW), txid_current()::text);
+    ELSIF TG_OP = 'DELETE' THEN
+        INSERT INTO told (op, former, transaction) VALUES (TG_OP, to_jsonb(OLD), txid_current()::text);
+    ELSE
+        INSERT INTO told (op, former, latter, transaction)
+        VALUES (TG_OP, to_jsonb(OLD), to_jsonb(NEW), txid_current()::text);
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER rows AFTER INSERT OR UPDATE OR DELETE ON t FOR EACH ROW EXECUTE FUNCTION tell();
+CREATE TRIGGER everything BEFORE TRUNCATE ON t EXECUTE FUNCTION tell();
+"""
+_DOINGS = (
+    "INSERT INTO t SELECT i, {r}, repeat('x{r}', 2000) FROM generate_series({k}, {k} + 2) i ON CONFLICT DO NOTHING",
+    "UPDATE t SET v = {r} WHERE id = {k}",
+    "UPDATE t SET note = NULL WHERE id = {k}",
+    "UPDATE t SET id = id + 100, v = {r} WHERE id = {k} AND NOT EXISTS (SELECT FROM t WHERE id = {k} + 100)",
+    "DELETE FROM t WHERE id % 7 = {k} % 7 AND id < 50",
+    "UPDATE t SET v = {r}",
+    "TRUNCATE t",
+)
+
+
+def test_an_audit_is_what_triggers_of_the_server_have_seen(database: Any, tmp_path: Path) -> None:
+    """Every change with its transaction, in its order, with old and new rows, although the log has old keys alone."""
+    rng = random.Random(3)
+    database.execute(_TRIGGER)
+    database.execute("INSERT INTO t SELECT i, i, repeat('y', 3000) FROM generate_series(1, 20) i", "TRUNCATE told")
+    sync = LocalSync(
+        lakebed.connect(tmp_path / "warehouse"),
+        "postgres",
+        tmp_path / "checkpoint",
+        seed=3,
+        dies=0.03,
+        source_options={"url": database.url, "slot": database.name},
+        excluding="told",
+        audit=True,
+    )
+    try:
+        assert not sync.catch_up(lambda: _untold(tmp_path, database))
+        for _ in range(25):
+            weights = [20, 20, 10, 10, 10, 5, 2]
+            doings = rng.choices(_DOINGS, weights, k=rng.randrange(1, 6))
+            done = [each.format(k=rng.randrange(20), r=rng.randrange(1000)) for each in doings]
+            database.execute("; ".join(["BEGIN", *done, "COMMIT" if rng.random() < 0.9 else "ROLLBACK"]))
+            if rng.random() < 0.4:
+                sync.step()
+        assert not sync.catch_up(lambda: _untold(tmp_path, database))
+    finally:
+        sync.stop()
+
+
+def _untold(place: Path, database: Any) -> list[str]:
+    expected: list[tuple[Any, ...]] = []
+    seen = database.query("SELECT op, former, latter, transaction FROM told ORDER BY n")
+    for op, former, latter, transaction in seen:
+        moves = op == "UPDATE" and former["id"] != latter["id"]
+        words = ("-D", "+I") if moves or op != "UPDATE" else ("-U", "+U")
+        for word, row in zip(words, (former, latter), strict=True):
+            if row is not None:
+                expected.append((transaction, word, row["id"], row["v"], row["note"]))
+    try:
+        table = lakebed.connect(place / "warehouse").table("lk.t_changes")
+    except LakebedError as error:
+        return [error.message]
+    rows = table.to_arrow().to_pylist()
+    rows.sort(key=lambda row: (parse_lsn(row["position"]), row["change_number"], row["op"] in ("+I", "+U"), row["id"]))
+    mine = [(row["transaction_id"], row["op"], row["id"], row["v"], row["note"]) for row in rows]
+    return [] if mine == expected else [f"{len(mine)} changes instead of {len(expected)}"]
 
 
 @pytest.mark.spark

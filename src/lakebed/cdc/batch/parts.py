@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,9 +15,14 @@ from lakebed.cdc.envelope import ROWS, TRUNCATE, Chunk, Description, SourceName,
 from lakebed.cdc.routing import Target
 from lakebed.cdc.rows.past import Past
 from lakebed.cdc.rows.shape import Cut, ShapedRows
+from lakebed.cdc.rules import SyncRules
 from lakebed.cdc.schema.evolve import EvolvedTable
 from lakebed.cdc.storage import Storage
 from lakebed.records import dataclass
+from lakebed.table.plans import plan_write
+
+if TYPE_CHECKING:
+    from lakebed.table.table import Table
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,16 @@ class TablePart:
         return Counts(sum(len(each) for each in times), _latest_ms(times))
 
 
+def past_of(rules: SyncRules, target: Target, table: Table, state: Table | None) -> Past | None:
+    """What a table keeps of the past, under the columns that it has now; `state` is the one with the newest rows."""
+    columns = rules.keeping.columns(target.form)
+    if not columns:
+        return None
+    added = {column.name for column in columns}
+    key = tuple(name for name in (state or table).primary_key if name not in added)
+    return Past(target.form, key, columns, None if state is None else plan_write(state)[0])
+
+
 def _latest_ms(times: Sequence[pa.Array]) -> int | None:
     latest = [pc.max(each).cast(pa.int64()).as_py() for each in times if len(each)]
     known = [moment for moment in latest if moment]
@@ -86,4 +102,4 @@ def chunk_places(chunks: Sequence[Chunk], most_bytes: int) -> tuple[ChunkPlace, 
     return tuple(ChunkPlace(chunk.ordinal, chunk.kind, chunk.payload, chunk.place) for chunk in ordered)
 
 
-__all__ = ["TablePart", "chunk_places", "first_descriptions"]
+__all__ = ["TablePart", "chunk_places", "first_descriptions", "past_of"]

@@ -45,7 +45,7 @@ _NEEDS_KEY_TOO = ("cdc.", "deletion-vectors", "dynamic-bucket", "ignore-delete",
 
 def target_table(lake: Lake, target: Target, sources: Sequence[SourceTable], rules: SyncRules, user: str) -> Table:
     """The table of the lake that sources go to; made if it is not there."""
-    name = f"`{target.database}`.`{target.table}`"
+    name = quoted(target)
     try:
         check_name(target.table, "table")
     except InvalidArgument as error:
@@ -69,6 +69,24 @@ def target_table(lake: Lake, target: Target, sources: Sequence[SourceTable], rul
     _check_same_sync(table, sources, user)
     _set_options(table, target, sources, rules)
     return table
+
+
+def quoted(target: Target) -> str:
+    """The name of a table as statements have it."""
+    return f"`{target.database}`.`{target.table}`"
+
+
+def check_beginning(lake: Lake, target: Target, sources: Sequence[SourceTable], rules: SyncRules) -> None:
+    """Refuses a history that would begin behind the first copy: rows that do not change would never be in it."""
+    if target.form != HISTORY or lake.has_table(quoted(target)):
+        return
+    state = rules.routing.target(sources[0].name)
+    if state is not None and lake.has_table(quoted(state)) and lake.table(quoted(state)).latest_snapshot() is not None:
+        raise InvalidArgument(
+            f"table `{target}` can not begin now: `{state}` has been followed without a history so far",
+            hint=f"let on_error be `park`, and have the source copied anew: lakebed cdc resync {state}; or start again "
+            "with a new checkpoint, and without the tables of the lake",
+        )
 
 
 def _check_form(table: Table, target: Target, sources: Sequence[SourceTable], rules: SyncRules) -> None:
@@ -296,4 +314,4 @@ def _set_options(table: Table, target: Target, sources: Sequence[SourceTable], r
             raise InvalidArgument(f"table `{table.name}`: {error.message}", hint=error.hint) from error
 
 
-__all__ = ["added_types", "key_of", "target_table"]
+__all__ = ["added_types", "check_beginning", "key_of", "quoted", "target_table"]
