@@ -588,7 +588,9 @@ class Pipeline:
         if due:
             self._run_behind(due)
         phase = COPY if phases == {COPY} else STREAM if phases else ""
-        self.board.batch_done(sum(count.rows for _, count in parts), phase, position)
+        # The same changes may go to tables that keep the past: they are counted once.
+        rows = sum(count.rows for part, count in parts if part.target.form == STATE)
+        self.board.batch_done(rows, phase, position)
 
     @property
     def _has_room(self) -> bool:
