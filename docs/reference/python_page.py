@@ -40,7 +40,7 @@ HANDED_OUT = {
 
 CDC = {
     "cdc.start": ["sync", "SyncRun"],
-    "cdc.arguments": ["SyncArguments"],
+    "cdc.arguments": ["SyncArguments", "PastArguments"],
     "cdc.progress": ["SyncProgress", "TableProgress"],
 }
 """What a sync of a database takes and gives."""

@@ -41,6 +41,7 @@ OWN_OPTIONS = {
     "changelog-producer.input.normalize",
     "lakebed.cdc.backfill",
     "lakebed.cdc.columns",
+    "lakebed.cdc.keeps",
     "lakebed.count-fields",
     "lakebed.parallelism",
     "lakebed.view.definition",

@@ -7,7 +7,9 @@ from typing import Any, TypedDict
 
 from lakebed.cdc.routing import KEEP_CASE, PatternValue, Routing
 from lakebed.cdc.rows.computed import ComputedColumn
+from lakebed.cdc.rows.keeping import APPLY, Keeping
 from lakebed.cdc.rows.metadata import metadata_columns
+from lakebed.cdc.rows.past_columns import DELETED_AT
 from lakebed.cdc.rules import DELETE_ROWS, STOP, SyncRules, type_modes, type_rules
 from lakebed.cdc.schema.sync import FAIL, KEEP, Policies
 from lakebed.cdc.sources import ChangeSource
@@ -15,7 +17,18 @@ from lakebed.errors import InvalidArgument
 from lakebed.options import check_options
 
 
-class SyncArguments(TypedDict, total=False):
+class PastArguments(TypedDict, total=False):
+    """What may be said of what is kept of the past: see `lakebed.cdc.rows.keeping.Keeping`."""
+
+    deletes: str
+    deleted_column: str
+    audit: bool | str | None
+    audit_by_day: bool
+    history: bool | str | None
+    history_column_prefix: str
+
+
+class SyncArguments(PastArguments, total=False):
     """Everything that may be said about a sync beyond its source, its target and its checkpoint."""
 
     # Which tables are followed, and what they are called in the lake: see `lakebed.cdc.routing.Routing`.
@@ -98,7 +111,26 @@ def sync_rules(database: str, table: str | None, source: ChangeSource, given: Sy
         is_for_one_table=table is not None,
         merge_shards=merge_shards,
         on_error=given.get("on_error", STOP),
+        keeping=keeping_of(given),
     )
+
+
+def keeping_of(given: PastArguments) -> Keeping:
+    """What is kept of the past."""
+    return Keeping(
+        given.get("deletes", APPLY),
+        given.get("deleted_column", DELETED_AT),
+        _pattern(given, "audit"),
+        given.get("audit_by_day", False),
+        _pattern(given, "history"),
+        given.get("history_column_prefix", ""),
+    )
+
+
+def _pattern(given: PastArguments, what: str) -> str | None:
+    """A pattern of tables; True stands for all of them."""
+    found: Any = given.get(what)
+    return ".*" if found is True else found or None
 
 
 def _names(given: SyncArguments, what: str) -> tuple[str, ...]:
@@ -121,4 +153,4 @@ def _table_conf(given: Mapping[str, Any] | None) -> tuple[PatternValue, ...]:
     return (PatternValue(".*", general), *patterns) if general else tuple(patterns)
 
 
-__all__ = ["SyncArguments", "check_names", "sync_rules"]
+__all__ = ["PastArguments", "SyncArguments", "check_names", "keeping_of", "sync_rules"]

@@ -45,6 +45,12 @@ message."""
 
 RAW_KEY: Final = "_raw_key"
 """What else is told of messages: their keys as bytes, for formats that look into them. Rows do not carry it."""
+CHANGED_AT: Final = "changed_at"
+TRANSACTION: Final = "transaction"
+LOG_POSITION: Final = "position"
+NUMBER: Final = "number"
+"""What is told of a change, behind `ABOUT`, if somebody keeps the past: when its transaction was committed (or, of the
+copy, its row read), in microseconds; the transaction; its place in the log; which change of it this is."""
 
 _OP_TS_TYPE: Final = pa.timestamp("ms", tz="UTC")
 MOST_ROWS: Final = 16_384
@@ -252,9 +258,20 @@ def payload_columns(rows: pa.RecordBatch) -> dict[str, pa.Array]:
     return {rows.schema.field(i).name: rows.column(i) for i in range(2, rows.num_columns)}
 
 
-def copied_rows(columns: Mapping[str, pa.Array], count: int) -> pa.RecordBatch:
-    """Rows of a payload that are all inserts of the copy."""
-    return payload_rows(np.full(count, RowKind.INSERT, np.int8), None, columns)
+def copied_rows(columns: Mapping[str, pa.Array], count: int, read_at_us: int | None = None) -> pa.RecordBatch:
+    """Rows of a payload that are all inserts of the copy; `read_at_us` is told of them if somebody keeps the past."""
+    about = None if read_at_us is None else {CHANGED_AT: moments(np.full(count, read_at_us, np.int64))}
+    return payload_rows(np.full(count, RowKind.INSERT, np.int8), None, columns, about=about)
+
+
+def moments(micros: np.ndarray[Any, Any]) -> pa.Array:
+    """Microseconds since 1970 as values of `CHANGED_AT`."""
+    return pa.array(micros, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+
+
+def cut_payload(op_ts: pa.Array | None, about: Mapping[str, pa.Array]) -> bytes:
+    """The payload of a TRUNCATE, which tells what there is to tell of it: one delete without columns."""
+    return encode_rows(payload_rows(np.array([RowKind.DELETE], np.int8), op_ts, {}, about=about))
 
 
 def encode_rows(rows: pa.RecordBatch, compression: str | None = None) -> bytes:
@@ -356,11 +373,14 @@ def payload_at(place: str, storage: Storage = PLAIN) -> pa.Buffer:
 
 __all__ = [
     "ABOUT",
+    "CHANGED_AT",
     "COPY",
     "ENVELOPE",
     "ENVELOPE_DDL",
     "KIND",
+    "LOG_POSITION",
     "MOST_ROWS",
+    "NUMBER",
     "OP_TS",
     "RAW",
     "RAW_KEY",
@@ -368,6 +388,7 @@ __all__ = [
     "SCHEMA",
     "SKIPPED",
     "STREAM",
+    "TRANSACTION",
     "TROUBLE",
     "TRUNCATE",
     "UNCHANGED",
@@ -380,8 +401,10 @@ __all__ = [
     "chunks_from_arrow",
     "chunks_to_arrow",
     "copied_rows",
+    "cut_payload",
     "decode_rows",
     "encode_rows",
+    "moments",
     "payload_at",
     "payload_columns",
     "payload_rows",

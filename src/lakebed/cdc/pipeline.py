@@ -16,17 +16,16 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakebed.cdc.batch.batch import POSITION, SOURCE, Batch, Counts, Marks, SparkBatch, position_of
 from lakebed.cdc.batch.commit import TableCommit, is_committed
 from lakebed.cdc.batch.dead_letters import put_aside
-from lakebed.cdc.batch.job import BatchJob, ChunkPlace, TableTask
+from lakebed.cdc.batch.job import BatchJob, TableTask
 from lakebed.cdc.batch.notes import SyncNotes
+from lakebed.cdc.batch.parts import TablePart, chunk_places, first_descriptions, past_of
 from lakebed.cdc.envelope import (
     COPY,
     ROWS,
@@ -35,7 +34,6 @@ from lakebed.cdc.envelope import (
     TROUBLE,
     TRUNCATE,
     Chunk,
-    Description,
     SourceName,
     SourceTable,
     trouble_of,
@@ -43,13 +41,12 @@ from lakebed.cdc.envelope import (
 from lakebed.cdc.parked import ParkedTables
 from lakebed.cdc.progress import ProgressBoard, ProgressFile
 from lakebed.cdc.routing import Target
-from lakebed.cdc.rows.assemble import assembled
-from lakebed.cdc.rows.shape import ShapedRows
+from lakebed.cdc.rows.keeping import CHANGES, STATE, table_name
 from lakebed.cdc.rules import FAIL_TRUNCATE, IGNORE_TRUNCATE, STOP, SyncRules
 from lakebed.cdc.schema.backfill import fill_waiting
 from lakebed.cdc.schema.evolve import EvolvedTable, evolve
 from lakebed.cdc.schema.links import TableLinks
-from lakebed.cdc.schema.targets import target_table
+from lakebed.cdc.schema.targets import check_beginning, quoted, target_table
 from lakebed.cdc.storage import Storage
 from lakebed.cleanup import on_failure
 from lakebed.clock import SystemClock
@@ -64,7 +61,6 @@ from lakebed.metrics.families import (
     CDC_SKIPPED_RECORDS,
 )
 from lakebed.options import LAKEBED_CDC_COLUMNS
-from lakebed.records import dataclass
 from lakebed.spark.stream.follow_ups import FollowUps
 from lakebed.spark.stream.query import query_id_of
 from lakebed.spark.tasks import run_pieces
@@ -95,21 +91,6 @@ Step = Callable[[str], None]
 """Told of each step of a batch before it is made; tests let it fail."""
 
 
-@dataclass(frozen=True)
-class _TableBatch:
-    """One table's part of a batch."""
-
-    target: Target
-    chunks: tuple[Chunk, ...]
-    evolved: EvolvedTable
-    commit: TableCommit
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether rows of different keys depend on one another."""
-        return any(chunk.kind == TRUNCATE for chunk in self.chunks)
-
-
 class Pipeline:
     """Applies batches of one source to one lake. With Spark Connect a copy of it does so, in a process of the server:
     it tells its progress through a file, and leaves nothing to be done behind its last batch."""
@@ -138,6 +119,7 @@ class Pipeline:
         self._user: str | None = None
         self._tables: dict[Target, Table] = {}
         self._sources_of: dict[Target, set[str]] = {}
+        self._form_of: dict[str, str] = {}
         self._skipped: set[str] = set()
         self._parked = ParkedTables(checkpoint, self._storage)
         self.failure: Exception | None = None
@@ -154,8 +136,7 @@ class Pipeline:
         """Makes the tables of the lake that are known to be needed, and says what is wrong with them before a start."""
         together: dict[Target, list[SourceTable]] = {}
         for source in sources:
-            target = self._target(source.name)
-            if target is not None:
+            for target in self._targets(source.name):
                 together.setdefault(target, []).append(source)
         for target, members in together.items():
             with self._parking(target, None):
@@ -164,8 +145,7 @@ class Pipeline:
 
     def park(self, source: SourceName, error: LakebedError) -> None:
         """Told before the start: a table that can not be followed."""
-        target = self._target(source)
-        if target is not None:
+        for target in self._targets(source):
             self._park(target, error, None)
 
     def process(self, batch: DataFrame, batch_id: int) -> None:
@@ -214,7 +194,7 @@ class Pipeline:
         chunks, sizes = batch.chunks()
         properties = {SOURCE: self._source} | ({} if position is None else {POSITION: position})
         by_target = self._by_target(chunks, position)
-        parts: list[_TableBatch] = []
+        parts: list[TablePart] = []
 
         def abort() -> None:
             for part in parts:
@@ -309,8 +289,7 @@ class Pipeline:
             if chunk.kind == SKIPPED:
                 self._note_skipped(chunk)
                 continue
-            target = self._target(chunk.name, is_begun=True)
-            if target is not None:
+            for target in self._targets(chunk.name, is_begun=True):
                 found.setdefault(target, []).append(chunk)
         return {target: kept for target, mine in found.items() if (kept := self._unparked(target, mine, position))}
 
@@ -332,6 +311,35 @@ class Pipeline:
         self.board.records_skipped(int(body["count"]), str(body["why"]))
         CDC_SKIPPED_RECORDS.tell(int(body["count"]), *self.labels)
         _log.warning("a message was left out: %s", body["why"])
+
+    def _targets(self, source: SourceName, *, is_begun: bool = False) -> list[Target]:
+        """The tables of the lake that a table of the source goes to, the one with its newest rows first."""
+        state = self._target(source, is_begun=is_begun)
+        if state is None:
+            return []
+        targets = [
+            replace(state, table=table_name(state.table, form), form=form)
+            for form in self.rules.keeping.forms_of(source)
+        ]
+        if not self._is_free(state, source, is_begun=is_begun):
+            del self._sources_of[state]
+            return []
+        return [state, *(each for each in targets[1:] if self._is_free(each, source, is_begun=is_begun))]
+
+    def _is_free(self, target: Target, source: SourceName, *, is_begun: bool) -> bool:
+        """Whether no other table of the source has the name, for another purpose; if not, the first one has it."""
+        form = self._form_of.setdefault(str(target), target.form)
+        if form == target.form:
+            self._sources_of.setdefault(target, set()).add(str(source))
+            return True
+        error = InvalidArgument(
+            f"table `{target}` would hold both the {target.form} of {source} and the {form} of another table",
+            hint="map one of them to another name, or keep the past of fewer tables",
+        )
+        if not is_begun or self.rules.on_error == STOP:
+            raise error
+        self._leave_out(str(source), error)
+        return False
 
     def _target(self, source: SourceName, *, is_begun: bool = False) -> Target | None:
         target = self.rules.routing.target(source)
@@ -362,23 +370,29 @@ class Pipeline:
         user: str,
         identifier: int,
         properties: dict[str, str],
-    ) -> _TableBatch | None:
+    ) -> TablePart | None:
         """The table's part of the batch, with its columns as the batch needs them; None if there is nothing to do."""
         if str(target) in self._skipped:
             return None
         table = self._tables.get(target) or self._open_for(target, chunks, user)
         if table is None:
             return None
+        state = self._state_beside(target, chunks)
         self._on_step("check")
         if is_committed(table, user, identifier):
             return None
+        if state is not None and is_committed(state, user, identifier):
+            # What rows were before is not to be had any more: whoever asks for changes gets those of later batches.
+            return None
         self._on_step("schema")
-        evolved = self._evolved(table, target, chunks, user, identifier)
+        past = past_of(self.rules, target, table, state)
+        evolved = self._evolved(table, target, chunks, user, identifier, None if past is None else past.key)
         if evolved is None:
             return None
-        if fill_waiting(table, user, identifier, batch.spark):
+        if fill_waiting(table, user, identifier, batch.spark, past):
             self._on_step("backfill")
         commit = TableCommit(table, user, identifier, properties)
+        past = past_of(self.rules, target, table, state)  # with the columns of now
         links = TableLinks.from_text(table.schema.options.get(LAKEBED_CDC_COLUMNS.key), user)
         kept: list[Chunk] = []
         has_rows: set[SourceName] = set()
@@ -391,13 +405,36 @@ class Pipeline:
                 if not self._truncates(target, chunk.name, is_new=not is_known and chunk.name not in has_rows):
                     continue
             kept.append(chunk)
-        return _TableBatch(target, tuple(kept), evolved, commit)
+        return TablePart(target, tuple(kept), evolved, commit, past)
+
+    def _state_beside(self, target: Target, chunks: Sequence[Chunk]) -> Table | None:
+        """The table with the newest rows, of whose changes another one tells. It has the columns of this batch.
+
+        INVARIANT: it has no rows of this batch before those who ask it what rows were have theirs: see `_commit`.
+        """
+        if target.form != CHANGES:
+            return None
+        of_source = {self.rules.routing.target(chunk.name) for chunk in chunks}
+        state = next((each for each in self._tables if each in of_source), None)
+        is_new_copy = bool(chunks) and chunks[0].kind == TRUNCATE and chunks[0].phase == COPY
+        if state is None or (str(state) in self._parked and not is_new_copy):
+            raise InvalidData(
+                f"table `{target}` can not tell what rows were: that of the newest rows is not followed now",
+                hint=f"cure that one; the new copy of it, which its cure needs, brings back `{target}` as well",
+            )
+        return self._tables[state]
 
     def _evolved(
-        self, table: Table, target: Target, chunks: Sequence[Chunk], user: str, identifier: int
+        self,
+        table: Table,
+        target: Target,
+        chunks: Sequence[Chunk],
+        user: str,
+        identifier: int,
+        key: tuple[str, ...] | None,
     ) -> EvolvedTable | None:
         try:
-            return evolve(table, target, chunks, self.rules, user, identifier)
+            return evolve(table, target, chunks, self.rules.of_form(target.form), user, identifier, key)
         except InvalidSchema as error:
             if not self.rules.skips_incompatible:
                 raise
@@ -406,7 +443,7 @@ class Pipeline:
 
     def _open_for(self, target: Target, chunks: Sequence[Chunk], user: str) -> Table | None:
         """The table of the lake for some chunks; None if they only tell of a table that is none of ours yet."""
-        sources = _first_descriptions(chunks)
+        sources = first_descriptions(chunks)
         is_told = any(not source.description.partial for source in sources)
         if sources and not is_told and not self._lake.has_table(f"`{target.database}`.`{target.table}`"):
             return None  # deletes of rows that never came
@@ -414,8 +451,10 @@ class Pipeline:
 
     def _open(self, target: Target, sources: Sequence[SourceTable], user: str) -> Table | None:
         """The table of the lake; None if it is not to be had, and that is no reason to stop."""
+        if str(target) not in self._parked:
+            check_beginning(self._lake, target, sources, self.rules)
         try:
-            table = target_table(self._lake, target, sources, self.rules, user)
+            table = target_table(self._lake, target, sources, self.rules.of_form(target.form), user)
         except InvalidSchema as error:
             if self.rules.is_for_one_table or self._lake_has(target):
                 raise
@@ -425,7 +464,7 @@ class Pipeline:
         return table
 
     def _lake_has(self, target: Target) -> bool:
-        return not self.rules.skips_incompatible and self._lake.has_table(f"`{target.database}`.`{target.table}`")
+        return not self.rules.skips_incompatible and self._lake.has_table(quoted(target))
 
     def _skip(self, target: Target, error: LakebedError) -> None:
         self._skipped.add(str(target))
@@ -452,7 +491,7 @@ class Pipeline:
 
     # --- rows ----------------------------------------------------------------------------------------------------
 
-    def _write_here(self, batch: Batch, parts: Sequence[_TableBatch], position: str | None) -> dict[Target, Counts]:
+    def _write_here(self, batch: Batch, parts: Sequence[TablePart], position: str | None) -> dict[Target, Counts]:
         missing = [
             chunk.ordinal
             for part in parts
@@ -463,11 +502,11 @@ class Pipeline:
         counts = {}
         for part in parts:
             with self._parking(part.target, position), on_failure(part.commit.abort):
-                counts[part.target] = _written_here(part, payloads, self._storage)
+                counts[part.target] = part.write_here(payloads, self._storage)
         return counts
 
     def _write_in_tasks(
-        self, batch: Batch, parts: Sequence[_TableBatch], user: str, position: str | None
+        self, batch: Batch, parts: Sequence[TablePart], user: str, position: str | None
     ) -> dict[Target, Counts]:
         """All tables in one job. If it fails for a reason of one of them, which a job does not tell, one by one."""
         try:
@@ -481,7 +520,7 @@ class Pipeline:
                 counts |= self._written_in_tasks(batch, [part], user)
         return counts
 
-    def _written_in_tasks(self, batch: Batch, parts: Sequence[_TableBatch], user: str) -> dict[Target, Counts]:
+    def _written_in_tasks(self, batch: Batch, parts: Sequence[TablePart], user: str) -> dict[Target, Counts]:
         marks = Marks.told_by([chunk for part in parts for chunk in part.chunks]) or batch.marks()
         workers = batch.workers
         tasks = tuple(
@@ -493,17 +532,19 @@ class Pipeline:
                 user,
                 part.is_whole or any(chunk.ordinal in marks.unchanged for chunk in part.chunks),
                 workers,
+                part.past,
             )
             for part in parts
         )
-        chunk_of = {
-            chunk.ordinal: (number, part.evolved.shape_of[chunk.ordinal])
-            for number, part in enumerate(parts)
-            for chunk in part.chunks
-            if chunk.kind in (ROWS, TRUNCATE)
-        }
+        chunk_of: dict[int, tuple[tuple[int, int], ...]] = {}
+        for number, part in enumerate(parts):
+            for chunk in part.chunks:
+                if chunk.kind in (ROWS, TRUNCATE):
+                    mine = (number, part.evolved.shape_of[chunk.ordinal])
+                    chunk_of[chunk.ordinal] = (*chunk_of.get(chunk.ordinal, ()), mine)
         ways = max(1, sum(task.ways for task in tasks))
-        found = _places([chunk for part in parts for chunk in part.chunks if chunk.ordinal in chunk_of])
+        members = [chunk for part in parts for chunk in part.chunks if chunk.ordinal in chunk_of]
+        found = chunk_places(members, _HERE_BYTES)
         for part in parts:
             part.commit.take([])  # whatever tasks leave behind is looked for from now on
         if found is not None and workers <= _MOST_READERS:
@@ -515,12 +556,14 @@ class Pipeline:
         return {part.target: marks.counts(part.chunks) for part in parts}
 
     def _commit(
-        self, spark: SparkSession | None, parts: Sequence[tuple[_TableBatch, Counts]], position: str | None
+        self, spark: SparkSession | None, parts: Sequence[tuple[TablePart, Counts]], position: str | None
     ) -> None:
         due: list[Callable[[], None]] = []
         now_ms = SystemClock().now_ms()
         phases = set()
-        for part, count in parts:
+        # INVARIANT: changes are there before the newest rows are. A batch that is repeated asks the newest rows what
+        # they were before it, and would get what it has made of them.
+        for part, count in sorted(parts, key=lambda each: each[0].target.form == STATE):
             self._on_step("commit")
             committed = None
             with self._parking(part.target, position):
@@ -548,7 +591,9 @@ class Pipeline:
         if due:
             self._run_behind(due)
         phase = COPY if phases == {COPY} else STREAM if phases else ""
-        self.board.batch_done(sum(count.rows for _, count in parts), phase, position)
+        # The same changes may go to tables that keep the past: they are counted once.
+        rows = sum(count.rows for part, count in parts if part.target.form == STATE)
+        self.board.batch_done(rows, phase, position)
 
     @property
     def _has_room(self) -> bool:
@@ -558,50 +603,6 @@ class Pipeline:
         """Begins what is due, and what has waited for it."""
         everything, self._waiting = [*self._waiting, *due], []
         self._follow_ups.run(lambda: _run_all(everything))
-
-
-def _written_here(part: _TableBatch, payloads: Mapping[int, bytes], storage: Storage) -> Counts:
-    pieces: list[ShapedRows | None] = []
-    times: list[pa.Array] = []
-    for chunk in part.chunks:
-        if chunk.kind == TRUNCATE:
-            pieces.append(None)
-        elif chunk.kind == ROWS:
-            payload = chunk.payload or payloads.get(chunk.ordinal)
-            rows = ChunkPlace(chunk.ordinal, chunk.kind, payload, chunk.place).rows(storage)
-            times.append(rows.column(1))
-            pieces.append(part.evolved.shapes[part.evolved.shape_of[chunk.ordinal]].shaped(rows))
-    rows_to_write = assembled(part.commit.context, pieces)
-    if rows_to_write is not None:
-        part.commit.write(rows_to_write)
-    return Counts(sum(len(each) for each in times), _latest_ms(times))
-
-
-def _first_descriptions(chunks: Sequence[Chunk]) -> list[SourceTable]:
-    """What the sources looked like at the beginning of a batch: later columns have to be seen as added."""
-    found: dict[SourceName, SourceTable] = {}
-    for chunk in chunks:
-        if chunk.name not in found or found[chunk.name].description.partial:
-            described = Description.from_text(chunk.columns)
-            if described.changes is None or described.changes.is_new_table:
-                found[chunk.name] = SourceTable(chunk.name, described)
-    return list(found.values())
-
-
-def _places(chunks: Sequence[Chunk]) -> tuple[ChunkPlace, ...] | None:
-    """Where tasks find all payloads; None if some are only in Spark's rows, or too many would go along with the job."""
-    if any(chunk.kind == ROWS and chunk.payload is None and chunk.place is None for chunk in chunks):
-        return None
-    if sum(len(chunk.payload or b"") for chunk in chunks) > _HERE_BYTES:
-        return None
-    ordered = sorted(chunks, key=lambda chunk: chunk.ordinal)
-    return tuple(ChunkPlace(chunk.ordinal, chunk.kind, chunk.payload, chunk.place) for chunk in ordered)
-
-
-def _latest_ms(times: Sequence[pa.Array]) -> int | None:
-    latest = [pc.max(each).cast(pa.int64()).as_py() for each in times if len(each)]
-    known = [moment for moment in latest if moment]
-    return max(known, default=None)
 
 
 def _run_all(due: Sequence[Callable[[], None]]) -> None:

@@ -26,6 +26,8 @@ class Target:
 
     database: str
     table: str
+    form: str = "state"
+    """What it holds of its source: see `lakebed.cdc.rows.keeping`."""
 
     def __str__(self) -> str:
         return f"{self.database}.{self.table}"

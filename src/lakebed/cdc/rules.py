@@ -16,7 +16,9 @@ from lakebed.cdc.formats.mysql_types import (
 )
 from lakebed.cdc.routing import PatternValue, Routing
 from lakebed.cdc.rows.computed import ComputedColumn
+from lakebed.cdc.rows.keeping import Keeping
 from lakebed.cdc.rows.metadata import MetadataColumn
+from lakebed.cdc.rows.past_columns import PastColumn
 from lakebed.cdc.schema.sync import Policies
 from lakebed.cdc.schema.types import TypeRules
 from lakebed.errors import InvalidArgument, did_you_mean
@@ -76,7 +78,7 @@ class SyncRules:
     takes_source_keys: bool = True
     partition_keys: tuple[str, ...] = ()
     computed: tuple[ComputedColumn, ...] = ()
-    metadata: tuple[MetadataColumn, ...] = ()
+    metadata: tuple[MetadataColumn | PastColumn, ...] = ()
     table_conf: tuple[PatternValue, ...] = ()
     modes: frozenset[str] = frozenset()
     truncate: str = DELETE_ROWS
@@ -84,6 +86,7 @@ class SyncRules:
     is_for_one_table: bool = False
     merge_shards: bool | None = None
     on_error: str = STOP
+    keeping: Keeping = field(default_factory=Keeping)
 
     def __post_init__(self) -> None:
         if self.on_error not in _ON_ERROR:
@@ -92,6 +95,11 @@ class SyncRules:
             raise InvalidArgument(
                 f"truncate can not be {self.truncate!r}", hint=did_you_mean(self.truncate, _TRUNCATES)
             )
+
+    def of_form(self, form: str) -> SyncRules:
+        """The rules of tables that hold the newest rows, changes, or versions: each has columns of its own."""
+        added = self.keeping.columns(form)
+        return replace(self, metadata=(*self.metadata, *added)) if added else self
 
     @property
     def added_names(self) -> tuple[str, ...]:

@@ -237,8 +237,9 @@ def sync(
     `table_conf` holds options of the tables, or maps patterns to options: `{"orders|lines": {"bucket": "4"}}`.
     `trigger` is an interval such as "10 seconds", or {"availableNow": True} to catch up and end. `rename`, `drop`,
     `incompatible` and `truncate` say what happens then; see `lakebed.cdc.schema.sync.Policies`. All `rules` that there
-    are stand in `lakebed.cdc.arguments.SyncArguments`. With `give_up_after`, such as "1 hour" or "forever", `wait` goes
-    on trying for so long when the source is away.
+    are stand in `lakebed.cdc.arguments.SyncArguments`; what is kept of the past (`deletes`, `history`, `audit`) in
+    `PastArguments` beside it. With `give_up_after`, such as "1 hour" or "forever", `wait` goes on trying for so long
+    when the source is away.
     """
     check_names(rules)
     patience = Patience(span_seconds(rules.get("give_up_after")))
@@ -249,6 +250,8 @@ def sync(
     opened = _opened(source, source_options, table, rules)
     wanted = sync_rules(database or lake.current_database, table, opened, rules)
     opened.follow_only(wanted.routing.patterns)
+    if wanted.keeping.needs_times:
+        opened.tell_times(changes=wanted.keeping.audit is not None)
     place = os.fspath(checkpoint)
     former_user = _former_user(lake, place)
     if former_user:

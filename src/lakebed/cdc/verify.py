@@ -19,10 +19,12 @@ import pyarrow.compute as pc
 from lakebed.cdc.checkpoint import SyncRecord
 from lakebed.cdc.operate import source_of, synced_tables
 from lakebed.cdc.parked import read_parked
+from lakebed.cdc.rows.keeping import CHANGES, HISTORY, MARKS
 from lakebed.cdc.sources import ChangeSource
 from lakebed.cdc.sources.base import KeyRange, SourceRows
 from lakebed.cdc.storage import Storage
 from lakebed.errors import InvalidArgument, NotFound, StorageError, did_you_mean
+from lakebed.options import LAKEBED_CDC_KEEPS
 from lakebed.records import dataclass
 
 if TYPE_CHECKING:
@@ -74,13 +76,24 @@ def verify(
     source = source_of(sync, password_env, storage)
     found = []
     for name in names or [name for name in sorted(known) if name not in parked]:
-        if len(known[name]) == 1:
+        if _keeps(lake, name) in (CHANGES, HISTORY):
+            if names:
+                raise InvalidArgument(
+                    f"table `{name}` holds the past of its source, which the source itself does not have",
+                    hint="compare the table beside it that has the newest rows",
+                )
+        elif len(known[name]) == 1:
             found.append(_Comparison(lake, source, name, known[name][0], patience_s).run())
         elif names:
             raise InvalidArgument(
                 f"table `{name}` holds rows of {len(known[name])} tables", hint="compare tables of one source each"
             )
     return found
+
+
+def _keeps(lake: Lake, name: str) -> str:
+    """What a table keeps of the past; empty if it has the newest rows alone."""
+    return lake.table(name).schema.options.get(LAKEBED_CDC_KEEPS.key) or ""
 
 
 class _Comparison:
@@ -128,7 +141,11 @@ class _Comparison:
         else:
             values = sorted({row[0] for row in part})
             conditions.append((there.key[0], "in", values))
-        return table.to_arrow(columns, conditions or None)
+        kind, _, mark = (table.schema.options.get(LAKEBED_CDC_KEEPS.key) or "").partition(":")
+        if kind != MARKS:
+            return table.to_arrow(columns, conditions or None)
+        with_deleted = table.to_arrow([*columns, mark], conditions or None)
+        return with_deleted.filter(pc.is_null(with_deleted.column(mark))).select(columns)
 
     def _settled(self, there: SourceRows, suspects: dict[Row, tuple[Row | None, Row | None]]) -> tuple[list[str], int]:
         """Which of the rows that differ do so for good, and how many never came to rest."""

@@ -20,6 +20,7 @@ from lakebed.cli.sessions import add_session, pairs, session_of, storage_of
 from lakebed.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from lakebed.cdc.arguments import PastArguments
     from lakebed.cdc.start import SyncRun
     from lakebed.cdc.storage import Storage
 
@@ -48,6 +49,7 @@ def _arguments(parser: Parser) -> None:
     _add_tables(parser)
     _add_columns(parser)
     _add_policies(parser)
+    _add_past(parser)
     add_session(parser)
 
 
@@ -58,13 +60,14 @@ def _check_arguments(parser: Parser) -> None:
     parser.add_argument("--including", default=".*", metavar="PATTERN", help="follow tables that match")
     parser.add_argument("--excluding", metavar="PATTERN", help="but not these")
     _add_source(parser)
+    _add_past(parser)
 
 
 def _check(given: argparse.Namespace, out: Output) -> int:
     options = source_options(given)
     if source_class(given.source).takes_patterns:
         options |= {"including": given.including, "excluding": given.excluding or ""}
-    return check_source(given, options, out)
+    return check_source(given, options, _past(given), out)
 
 
 def _source_name(typed: str) -> str:
@@ -146,6 +149,33 @@ def _add_policies(parser: Parser) -> None:
     group.add_argument("--truncate", default="delete", choices=("delete", "ignore", "fail"), help="all rows go")
 
 
+def _add_past(parser: Parser) -> None:
+    group = parser.add_argument_group("the past")
+    text = "what becomes of rows that the source deletes; mark: they stay, with the time of the delete"
+    group.add_argument("--deletes", default="apply", choices=("apply", "mark"), help=text)
+    name = "column for that time; default: deleted_at"
+    group.add_argument("--deleted-column", default="deleted_at", metavar="NAME", help=name)
+    history = "keep every version of every row in TABLE_history; of tables that match, or of all"
+    group.add_argument("--history", nargs="?", const=".*", metavar="PATTERN", help=history)
+    audit = "keep every change in TABLE_changes; of tables that match, or of all"
+    group.add_argument("--audit", nargs="?", const=".*", metavar="PATTERN", help=audit)
+    group.add_argument("--audit-by-day", action="store_true", help="partition changes by their day")
+    prefix = "how names of the columns begin that tell of changes and versions"
+    group.add_argument("--history-prefix", default="", metavar="TEXT", help=prefix)
+
+
+def _past(given: argparse.Namespace) -> PastArguments:
+    """What is kept of the past, as `lakebed.cdc.sync` takes it."""
+    return {
+        "deletes": given.deletes,
+        "deleted_column": given.deleted_column,
+        "audit": given.audit,
+        "audit_by_day": given.audit_by_day,
+        "history": given.history,
+        "history_column_prefix": given.history_prefix,
+    }
+
+
 def _run(given: argparse.Namespace, out: Output) -> int:
     say(f"{given.source} into database {given.database} of {given.warehouse}: starting")
     from lakebed.cdc.operate import CHECKPOINTS
@@ -197,6 +227,7 @@ def _begin(lake: Any, checkpoint: str, given: argparse.Namespace) -> SyncRun:
         on_error=given.on_error or _on_error(given),
         give_up_after=given.give_up_after or ("10 minutes" if given.once else "forever"),
         query_name="lakebed cdc",
+        **_past(given),
     )
 
 

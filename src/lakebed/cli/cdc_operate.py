@@ -12,11 +12,13 @@ from lakebed.cli.hints import for_command_line
 from lakebed.cli.lakes import connected
 from lakebed.cli.output import Output
 from lakebed.cli.sessions import storage_of
-from lakebed.errors import InvalidArgument
+from lakebed.errors import InvalidArgument, LakebedError
 
 if TYPE_CHECKING:
+    from lakebed.cdc.arguments import PastArguments
     from lakebed.cdc.checkpoint import SyncRecord
     from lakebed.cdc.operate import SyncStatus
+    from lakebed.cdc.rows.keeping import Keeping
     from lakebed.cdc.storage import Storage
 
 
@@ -41,19 +43,30 @@ def _storage(given: argparse.Namespace) -> Storage:
 # --- check --------------------------------------------------------------------------------------------------------
 
 
-def check_source(given: argparse.Namespace, options: dict[str, Any], out: Output) -> int:
+def check_source(given: argparse.Namespace, options: dict[str, Any], past: PastArguments, out: Output) -> int:
     """Says all that stands against a sync, with a script that repairs it; and what it would copy."""
+    from lakebed.cdc.arguments import keeping_of
     from lakebed.cdc.sources import open_source
+    from lakebed.cdc.sources.base import SourceProblem
 
-    source = open_source(given.source, **options)
-    problems = source.problems()
+    source, keeping = open_source(given.source, **options), keeping_of(past)
+    problems = []
+    try:
+        if keeping.needs_times:
+            source.tell_times(changes=keeping.audit is not None)
+    except LakebedError as error:
+        problems.append(SourceProblem(error.message, error.hint))
+    problems += source.problems()
     planned = source.planned() if given.dry_run else []
     members = {
         "problems": [
             {"problem": each.message, "hint": for_command_line(each.hint), "sql": each.sql, "table": each.table}
             for each in problems
         ],
-        "tables": [{"table": each.name, "rows": each.rows, "bytes": each.size_bytes} for each in planned],
+        "tables": [
+            {"table": each.name, "rows": each.rows, "bytes": each.size_bytes, "keeps": list(_kept(keeping, each.name))}
+            for each in planned
+        ],
     }
     lines = []
     for each in problems:
@@ -62,13 +75,21 @@ def check_source(given: argparse.Namespace, options: dict[str, Any], out: Output
     if script:
         lines += ["", "-- repairs, for a superuser or the owners:", *script]
     if given.dry_run:
-        lines += [f"would copy {each.name}: about {each.rows:,} rows, {size_text(each.size_bytes)}" for each in planned]
+        lines += [
+            f"would copy {each.name}: about {each.rows:,} rows, {size_text(each.size_bytes)}"
+            + "".join(f"; keeps its {form}" for form in _kept(keeping, each.name))
+            for each in planned
+        ]
         total = size_text(sum(each.size_bytes for each in planned))
         lines.append(f"{len(planned):,} tables, {total} in all; nothing was created")
     if not problems:
         lines.append("nothing stands against it")
     out.record(members, "\n".join(lines))
     return FOUND_SOMETHING if problems else OK
+
+
+def _kept(keeping: Keeping, name: str) -> tuple[str, ...]:
+    return keeping.beside([name, name.rpartition(".")[2]])
 
 
 # --- status -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 _SOURCE_SETTINGS = "tables_without_key|cascades|dropped_partitions|unsupported_types|values_that_do_not_fit"
-_SYNC_OPTIONS = "including|excluding|prefix|suffix|table_conf|computed|metadata"
+_SYNC_OPTIONS = "including|excluding|prefix|suffix|table_conf|computed|metadata|deletes|audit|history"
 
 _WORDS: tuple[tuple[str, str], ...] = (
     (r"pass if_not_exists=True", "write IF NOT EXISTS"),
@@ -22,6 +22,9 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"\badopt_slot=True\b", "--option adopt_slot=true"),
     (r"`slot`", "--option slot=NAME"),
     (rf"`({_SYNC_OPTIONS})`", r"--\1"),
+    (r"\bdeletes set to mark and deleted_column to ", "--deletes mark and --deleted-column "),
+    (r"\bon_error='stop'", "--on-error stop"),
+    (r"\bin table_conf\b", "with --table-conf TABLE:KEY=VALUE"),
     (r"; `t\.with_options\(\{'[a-z.-]+': ''\}\)` leaves them out", ""),
     (r"(?:give the option for one read or write: )?`?t\.with_options\([^)]*\)`?", "write OPTIONS(...) in a hint"),
     (r"`?t\.compact\(order_by=\.\.\.\)`?", "CALL sys.compact with order_strategy and order_by"),

@@ -230,6 +230,7 @@ _FREE: Final[Mapping[str, tuple[Option[object], ...]]] = {
         wr.WRITE_HIVE_STYLE_DYNAMIC_PARTITION_ENABLED,
         *(wr.ALTER_COLUMN_NULL_TO_NOT_NULL_DISABLED, wr.WRITE_MERGE_SCHEMA, wr.WRITE_MERGE_SCHEMA_TYPE_WIDENING),
         *(wr.WRITE_MERGE_SCHEMA_EXPLICIT_CAST, tr.CDC_UPDATE_AS, tr.LAKEBED_CDC_COLUMNS, tr.LAKEBED_CDC_BACKFILL),
+        tr.LAKEBED_CDC_KEEPS,
     ),
     _UPKEEP: (
         *(option for option in vars(lc).values() if isinstance(option, Option) and option.honoured),

@@ -294,6 +294,14 @@ LAKEBED_CDC_COLUMNS = Option[str | None](
     honoured=True,
     paimon="ours",
 )
+LAKEBED_CDC_KEEPS = Option[str | None](
+    "lakebed.cdc.keeps",
+    Kind.TEXT,
+    None,
+    "What the table keeps of its source's past: `changes`, `history`, or `marks:COLUMN`; kept by the sync itself.",
+    honoured=True,
+    paimon="ours",
+)
 LAKEBED_CDC_BACKFILL = Option[str | None](
     "lakebed.cdc.backfill",
     Kind.TEXT,

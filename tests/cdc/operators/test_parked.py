@@ -26,13 +26,22 @@ _LONG = "123456789012345678901234567890.5"
 class Office:
     """A database, a sync of it, and an operator."""
 
-    def __init__(self, database: Any, place: Path, on_error: str = "park", **more: Any) -> None:
+    def __init__(
+        self, database: Any, place: Path, on_error: str = "park", past: dict[str, Any] | None = None, **more: Any
+    ) -> None:
         self.database, self.place = database, place
         self.lake = lakebed.connect(place / "warehouse")
         options = {"url": database.url, "slot": database.name, "discovery_ms": 0, "mode": "peek", **more}
         self.options = options
         self.sync = LocalSync(
-            self.lake, "postgres", place / "cp", seed=3, dies=0.1, source_options=options, on_error=on_error
+            self.lake,
+            "postgres",
+            place / "cp",
+            seed=3,
+            dies=0.1,
+            source_options=options,
+            on_error=on_error,
+            **(past or {}),
         )
 
     def rows(self, name: str) -> list[dict[str, Any]]:

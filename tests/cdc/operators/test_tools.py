@@ -187,7 +187,7 @@ def test_two_syncs_do_not_share_a_checkpoint(tmp_path: Path) -> None:
 
 
 @contextmanager
-def _followed(office: Office) -> Iterator[None]:
+def followed(office: Office) -> Iterator[None]:
     """The sync goes on in the background."""
     is_over = threading.Event()
 
@@ -222,7 +222,7 @@ def test_verify_finds_what_was_planted_and_nothing_else(office: Office, capsys: 
                 connection.execute("DELETE FROM a WHERE id = %s", [10_000 + number - 5])
                 time.sleep(0.05)
 
-    with _followed(office):
+    with followed(office):
         writer = threading.Thread(target=write)
         writer.start()
         try:
@@ -236,7 +236,7 @@ def test_verify_finds_what_was_planted_and_nothing_else(office: Office, capsys: 
     table.write([{"id": number, "v": 0, "kind": "-D"} for number in range(1, 8)], row_kind="kind")
     table.write([{"id": number, "v": -1} for number in range(100, 107)])
     table.write([{"id": number, "v": 0} for number in range(5000, 5006)])
-    with _followed(office):
+    with followed(office):
         (found_a,) = verify(office.lake, warehouse, record, ["a"])
         assert len(found_a.differences) == 20
         kinds = [sum(word in each for each in found_a.differences) for word in ("missing", "differs", "lake only")]

@@ -50,12 +50,12 @@ def differences(lake: lakebed.Lake, workload: Workload) -> list[str]:
             found.append(f"{table.name}: columns {have.schema.names} instead of {names}")
             continue
         columns = [have.column(name).to_pylist() for name in names]
-        found += _different_rows(table, list(zip(*columns, strict=True)), rows)
+        found += different_rows(table, list(zip(*columns, strict=True)), rows)
         found += _different_comments(table, mine)
     return found
 
 
-def _different_rows(table: Table, mine: list[tuple[Any, ...]], rows: list[tuple[Any, ...]]) -> list[str]:
+def different_rows(table: Table, mine: list[tuple[Any, ...]], rows: list[tuple[Any, ...]]) -> list[str]:
     by_key = [{row[: len(table.key)]: row for row in each} for each in (mine, rows)]
     if len(mine) == len(rows) and by_key[0] == by_key[1]:
         return []
@@ -149,6 +149,7 @@ __all__ = [
     "SYNC",
     "assert_replays",
     "differences",
+    "different_rows",
     "follow",
     "follow_locally",
     "stored",

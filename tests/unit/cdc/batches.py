@@ -61,6 +61,7 @@ class ChunkMaker:
         phase: str = STREAM,
         unchanged: dict[int, Sequence[str]] | None = None,
         op_ts_ms: int = 1_000,
+        about: dict[str, pa.Array] | None = None,
     ) -> Chunk:
         """A chunk of rows, each with its kind (`+I`, …) and its values in the order of the columns."""
         kinds = np.array([TEXTS.index(row[0]) for row in rows], np.int8)
@@ -74,12 +75,14 @@ class ChunkMaker:
             for name in marked
         }
         times = pa.array(np.full(len(rows), op_ts_ms, np.int64)).cast(pa.timestamp("ms", tz="UTC"))
-        payload = encode_rows(payload_rows(kinds, times, columns, marks))
+        payload = encode_rows(payload_rows(kinds, times, columns, marks, about))
         return Chunk(next(self._ordinals), source, ROWS, described.to_text(), phase, payload)
 
-    def truncate(self, described: Description, source: SourceName = SOURCE) -> Chunk:
-        """A TRUNCATE."""
-        return Chunk(next(self._ordinals), source, TRUNCATE, described.to_text(), STREAM)
+    def truncate(
+        self, described: Description, source: SourceName = SOURCE, payload: bytes | None = None, phase: str = STREAM
+    ) -> Chunk:
+        """A TRUNCATE, with what is told of it."""
+        return Chunk(next(self._ordinals), source, TRUNCATE, described.to_text(), phase, payload)
 
     def schema(self, described: Description, source: SourceName = SOURCE) -> Chunk:
         """A change of columns without rows."""
@@ -98,7 +101,9 @@ class LocalBatch:
 
     def chunks(self) -> tuple[list[Chunk], dict[int, int]]:
         """All chunks, with or without their payloads."""
-        shown = [chunk if self._inline else replace(chunk, payload=None) for chunk in self._chunks]
+        shown = [
+            chunk if self._inline or chunk.kind == TRUNCATE else replace(chunk, payload=None) for chunk in self._chunks
+        ]
         return shown, {chunk.ordinal: len(chunk.payload or b"") for chunk in self._chunks}
 
     def payloads(self, ordinals: Sequence[int]) -> dict[int, bytes]:

@@ -21,6 +21,7 @@ NAMES = {
     *("metadata_columns", "metadata_column_prefix", "type_mapping", "table_conf"),
     *("rename", "drop", "incompatible", "ignore_incompatible", "truncate", "on_step", "here_bytes"),
     *("on_error", "give_up_after"),
+    *("deletes", "deleted_column", "audit", "audit_by_day", "history", "history_column_prefix"),
 }
 
 

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from lakebed.cdc.arguments import keeping_of
 from lakebed.cdc.progress import SyncProgress, TableProgress
+from lakebed.cdc.rows.keeping import Keeping
 from lakebed.cdc.storage import PLAIN
 from lakebed.cli import cdc
 from lakebed.cli.cdc_progress import drawn, headline, summary
@@ -37,6 +39,23 @@ def test_settings_of_the_source_come_from_pairs() -> None:
     }
     given = parsed("postgres", "postgresql://u@h/d", "--password-env", "PW")
     assert cdc.source_options(given) == {"url": "postgresql://u@h/d", "password_env": "PW"}
+
+
+def test_what_is_kept_of_the_past_is_said_as_in_python() -> None:
+    """A word alone is every table, with a pattern it is some; what is left out is the default."""
+    assert keeping_of(cdc._past(parsed("postgres", "postgresql://u@h/d"))) == Keeping()
+    words = ["--deletes", "mark", "--deleted-column", "gone_at", "--history", "--audit", "orders|lines"]
+    given = parsed("postgres", "postgresql://u@h/d", *words, "--audit-by-day", "--history-prefix", "h_")
+    assert keeping_of(cdc._past(given)) == Keeping("mark", "gone_at", "orders|lines", True, ".*", "h_")
+
+
+def test_a_check_says_what_can_not_be_kept(run: Run, tmp_path: Path) -> None:
+    """Before anything is made, with the way out in the words of the command line."""
+    ran = run("cdc", "check", "files", str(tmp_path), "--audit")
+    assert ran.status == 1
+    assert "a sync of files can not keep an audit" in ran.out
+    assert "leave out --audit; --history and --deletes need the time of a change alone" in ran.out
+    assert run("cdc", "check", "files", str(tmp_path), "--history").status == 0
 
 
 def test_options_of_tables_may_have_a_pattern() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -22,7 +22,8 @@ from lakebed.bucket.fixed import assign_buckets
 from lakebed.bucket.hashing import hash_rows
 from lakebed.cdc.envelope import TRUNCATE, decode_rows, encode_rows, payload_at
 from lakebed.cdc.rows.assemble import ROW_KIND, Piece, assembled, completed, needs_old_values, with_kinds, writable
-from lakebed.cdc.rows.shape import RowShape
+from lakebed.cdc.rows.past import Past, past_assembled, past_completed
+from lakebed.cdc.rows.shape import Cut, RowShape
 from lakebed.cdc.storage import PLAIN, Storage
 from lakebed.commit.message import CommitMessage
 from lakebed.definition.bucket_mode import TaskNeeds, WritePart, shared_rules
@@ -33,6 +34,7 @@ from lakebed.records import dataclass
 from lakebed.spark.late_workers import until_workers_come
 from lakebed.spark.session import prepare_worker
 from lakebed.spark.tasks import answer_of, made_by
+from lakebed.types.logical import DataField
 from lakebed.write.files import FileMaker
 from lakebed.write.sequence import BucketStates
 
@@ -56,7 +58,7 @@ _GATHERED_BYTES: Final = 64 << 20
 """So much is written at a time; a column of long texts in one piece must stay far below two gigabytes."""
 _SHAPED: Final = -1
 _CUT: Final = -2
-"""In place of a shape: rows that are shaped already, and a TRUNCATE."""
+"""In place of a shape: rows that are shaped already, and a TRUNCATE, which the number of its shape is taken from."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class TableTask:
     """How many tasks may share the table."""
     parts: int
     """How many of them share dynamic buckets; 0 if buckets are not handed out."""
+    past: Past | None = None
+    """What it keeps of the past, if it does."""
 
     @classmethod
     def of(
@@ -85,6 +89,7 @@ class TableTask:
         user: str,
         is_whole: bool,
         workers: int,
+        past: Past | None = None,
     ) -> TableTask:
         """The table, split into as many ways as its buckets allow."""
         mode = context.bucket_mode
@@ -94,19 +99,26 @@ class TableTask:
         if mode.needs is TaskNeeds.WHOLE_BUCKETS and not is_whole:
             ways = int(context.options[BUCKET]) * (4 if context.partition_fields else 1)
         is_alone = is_whole or mode.needs not in (TaskNeeds.SHARE_OF_KEYS, TaskNeeds.WHOLE_BUCKETS)
-        return cls(context, shapes, states, job, user, is_alone, 1 if is_alone else ways, 0 if is_alone else parts)
+        if past is not None and mode.needs is TaskNeeds.ANY_ROWS and not is_whole:
+            is_alone, ways = False, workers  # rows of a key only have to be together
+        ways, parts = (1, 0) if is_alone else (ways, parts)
+        return cls(context, shapes, states, job, user, is_alone, ways, parts, past)
 
     def rows(self, shape: int, payload: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a chunk as they are written, but for values that others of their key have."""
         shaped = self.shapes[shape].shaped(payload)
-        return with_kinds(shaped) if needs_old_values(self.context) else writable(self.context, shaped)
+        waits = self.past is not None or needs_old_values(self.context)
+        return with_kinds(shaped) if waits else writable(self.context, shaped)
 
     def way_of(self, rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
         """Which of the ways each row goes."""
         if self.ways == 1:
             return np.zeros(rows.num_rows, np.int64)
         context = self.context
-        if self.parts:
+        keys: Sequence[DataField]
+        if self.past is not None and not context.has_key:
+            keys, count, function = context.schema.fields_of(self.past.key), self.ways, "default"
+        elif self.parts:
             keys, count, function = context.key_fields, self.parts, "default"
         else:
             keys = tuple(context.schema.fields_of(context.schema.bucket_keys))
@@ -114,7 +126,7 @@ class TableTask:
         buckets = assign_buckets(
             [rows.column(key.name) for key in keys], [key.type for key in keys], count, function
         ).astype(np.int64)
-        if context.partition_fields and not self.parts:
+        if context.partition_fields and context.has_key and not self.parts:
             columns = [rows.column(field.name) for field in context.partition_fields]
             buckets = buckets + hash_rows(columns, context.partition_types).astype(np.int64)
         return np.mod(buckets, self.ways)
@@ -143,8 +155,8 @@ class BatchJob:
     """The job: its tables, which of them each chunk belongs to, and how many tasks write."""
 
     tables: tuple[TableTask, ...]
-    chunk_of: Mapping[int, tuple[int, int]]
-    """Table and shape of a chunk, by its ordinal. Chunks that are not listed are nobody's."""
+    chunk_of: Mapping[int, tuple[tuple[int, int], ...]]
+    """Tables of a chunk, each with the shape that it has there, by its ordinal. Others are nobody's."""
     places: int
     chunks: tuple[ChunkPlace, ...] = ()
     """All that are listed, in their order, if it is known where they lie."""
@@ -173,17 +185,22 @@ class BatchJob:
             ordinals, kinds, payloads, places = batch.columns
             small = zip(ordinals.to_pylist(), kinds.to_pylist(), places.to_pylist(), payloads, strict=True)
             for ordinal, kind, place, payload in small:
-                found = self.chunk_of.get(ordinal)
-                if found is not None:
+                found = self.chunk_of.get(ordinal, ())
+                if found:
                     data = payload.as_buffer() if place is None else payload_at(place, self.storage)
-                    yield from self._blocks(*found, ordinal, kind, data)
+                    for number, shape in found:
+                        yield from self._blocks(number, shape, ordinal, kind, data)
 
-    def _blocks(self, number: int, shape: int, ordinal: int, kind: str, payload: pa.Buffer) -> Iterator[pa.RecordBatch]:
+    def _blocks(
+        self, number: int, shape: int, ordinal: int, kind: str, payload: pa.Buffer | None
+    ) -> Iterator[pa.RecordBatch]:
         table = self.tables[number]
         first = self._first_way(number)
         if kind == TRUNCATE:
-            yield _block(first % self.places, number, 0, ordinal, _CUT, None)
+            told = None if payload is None else payload.to_pybytes()
+            yield _block(first % self.places, number, 0, ordinal, _CUT - shape, told)
             return
+        assert payload is not None
         if table.is_whole:
             yield _block(first % self.places, number, 0, ordinal, shape, payload.to_pybytes())
             return
@@ -230,11 +247,11 @@ class BatchJob:
         """Blocks of a table's rows that go one of those ways."""
         table = self.tables[number]
         for chunk in self.chunks:
-            owner, shape = self.chunk_of[chunk.ordinal]
-            if owner != number:
+            shape = dict(self.chunk_of[chunk.ordinal]).get(number)
+            if shape is None:
                 continue
             if chunk.kind == TRUNCATE:
-                yield _CUT, None
+                yield _CUT - shape, chunk.rows(self.storage) if chunk.payload is not None else None
             elif table.is_whole:
                 yield shape, chunk.rows(self.storage)
             else:
@@ -252,7 +269,7 @@ class BatchJob:
         def work(context: TableContext, fileio: FileIO) -> list[CommitMessage]:
             with FileMaker(
                 context,
-                row_kind=ROW_KIND,
+                row_kind=ROW_KIND if context.has_key else None,
                 overwrite=None,
                 states=lambda: table.states or BucketStates(),
                 fileio=fileio,
@@ -275,16 +292,39 @@ def _made(answers: DataFrame) -> dict[int, list[CommitMessage]]:
 
 def _rows(table: TableTask, context: TableContext, blocks: Iterator[Block]) -> Iterator[pa.RecordBatch]:
     if table.is_whole:
-        pieces: list[Piece] = [None if rows is None else table.shapes[shape].shaped(rows) for shape, rows in blocks]
-        whole = assembled(context, pieces)
+        whole = whole_table(context, table.past, [_piece(table, shape, rows) for shape, rows in blocks])
         if whole is not None:
             yield whole
+    elif table.past is not None:
+        some = [rows for _, rows in blocks if rows is not None and rows.num_rows]
+        made = past_completed(context, table.past, some) if some else None
+        if made is not None:
+            yield made
     elif needs_old_values(context):
         found = [rows for _, rows in blocks if rows is not None and rows.num_rows]
         if found:
             yield completed(context, found)
     else:
         yield from _gathered(rows for _, rows in blocks if rows is not None and rows.num_rows)
+
+
+def _piece(table: TableTask, shape: int, rows: pa.RecordBatch | None) -> Piece | Cut:
+    if shape >= 0:
+        assert rows is not None
+        return table.shapes[shape].shaped(rows)
+    return piece_of_cut(table.past, table.shapes[_CUT - shape], rows)
+
+
+def piece_of_cut(past: Past | None, shape: RowShape, told: pa.RecordBatch | None) -> Piece | Cut:
+    """A TRUNCATE among the rows of a table."""
+    return None if past is None else Cut.of(shape, told)
+
+
+def whole_table(context: TableContext, past: Past | None, pieces: Sequence[Piece | Cut]) -> pa.RecordBatch | None:
+    """What is written for all chunks of a table; None if that is nothing."""
+    if past is not None:
+        return past_assembled(context, past, [piece for piece in pieces if piece is not None])
+    return assembled(context, [piece for piece in pieces if not isinstance(piece, Cut)])
 
 
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -314,4 +354,4 @@ def _block(place: int, number: int, share: int, ordinal: int, shape: int, block:
     return pa.RecordBatch.from_arrays(arrays, schema=_BLOCK_SCHEMA)
 
 
-__all__ = ["BatchJob", "ChunkPlace", "TableTask"]
+__all__ = ["BatchJob", "ChunkPlace", "TableTask", "piece_of_cut", "whole_table"]

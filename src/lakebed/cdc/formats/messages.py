@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.cdc.envelope import (
+    CHANGED_AT,
     COPY,
     MOST_ROWS,
     RAW_KEY,
@@ -20,6 +21,7 @@ from lakebed.cdc.envelope import (
     Description,
     SourceName,
     encode_rows,
+    moments,
     payload_rows,
 )
 from lakebed.errors import InvalidData
@@ -92,9 +94,11 @@ class TableChanges:
         marks = {name: pc.and_(mark.take(pa.array(places)), pa.array(~is_old)) for name, mark in self.unchanged.items()}
         times = pa.array(np.where(self.is_copied, 0, self.times_ms)[places]).cast(pa.timestamp("ms", tz="UTC"))
         told = {}
+        if self.is_copied.any():
+            told[CHANGED_AT] = moments(self.times_ms[places] * 1000)  # the time above says of such rows that they are
         if about is not None:
             of_rows = self.places.take(pa.array(places))
-            told = {name: about.column(name).take(of_rows) for name in about.schema.names if name != RAW_KEY}
+            told |= {name: about.column(name).take(of_rows) for name in about.schema.names if name != RAW_KEY}
         return payload_rows(kinds, times, columns, marks, told)
 
 

@@ -223,7 +223,7 @@ def neutral_retracts(shaped: ShapedRows, fields: tuple[DataField, ...], key: tup
 
 def _previous_rows(shaped: ShapedRows, key: tuple[str, ...]) -> Places:
     """For each row the last one before it that set its key, or the key that it had before an update; -1 without one."""
-    codes, adds = _key_numbers(shaped.rows, key), ~is_retract(shaped.kinds)
+    codes, adds = key_numbers(shaped.rows, key), ~is_retract(shaped.kinds)
     count = len(codes)
     places = np.arange(count, dtype=np.int64)
     setters = np.flatnonzero(adds)
@@ -313,7 +313,7 @@ def _values(values: pa.Array, outside: pa.Array, root: _Roots, asked: Places, pl
     return everything.take(pa.array(places))
 
 
-def _key_numbers(rows: pa.RecordBatch, key: tuple[str, ...]) -> Places:
+def key_numbers(rows: pa.RecordBatch, key: tuple[str, ...]) -> Places:
     """A number for each key; equal keys have equal numbers."""
     numbers = np.zeros(rows.num_rows, np.int64)
     for name in key:
@@ -344,6 +344,7 @@ __all__ = [
     "Piece",
     "assembled",
     "completed",
+    "key_numbers",
     "needs_old_values",
     "neutral_retracts",
     "with_kinds",

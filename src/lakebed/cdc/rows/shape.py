@@ -5,8 +5,8 @@ Plain data, made once for each description in a batch, and sent to Spark's worke
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -14,10 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.cdc.envelope import UNCHANGED, Description, SourceName, payload_columns
+from lakebed.cdc.envelope import OP_TS, UNCHANGED, Description, SourceName, payload_columns
 from lakebed.cdc.rows.computed import ComputedColumn
 from lakebed.cdc.rows.json_values import from_json, is_in_json
 from lakebed.cdc.rows.metadata import MetadataColumn
+from lakebed.cdc.rows.past_columns import PastColumn
 from lakebed.errors import InvalidData
 from lakebed.records import dataclass
 from lakebed.schema.casts import cast_array, default_scalar, filled, is_castable
@@ -44,11 +45,45 @@ class ShapedRows:
     kinds: Kinds
     unchanged: Marks
     state_of: Places
+    filled: Marks = field(default_factory=dict)
+    """Values of columns that the source did not have yet, marked where the past is kept: only a row that was still
+    there when the column came has got the value."""
 
     @property
     def count(self) -> int:
         """How many rows there are."""
         return int(self.rows.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A TRUNCATE in its place among the rows, with what the source tells of it."""
+
+    source: SourceName
+    facts: pa.RecordBatch
+    filled: frozenset[str] = frozenset()
+    """Columns that came later: see `ShapedRows.filled`."""
+
+    @classmethod
+    def of(cls, shape: RowShape, payload: pa.RecordBatch | None) -> Cut:
+        """From the payload of its chunk."""
+        source = shape.source
+        if payload is None or not payload.num_rows:
+            raise InvalidData(
+                f"{source} was emptied, and the source does not tell when, which the past of its rows needs",
+                hint="follow the table without keeping its past",
+            )
+        return cls(source, payload.slice(0, 1), shape.filled_names)
+
+    @property
+    def given(self) -> dict[str, pa.Array]:
+        """What is told of it, by name."""
+        return payload_columns(self.facts)
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it stands for the beginning of a new copy, which is no change of the source."""
+        return not self.facts.column(OP_TS)[0].value
 
 
 @dataclass(frozen=True)
@@ -67,13 +102,16 @@ class RowShape:
     columns: Mapping[int, str]
     fills: Mapping[int, str] = field(default_factory=dict)
     computed: Mapping[int, ComputedColumn] = field(default_factory=dict)
-    metadata: Mapping[int, MetadataColumn] = field(default_factory=dict)
+    metadata: Mapping[int, MetadataColumn | PastColumn] = field(default_factory=dict)
     lenient: bool = False
     lower_case: bool = False
     keeps_updates: bool = False
     """Whether an update is written as `-U`, `+U` instead of `-D`, `+I`."""
     needs_old_rows: bool = False
     """Whether the table's key has columns that are no key of the source: an update must come with its old row."""
+    old_rows: bool | None = None
+    """What becomes of old rows of updates where the past is kept: with True each update has one, with False none has,
+    unless its key is another. None where they only make room for the new row."""
 
     def shaped(self, payload: pa.RecordBatch) -> ShapedRows:
         """The rows of a chunk."""
@@ -89,12 +127,23 @@ class RowShape:
         }
         self._check_old_rows(kinds)
         self._check_keys(rows, kinds)
-        return ShapedRows(
+        shaped = ShapedRows(
             rows,
-            kinds if self.keeps_updates else _AS_DELETE_INSERT[kinds],
+            kinds,
             {name: mark for name, mark in unchanged.items() if mark.any()},
             state_rows(rows, kinds, self.key),
         )
+        if self.old_rows is None:
+            return shaped if self.keeps_updates else replace(shaped, kinds=_AS_DELETE_INSERT[kinds])
+        marks = {each.name: np.ones(shaped.count, np.bool_) for each in self.fields if each.name in self.filled_names}
+        shaped = replace(shaped, filled=marks)
+        kept = (*self.key, *(column.name for column in self.metadata.values() if isinstance(column, PastColumn)))
+        return _with_halves(shaped, kept) if self.old_rows else _without_halves(shaped)
+
+    @property
+    def filled_names(self) -> frozenset[str]:
+        """Columns of the table that came later than the rows, and have a value for them."""
+        return frozenset(each.name for each in self.fields if each.id in self.fills and each.id not in self.columns)
 
     def _origin(self, wanted: DataField, types: Mapping[str, DataType]) -> str:
         """The source's column behind one of the table, or behind what that is computed from; empty without one."""
@@ -230,11 +279,8 @@ def concatenated(pieces: list[ShapedRows]) -> ShapedRows:
     if len(pieces) == 1:
         return pieces[0]
     starts = np.cumsum([0, *(piece.count for piece in pieces[:-1])])
-    names = {name for piece in pieces for name in piece.unchanged}
-    marks = {
-        name: np.concatenate([piece.unchanged.get(name, np.zeros(piece.count, np.bool_)) for piece in pieces])
-        for name in sorted(names)
-    }
+    marks = _marks_together(pieces, [piece.unchanged for piece in pieces])
+    filled = _marks_together(pieces, [piece.filled for piece in pieces])
     table = pa.Table.from_batches([piece.rows for piece in pieces]).combine_chunks()
     whole: Any = table.to_batches()[0] if table.num_rows else pieces[0].rows
     return ShapedRows(
@@ -242,7 +288,100 @@ def concatenated(pieces: list[ShapedRows]) -> ShapedRows:
         np.concatenate([piece.kinds for piece in pieces]),
         marks,
         np.concatenate([piece.state_of + start for piece, start in zip(pieces, starts, strict=True)]),
+        filled,
     )
 
 
-__all__ = ["Kinds", "RowShape", "ShapedRows", "concatenated", "converted", "fill_value", "state_rows"]
+def _marks_together(pieces: Sequence[ShapedRows], marks: Sequence[Marks]) -> Marks:
+    names = sorted({name for some in marks for name in some})
+    none = [np.zeros(piece.count, np.bool_) for piece in pieces]
+    return {
+        name: np.concatenate([some.get(name, empty) for some, empty in zip(marks, none, strict=True)]) for name in names
+    }
+
+
+def _without_halves(shaped: ShapedRows) -> ShapedRows:
+    """The rows without old ones of updates that leave the key as it is: what is retracted then is really gone."""
+    place = np.arange(shaped.count, dtype=np.int64)
+    moved = np.zeros(shaped.count, np.bool_)
+    moved[shaped.state_of[shaped.state_of != place]] = True
+    keep = (shaped.kinds != RowKind.UPDATE_BEFORE) | moved
+    return filtered(shaped, keep)
+
+
+def _with_halves(shaped: ShapedRows, kept: Sequence[str]) -> ShapedRows:
+    """The rows with an old one, which has its key alone, in front of each update that came without it.
+
+    An update of the key is a delete and an insert, whatever the source calls it.
+    """
+    moved = np.flatnonzero(shaped.state_of != np.arange(shaped.count))
+    if len(moved):
+        kinds = shaped.kinds.copy()
+        kinds[moved], kinds[shaped.state_of[moved]] = RowKind.INSERT, RowKind.DELETE
+        shaped = replace(shaped, kinds=kinds)
+    is_after = shaped.kinds == RowKind.UPDATE_AFTER
+    has_before = np.zeros(shaped.count, np.bool_)
+    has_before[1:] = shaped.kinds[:-1] == RowKind.UPDATE_BEFORE
+    alone = is_after & ~has_before
+    if not alone.any():
+        return shaped
+    times = 1 + alone.astype(np.int64)
+    places = np.repeat(np.arange(shaped.count, dtype=np.int64), times)
+    is_first = np.zeros(len(places), np.bool_)
+    ends = np.cumsum(times) - 1
+    is_first[ends[alone] - 1] = True
+    rows = shaped.rows.take(pa.array(places))
+    mask = pa.array(is_first)
+    columns = {
+        name: pc.if_else(mask, pa.scalar(None, column.type), column)
+        for name, column in zip(rows.schema.names, rows.columns, strict=True)
+        if name not in kept
+    }
+    kinds = shaped.kinds[places]
+    kinds[is_first] = RowKind.UPDATE_BEFORE
+    marks = {name: mark[places] & ~is_first for name, mark in shaped.unchanged.items()}
+    filled = {name: mark[places] for name, mark in shaped.filled.items()}
+    return ShapedRows(with_columns(rows, columns), kinds, marks, ends[shaped.state_of][places], filled)
+
+
+def filtered(shaped: ShapedRows, keep: npt.NDArray[np.bool_]) -> ShapedRows:
+    """Some of the rows, in their order. Where the row before an update goes, the update stands for itself."""
+    if keep.all():
+        return shaped
+    now = np.cumsum(keep) - 1
+    state = np.where(keep[shaped.state_of], shaped.state_of, np.arange(shaped.count))
+    marks = {name: mark[keep] for name, mark in shaped.unchanged.items() if mark[keep].any()}
+    filled = {name: mark[keep] for name, mark in shaped.filled.items()}
+    return ShapedRows(shaped.rows.filter(pa.array(keep)), shaped.kinds[keep], marks, now[state[keep]], filled)
+
+
+def unfilled(shaped: ShapedRows, where: npt.NDArray[np.bool_]) -> ShapedRows:
+    """The rows without values, at those places, that they had no column for."""
+    columns = {}
+    for name, mark in shaped.filled.items():
+        if (mark & where).any():
+            column = shaped.rows.column(name)
+            columns[name] = pc.if_else(pa.array(mark & where), pa.scalar(None, column.type), column)
+    return replace(shaped, rows=with_columns(shaped.rows, columns)) if columns else shaped
+
+
+def with_columns(rows: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """The rows with other values in some columns."""
+    arrays = [columns.get(name, column) for name, column in zip(rows.schema.names, rows.columns, strict=True)]
+    arrays = [pa.concat_arrays(each.chunks) if isinstance(each, pa.ChunkedArray) else each for each in arrays]
+    return pa.RecordBatch.from_arrays(arrays, schema=rows.schema)
+
+
+__all__ = [
+    "Cut",
+    "Kinds",
+    "RowShape",
+    "ShapedRows",
+    "concatenated",
+    "converted",
+    "fill_value",
+    "filtered",
+    "state_rows",
+    "unfilled",
+    "with_columns",
+]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from lakebed.cdc.rows.past import Past
 from lakebed.cdc.rows.shape import fill_value
 from lakebed.definition.context import TableContext
 from lakebed.options import CDC_UPDATE_AS, CHANGELOG_PRODUCER, LAKEBED_CDC_BACKFILL, MERGE_ENGINE
@@ -22,6 +23,7 @@ from lakebed.schema.casts import filled
 from lakebed.schema.changes import RemoveOption
 from lakebed.table.plans import plan_write
 from lakebed.types.logical import STRING, DataField
+from lakebed.types.predicate import Predicate
 from lakebed.types.row_kind import RowKind, kinds_to_text
 from lakebed.types.transfer import to_precision
 
@@ -36,19 +38,25 @@ _HERE_ROWS = 200_000
 """So many rows are written here; more go through Spark."""
 
 
-def fill_waiting(table: Table, user: str, identifier: int, spark: SparkSession | None) -> bool:
-    """Writes what the option says, once; whether there was anything to do."""
+def fill_waiting(
+    table: Table, user: str, identifier: int, spark: SparkSession | None, past: Past | None = None
+) -> bool:
+    """Writes what the option says, once; whether there was anything to do.
+
+    Only rows get them that the source has: of a history versions that are current, no deleted ones.
+    """
     text = table.schema.options.get(LAKEBED_CDC_BACKFILL.key)
     if text is None:
         return False
     context, _ = plan_write(table)
     values = _values(context, json.loads(text))
+    present = None if past is None else past.present()
     snapshot = table.latest_snapshot()
     if values and snapshot is not None and context.options[MERGE_ENGINE] != "first-row":
         if spark is None or snapshot.total_record_count <= _HERE_ROWS:
-            _fill_here(table, context, values, user + _USER, identifier)
+            _fill_here(table, context, values, user + _USER, identifier, present)
         else:
-            _fill_on_spark(table, context, values, user + _USER, identifier, spark)
+            _fill_on_spark(table, context, values, user + _USER, identifier, spark, present)
     table.alter(RemoveOption(LAKEBED_CDC_BACKFILL.key))
     return True
 
@@ -60,10 +68,15 @@ def _values(context: TableContext, texts: Mapping[str, str]) -> dict[str, pa.Sca
 
 
 def _fill_here(
-    table: Table, context: TableContext, values: Mapping[str, pa.Scalar], user: str, identifier: int
+    table: Table,
+    context: TableContext,
+    values: Mapping[str, pa.Scalar],
+    user: str,
+    identifier: int,
+    condition: Predicate | None,
 ) -> None:
     with table.writer(row_kind=_KIND, commit_user=user, commit_identifier=identifier) as writer:
-        for batch in table.to_batches():
+        for batch in table.to_batches(filter=condition):
             for piece in _new_rows(context, batch, values):
                 writer.write(piece)
 
@@ -75,6 +88,7 @@ def _fill_on_spark(
     user: str,
     identifier: int,
     spark: SparkSession,
+    condition: Predicate | None,
 ) -> None:
     from lakebed.spark.types import spark_schema
     from lakebed.spark.write import write_frame
@@ -91,7 +105,7 @@ def _fill_on_spark(
                 for piece in _new_rows(context, rows, plain):
                     yield to_transfer(piece, wanted)
 
-    frame = table.to_spark().mapInArrow(fill, spark_schema(sent))
+    frame = table.to_spark(filter=condition).mapInArrow(fill, spark_schema(sent))
     write_frame(spark, table, frame, _KIND, None, user, identifier)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from lakebed.cdc.envelope import SCHEMA, STREAM, Chunk, Description, SourceName, SourceTable
 from lakebed.cdc.routing import Target
+from lakebed.cdc.rows.keeping import CHANGES
 from lakebed.cdc.rows.shape import RowShape
 from lakebed.cdc.rules import SyncRules
 from lakebed.cdc.schema.links import Links, TableLinks, shape_text
@@ -57,9 +58,15 @@ class _Step:
 
 
 def evolve(
-    table: Table, target: Target, chunks: Sequence[Chunk], rules: SyncRules, user: str, identifier: int
+    table: Table,
+    target: Target,
+    chunks: Sequence[Chunk],
+    rules: SyncRules,
+    user: str,
+    identifier: int,
+    key: tuple[str, ...] | None = None,
 ) -> EvolvedTable:
-    """Changes the table's columns as the chunks, in their order, ask for.
+    """Changes the table's columns as the chunks, in their order, ask for. `key`: the source's, if it has another.
 
     A commit that is repeated after its changes were made begins where it began the first time: what its first rows
     were called may mean something else by now.
@@ -68,13 +75,13 @@ def evolve(
     before = made.schema_before(identifier)
     if before is not None:
         schemas = plan_write(table, user, identifier)[0].schemas
-        plan = _Plan(table, target, rules, user, identifier, schemas.get(before))
+        plan = _Plan(table, target, rules, user, identifier, schemas.get(before), key)
         for chunk in chunks:
             plan.take(chunk)
         if plan.is_carried_out():
             return plan.result(made)
     for _ in range(_MOST_ATTEMPTS):
-        plan = _Plan(table, target, rules, user, identifier, table.schema)
+        plan = _Plan(table, target, rules, user, identifier, table.schema, key)
         for chunk in chunks:
             plan.take(chunk)
         if plan.carry_out():
@@ -88,8 +95,16 @@ class _Plan:
     """All steps of a batch for one table."""
 
     def __init__(
-        self, table: Table, target: Target, rules: SyncRules, user: str, identifier: int, base: TableSchema
+        self,
+        table: Table,
+        target: Target,
+        rules: SyncRules,
+        user: str,
+        identifier: int,
+        base: TableSchema,
+        key: tuple[str, ...] | None,
     ) -> None:
+        self._key = key
         self._table = table
         self._target = target
         self._rules = rules
@@ -209,7 +224,7 @@ class _Plan:
         """The option's new text, if rows that are there are to get values in new columns."""
         present = {field.id for field in self._schema.fields}
         added = {str(field): text for field, text in self._added.items() if field in present}
-        if not added or self._table.latest_snapshot() is None:
+        if not added or self._table.latest_snapshot() is None or self._target.form == CHANGES:
             return None
         waiting = json.loads(self._base.options.get(LAKEBED_CDC_BACKFILL.key) or "{}")
         return json.dumps(waiting | added, ensure_ascii=False)
@@ -236,7 +251,7 @@ class _Plan:
             step.description,
             str(self._target),
             schema.fields,
-            schema.primary_keys,
+            schema.primary_keys if self._key is None else self._key,
             columns,
             self._fills(step, columns),
             computed,
@@ -245,6 +260,7 @@ class _Plan:
             lower_case=rules.routing.lowers,
             keeps_updates=Options(schema.options)[CDC_UPDATE_AS] == "update",
             needs_old_rows=self._needs_old_rows(step, schema),
+            old_rows=None if rules.keeping.mark(self._target.form) is None else self._target.form == CHANGES,
         )
 
     def _fills(self, step: _Step, columns: dict[int, str]) -> dict[int, str]:
@@ -265,7 +281,7 @@ class _Plan:
         fixed = {rules.name(name) for name in step.description.primary_key}
         fixed |= {each.name for each in rules.computed if each.column is None or rules.name(each.column) in fixed}
         fixed |= {each.name for each in rules.metadata if each.is_fixed}
-        return not set(schema.primary_keys) <= fixed
+        return not set(schema.primary_keys if self._key is None else self._key) <= fixed
 
 
 def _columns(schema: TableSchema) -> list[tuple[int, str]]:

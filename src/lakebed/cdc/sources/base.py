@@ -92,6 +92,14 @@ def truth(name: str, value: bool | str) -> bool:
     return str(value).lower() == "true"
 
 
+def no_transactions(source: str) -> Unsupported:
+    """The error of a source that can not tell what a table of changes has to say."""
+    return Unsupported(
+        f"a sync of {source} can not keep an audit: it does not tell of each change which transaction made it",
+        hint="leave out `audit`; `history` and `deletes` need the time of a change alone",
+    )
+
+
 class ChangeSource(ABC):
     """A database, or a log of messages, whose changes are followed."""
 
@@ -189,6 +197,15 @@ class ChangeSource(ABC):
     def follow_only(self, patterns: TablePatterns) -> None:  # noqa: B027 - messages come whether wanted or not
         """Told before `check`: what else is not wanted, beyond what the source itself was told."""
 
+    def tell_times(self, *, changes: bool) -> None:
+        """Told before `check`: somebody keeps the past, so every change is to come with the time of its commit, every
+        copied row with the time at which it was read; with `changes` also with its transaction and its place in it.
+        """
+        raise Unsupported(
+            f"a sync of {self.name} can not keep the past: it does not tell when a transaction was committed",
+            hint="leave out `deletes`, `audit` and `history`",
+        )
+
     def prepare(self) -> None:  # noqa: B027 - many sources need nothing
         """Makes what the source needs, such as a replication slot, once all is checked. May be called again."""
 
@@ -248,6 +265,7 @@ __all__ = [
     "SourceProblem",
     "SourceProgress",
     "SourceRows",
+    "no_transactions",
     "truth",
     "with_storage",
 ]

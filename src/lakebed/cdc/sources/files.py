@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from lakebed.cdc.envelope import ENVELOPE_DDL, SourceTable, chunks_to_arrow
 from lakebed.cdc.formats import format_class, message_format
 from lakebed.cdc.rules import type_modes
-from lakebed.cdc.sources.base import ChangeSource, truth
+from lakebed.cdc.sources.base import ChangeSource, no_transactions, truth
 from lakebed.errors import InvalidArgument, NotFound
 
 if TYPE_CHECKING:
@@ -65,6 +65,11 @@ class FilesSource(ChangeSource):
         """The directory has to be there."""
         if "://" not in self._path and not Path(self._path).is_dir():
             raise NotFound(f"directory {self._path} does not exist", hint="create it, or correct the path")
+
+    def tell_times(self, *, changes: bool) -> None:
+        """Messages have the time of their change. Not all of them tell of a transaction."""
+        if changes:
+            raise no_transactions(self.name)
 
     def tables(self) -> list[SourceTable]:
         """Tables show with their first message."""

@@ -15,7 +15,7 @@ from lakebed.cdc.formats import message_format
 from lakebed.cdc.routing import compiled
 from lakebed.cdc.rows.metadata import MESSAGE_COLUMNS
 from lakebed.cdc.rules import type_modes
-from lakebed.cdc.sources.base import ChangeSource, truth
+from lakebed.cdc.sources.base import ChangeSource, no_transactions, truth
 from lakebed.cdc.sources.kafka.client import KafkaSettings, list_topics, watermarks
 from lakebed.errors import InvalidArgument, LakebedError, NotFound, did_you_mean
 
@@ -119,6 +119,11 @@ class KafkaSource(ChangeSource):
         pattern = self.settings.topic_pattern
         if pattern is not None and not any(re.fullmatch(pattern, name) for name in found):
             raise NotFound(f"no topic matches {pattern!r}", hint=f"there are {', '.join(sorted(found)[:10])}")
+
+    def tell_times(self, *, changes: bool) -> None:
+        """Messages have the time of their change. Not all of them tell of a transaction."""
+        if changes:
+            raise no_transactions(self.name)
 
     def tables(self) -> list[SourceTable]:
         """Tables show with their first message."""

@@ -47,7 +47,7 @@ class MySqlSource(ChangeSource):
     def __init__(
         self, url: str | None = None, *, password: str | None = None, database: str | None = None, **given: Any
     ) -> None:
-        known = {*_SERVER, *Follow.__dataclass_fields__} - {"only"}
+        known = {*_SERVER, *Follow.__dataclass_fields__} - {"only", "tells_times"}
         for name in given:
             if name not in known:
                 raise InvalidArgument(f"`{name}` is no setting of a MySQL source", hint=did_you_mean(name, known))
@@ -88,6 +88,10 @@ class MySqlSource(ChangeSource):
     def follow_only(self, patterns: TablePatterns) -> None:
         """Tables that a sync leaves out are not looked at."""
         self.follow = replace(self.follow, only=patterns)
+
+    def tell_times(self, *, changes: bool) -> None:
+        """Every change comes with its transaction, every copied row with the time at which it was read."""
+        self.follow = replace(self.follow, tells_times=True)
 
     @property
     def origin(self) -> str:

@@ -262,7 +262,8 @@ class MySqlStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
     def _chunk_reader(self, number: int) -> ChunkReader:
         follow = self._follow
         replica_id = follow.replica_id + 2 + number % _REPLICA_IDS
-        return ChunkReader(self._settings, follow.type_mapping, follow.zone, replica_id)
+        tells = follow.tells_times
+        return ChunkReader(self._settings, follow.type_mapping, follow.zone, replica_id, tells_times=tells)
 
     def _stream(self, task: LogPart) -> Iterator[pa.RecordBatch]:
         start, end = _parse(task.start), _parse(task.end)

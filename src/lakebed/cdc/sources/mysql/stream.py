@@ -32,6 +32,7 @@ from lakebed.cdc.sources.mysql.log.reader import LogReader
 from lakebed.cdc.sources.mysql.server.catalog import Name, read_tables, was_made_since
 from lakebed.cdc.sources.mysql.server.changes import ChangeReader, TableChanges
 from lakebed.cdc.sources.mysql.server.check import table_fault
+from lakebed.cdc.sources.mysql.server.counted import CountedChanges, cut_of
 from lakebed.cdc.sources.mysql.server.follow import Follow
 from lakebed.cdc.sources.mysql.server.known_booleans import Booleans, table_key
 from lakebed.cdc.sources.mysql.server.mapping import default_text, describe
@@ -67,6 +68,7 @@ class StreamReader:
             accepts=self._accepts,
             booleans=lambda database, table: (booleans or {}).get(table_key(database, table), ()),
             troubles=None if follow.on_error == "stop" else self._note_trouble,
+            transactions=CountedChanges() if follow.tells_times else None,
         )
         self._troubles: list[Chunk] = []
 
@@ -158,7 +160,8 @@ class StreamReader:
         is_new = change.created or name in self._dropped
         if change.emptied or is_new:
             untold = Description((), changes=NameChanges())  # of the columns; the catalog may be ahead of the log
-            chunks.append(self._chunk(source, TRUNCATE, untold.to_text(), None))
+            told = cut_of(said) if self._follow.tells_times else None
+            chunks.append(self._chunk(source, TRUNCATE, untold.to_text(), told))
             self._dropped.discard(name)
         described = self._described(change, said, table, is_new=is_new)
         if described is not None:

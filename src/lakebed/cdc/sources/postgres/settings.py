@@ -72,6 +72,7 @@ class PostgresSettings:
     heartbeat_ms: int = 10_000
     discovery_ms: int = 10_000
     wait_ms: int = 60_000
+    tells_times: bool = False
 
     def __post_init__(self) -> None:
         for name, choices in _POLICIES.items():
@@ -97,7 +98,7 @@ class PostgresSettings:
     @classmethod
     def of(cls, url: str | None = None, password: str | None = None, **given: Any) -> Self:
         """Settings from a URL, or from parts, or both: parts win. A password ends up in a private file."""
-        known = set(cls.__dataclass_fields__) - {"only"} | _URL_OPTIONS
+        known = set(cls.__dataclass_fields__) - {"only", "tells_times"} | _URL_OPTIONS
         for name in given:
             if name not in known:
                 raise InvalidArgument(f"`{name}` is no setting of a PostgreSQL source", hint=did_you_mean(name, known))

@@ -113,6 +113,10 @@ class PostgresSource(ChangeSource):
         """Tables that a sync leaves out are not published."""
         self.settings = replace(self.settings, only=patterns)
 
+    def tell_times(self, *, changes: bool) -> None:
+        """Every change comes with its transaction, every copied row with the time of its snapshot."""
+        self.settings = replace(self.settings, tells_times=True)
+
     @property
     def origin(self) -> str:
         """The server."""

@@ -20,7 +20,7 @@ from lakebed.cdc.envelope import (
 )
 from lakebed.cdc.sources.postgres.connect import session
 from lakebed.cdc.sources.postgres.copy.filter import TableFilter, with_moved_values
-from lakebed.cdc.sources.postgres.log.chunk_rows import streamed_chunks
+from lakebed.cdc.sources.postgres.log.chunk_rows import cut_of, streamed_chunks
 from lakebed.cdc.sources.postgres.log.messages import Messages, Relation
 from lakebed.cdc.sources.postgres.log.pgoutput import DecodedRows, PgOutputDecoder, Truncation
 from lakebed.cdc.sources.postgres.log.relations import RelationBook
@@ -168,7 +168,8 @@ class _Reading:
             later = filtered.holding(event) if filtered is not None else []
             if filtered is not None and len(later) == len(filtered.parts):
                 continue  # all of the copy is newer
-            yield self.numbered(Chunk(0, table.name, TRUNCATE, table.description.to_text(), STREAM))
+            payload = cut_of(event) if self._settings.tells_times else None
+            yield self.numbered(Chunk(0, table.name, TRUNCATE, table.description.to_text(), STREAM, payload))
             # Parts that were copied afterwards go with the rest, and come back as they were: no change of theirs
             # can have been streamed before, since whoever truncates waits for all who change the table.
             for copied in later:

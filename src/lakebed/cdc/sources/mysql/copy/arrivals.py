@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from lakebed.cdc.envelope import (
     COPY,
@@ -36,6 +36,9 @@ from lakebed.errors import Unsupported
 from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
 from lakebed.records import dataclass
 
+_UNTOLD: Final = Description((), changes=NameChanges()).to_text()
+"""Of the columns nothing is told."""
+
 
 @dataclass(frozen=True, slots=True)
 class ArrivalReader:
@@ -56,8 +59,8 @@ class ArrivalReader:
         if not tables or not self.accepts(tables[0]):
             return
         table, source = tables[0], SourceName(name[0], "", name[1])
-        untold = Description((), changes=NameChanges())
-        yield Chunk(0, source, TRUNCATE, untold.to_text(), COPY)
+        self.reader.look_at_clock(connection)
+        yield Chunk(0, source, TRUNCATE, _UNTOLD, COPY, self.reader.cut())
         described = replace(describe(table, self.follow.type_mapping), changes=NameChanges(is_new_table=True))
         yield Chunk(1, source, SCHEMA, described.to_text(), COPY)
         ordinal = 2
@@ -84,17 +87,20 @@ def copied_chunks(reader: ChunkReader, part: KeyRange, position: MariaDbPosition
     """Rows of a part of a table as envelope rows, numbered from 0; the columns alone if the first part has none."""
     name = SourceName(part.database, "", part.table)
     ordinal = 0
+    found = reader.read_patiently(part, position)
+    read_at_us = reader.read_at_us
     if part.is_anew:
-        yield Chunk(ordinal, name, TRUNCATE, Description((), changes=NameChanges()).to_text(), COPY)
+        yield Chunk(ordinal, name, TRUNCATE, _UNTOLD, COPY, reader.cut())
         ordinal += 1
-    for description, columns, count in reader.read_patiently(part, position):
+    for description, columns, count in found:
         text = description.to_text()
         if count == 0 and part.low is None:
             yield Chunk(ordinal, name, SCHEMA, text, COPY)
             ordinal += 1
         for at in range(0, count, MOST_ROWS):
             piece = {column: values.slice(at, MOST_ROWS) for column, values in columns.items()}
-            yield Chunk(ordinal, name, ROWS, text, COPY, encode_rows(copied_rows(piece, min(MOST_ROWS, count - at))))
+            rows = copied_rows(piece, min(MOST_ROWS, count - at), read_at_us)
+            yield Chunk(ordinal, name, ROWS, text, COPY, encode_rows(rows))
             ordinal += 1
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lakebed.cdc.envelope import Description
+from lakebed.cdc.envelope import CHANGED_AT, Description, cut_payload, moments
 from lakebed.cdc.sources.mysql.columns import TableColumns
 from lakebed.cdc.sources.mysql.copy.keys import KeyRange, range_condition, within
 from lakebed.cdc.sources.mysql.copy.text_rows import quoted, rows_of_query, selected
@@ -24,7 +24,7 @@ from lakebed.cdc.sources.mysql.log.transactions import Rows
 from lakebed.cdc.sources.mysql.server.catalog import read_tables
 from lakebed.cdc.sources.mysql.server.changes import ChangeReader, TableChanges
 from lakebed.cdc.sources.mysql.server.mapping import describe
-from lakebed.cdc.sources.mysql.server.server import Server, execute
+from lakebed.cdc.sources.mysql.server.server import Server, execute, value
 from lakebed.cdc.sources.mysql.settings import ServerSettings
 from lakebed.errors import StorageError
 from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
@@ -40,11 +40,34 @@ CopiedRows = tuple[Description, dict[str, pa.Array], int]
 class ChunkReader:
     """Reads parts of tables as of positions."""
 
-    def __init__(self, settings: ServerSettings, modes: tuple[str, ...], zone: str, replica_id: int) -> None:
+    def __init__(
+        self,
+        settings: ServerSettings,
+        modes: tuple[str, ...],
+        zone: str,
+        replica_id: int,
+        *,
+        tells_times: bool = False,
+    ) -> None:
+        self._tells_times = tells_times
+        self.read_at_us: int | None = None
+        """When the last part was read, by the clock of the server, if somebody keeps the past."""
         self.settings = settings
         self.modes = modes
         self.zone = zone
         self.replica_id = replica_id
+
+    def look_at_clock(self, connection: Any) -> None:
+        """Notes when rows are read."""
+        if self._tells_times:
+            micros = value(connection, "SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS UNSIGNED)")
+            self.read_at_us = max(int(micros), self.read_at_us or 0)
+
+    def cut(self) -> bytes | None:
+        """The payload of the TRUNCATE with which a new copy begins."""
+        if self.read_at_us is None:
+            return None
+        return cut_payload(None, {CHANGED_AT: moments(np.array([self.read_at_us], np.int64))})
 
     def read_patiently(self, part: KeyRange, position: MariaDbPosition | MySqlPosition) -> list[CopiedRows]:
         """`read`, again if the server goes away meanwhile: the result is the same each time."""
@@ -61,6 +84,7 @@ class ChunkReader:
         try:
             server = Server.of(connection)
             server.start_snapshot(position)
+            self.look_at_clock(connection)
             tables = read_tables(connection, [(part.database, part.table)], mariadb=server.mariadb)
             if not tables:
                 return []

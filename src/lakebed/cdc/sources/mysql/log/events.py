@@ -133,6 +133,8 @@ class Statement:
     micros: int = 0
     zone: str | None = None
     """The session's time zone, if the statement depends on it."""
+    transaction: str = ""
+    """The id of the transaction that it is."""
 
 
 def statement(segment: Segment, index: int) -> Statement:

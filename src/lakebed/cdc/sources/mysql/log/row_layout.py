@@ -77,6 +77,8 @@ class RowPlaces:
 
     kinds: Array
     times_s: Array
+    events: Array
+    """Which of the events each row is of, by their number among those that were asked for."""
     places: list[Array]
     lengths: list[Array | None]
     valid: list[Array]
@@ -208,7 +210,7 @@ def _row_begins(segment: Segment, events: Array, table: TableMap) -> Array:
 def _in_order(segment: Segment, events: Array, steps: list[tuple[Array, _Step]], layout: _Layout) -> RowPlaces:
     count = len(layout.fixed)
     if not steps:
-        return RowPlaces(np.zeros(0, np.int8), np.zeros(0, np.int64), [], [], [])
+        return RowPlaces(np.zeros(0, np.int8), np.zeros(0, np.int64), np.zeros(0, np.int64), [], [], [])
     owner = np.concatenate([active for active, _ in steps])
     number = np.repeat(np.arange(len(steps)), [len(active) for active, _ in steps])
     order = np.argsort(owner, kind="stable") if len(steps) > 1 else slice(None)
@@ -237,7 +239,8 @@ def _in_order(segment: Segment, events: Array, steps: list[tuple[Array, _Step]],
             partial[i] = column(
                 [np.zeros(len(active), bool) if step.partial is None else step.partial[nth] for active, step in steps]
             )
-    return RowPlaces(rows, segment.times[events][owner].astype(np.int64), places, lengths, valid, partial)
+    times_s = segment.times[events][owner].astype(np.int64)
+    return RowPlaces(rows, times_s, owner, places, lengths, valid, partial)
 
 
 __all__ = ["RowPlaces", "find_rows", "fixed_size"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
@@ -31,6 +32,10 @@ from lakebed.records import dataclass
 
 _STANDALONE: Final = 0x01
 _SPILL_BYTES: Final = 64 << 20
+_COMMITTED_AT: Final = 42
+"""Where in the body of MySQL's id the moment of the commit stands, in seven bytes."""
+_HAS_ORIGINAL: Final = 1 << 55
+"""A bit of it that says that another moment follows."""
 _XA_ID: Final = re.compile(r"XA (COMMIT|ROLLBACK) X'([0-9a-f]*)',X'([0-9a-f]*)',(\d+)", re.IGNORECASE)
 _SAVEPOINT: Final = re.compile(r"SAVEPOINT (.+)", re.IGNORECASE | re.DOTALL)
 _ROLLBACK_TO: Final = re.compile(r"ROLLBACK TO (?:SAVEPOINT )?(.+)", re.IGNORECASE | re.DOTALL)
@@ -45,6 +50,9 @@ class Rows:
 
     segment: Segment
     events: Array
+    begins: Array | None = None
+    """For each of them the event in `ids` that begins its transaction, and says which one it is."""
+    ids: Segment | None = None
 
 
 Piece = Rows | Statement
@@ -126,14 +134,14 @@ class Transactions:
         done = 0
         for number in np.flatnonzero(~plain).tolist():
             upto = int(np.searchsorted(rows, begins[number]))
-            _add_rows(pieces, segment, rows[done:upto])
+            _add_rows(pieces, _rows_of(segment, rows[done:upto], begins))
             done = upto
             for piece in self._special([(segment, int(bounds[number]), int(bounds[number + 1]))]):
                 if isinstance(piece, Rows):
-                    _add_rows(pieces, piece.segment, piece.events)
+                    _add_rows(pieces, piece)
                 else:
                     pieces.append(piece)
-        _add_rows(pieces, segment, rows[done:])
+        _add_rows(pieces, _rows_of(segment, rows[done:], begins))
         self.position = _behind(self.position, segment, begins)
         return pieces
 
@@ -147,6 +155,7 @@ class Transactions:
         pieces: list[Piece] = []
         savepoints: dict[str, int] = {}
         xa_id: XaId | None = None
+        first, begin, _ = parts[0]
         for segment, low, high in parts:
             kinds = segment.kinds[low:high]
             at = low
@@ -163,7 +172,8 @@ class Transactions:
         if xa_id is not None:
             self.prepared[xa_id] = pieces
             return []
-        return pieces
+        # Rows that were prepared before are those of the transaction that commits them.
+        return [_begun_by(piece, first, begin) for piece in pieces]
 
     def _step(self, said: Statement, pieces: list[Piece], savepoints: dict[str, int]) -> None:
         text = said.text.strip().rstrip(";")
@@ -196,15 +206,30 @@ class Transactions:
         return False
 
 
-def _add_rows(pieces: list[Piece], segment: Segment, events: Array) -> None:
+def _rows_of(segment: Segment, events: Array, begins: Array) -> Rows:
+    """Rows of whole transactions of a segment, which begin at those events."""
+    return Rows(segment, events, begins[np.searchsorted(begins, events, "right") - 1], segment)
+
+
+def _begun_by(piece: Piece, ids: Segment, begin: int) -> Piece:
+    """The piece as one of a transaction."""
+    if isinstance(piece, Statement):
+        return replace(piece, transaction=transaction_ids(ids, [begin])[0])
+    return replace(piece, begins=np.full(len(piece.events), begin), ids=ids)
+
+
+def _add_rows(pieces: list[Piece], more: Rows) -> None:
     """Adds rows, to the piece before if it is of the same segment: large pieces are decoded faster."""
-    if not len(events):
+    if not len(more.events):
         return
     last = pieces[-1] if pieces else None
-    if isinstance(last, Rows) and last.segment is segment:
-        pieces[-1] = Rows(segment, np.concatenate([last.events, events]))
+    if isinstance(last, Rows) and last.segment is more.segment and last.ids is more.ids:
+        assert last.begins is not None
+        assert more.begins is not None
+        begins = np.concatenate([last.begins, more.begins])
+        pieces[-1] = Rows(more.segment, np.concatenate([last.events, more.events]), begins, more.ids)
     else:
-        pieces.append(Rows(segment, events))
+        pieces.append(more)
 
 
 def _rows(segment: Segment, low: int, high: int) -> list[Piece]:
@@ -237,6 +262,26 @@ def _mysql_id(segment: Segment, index: int) -> tuple[str, int]:
     if segment.kinds[index] == Kind.MYSQL_TAGGED_GTID:
         return tagged_id(body)
     return str(UUID(bytes=body[1:17])), int.from_bytes(body[17:25], "little")
+
+
+def transaction_ids(segment: Segment, begins: list[int]) -> list[str]:
+    """What transactions are called that begin at those events."""
+    if begins and not IS_MYSQL_GTID[segment.kinds[begins[0]]]:
+        domains, servers, sequences = _mariadb_ids(segment, np.array(begins))
+        each = zip(domains.tolist(), servers.tolist(), sequences.tolist(), strict=True)
+        return [f"{domain}-{server}-{sequence}" for domain, server, sequence in each]
+    return ["{}:{}".format(*_mysql_id(segment, begin)) for begin in begins]
+
+
+def commit_times_us(segment: Segment, begins: list[int]) -> Array:
+    """When they were committed: MySQL says so to the microsecond, MariaDB to the second."""
+    times: Array = segment.times[begins].astype(np.int64) * 1_000_000
+    for place, begin in enumerate(begins):
+        body = segment.body(begin) if segment.kinds[begin] == Kind.MYSQL_GTID else b""
+        if len(body) >= _COMMITTED_AT + 7:
+            micros = int.from_bytes(body[_COMMITTED_AT : _COMMITTED_AT + 7], "little") & ~_HAS_ORIGINAL
+            times[place] = micros or times[place]
+    return times
 
 
 def _behind(position: MariaDbPosition | MySqlPosition, segment: Segment, ids: Array) -> MariaDbPosition | MySqlPosition:
@@ -272,4 +317,4 @@ def _xa_id(body: bytes) -> XaId:
     )
 
 
-__all__ = ["Piece", "Rows", "Transactions", "XaId"]
+__all__ = ["Piece", "Rows", "Transactions", "XaId", "commit_times_us", "transaction_ids"]

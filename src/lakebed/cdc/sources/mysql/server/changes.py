@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from lakebed.cdc.sources.mysql.log.row_layout import find_rows
 from lakebed.cdc.sources.mysql.log.row_values import ColumnReader
 from lakebed.cdc.sources.mysql.log.table_map import LoggedTables, TableMap, table_numbers
 from lakebed.cdc.sources.mysql.log.transactions import Rows
+from lakebed.cdc.sources.mysql.server.counted import CountedChanges
 from lakebed.cdc.sources.mysql.server.mapping import describe
 from lakebed.cdc.sources.mysql.values.gather import Array
 from lakebed.errors import LakebedError, StorageError
@@ -32,6 +34,8 @@ class TableChanges:
     kinds: Array
     times_ms: Array
     columns: dict[str, pa.Array]
+    about: dict[str, pa.Array] = field(default_factory=dict)
+    """What is told of their transactions, if somebody asks."""
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -42,12 +46,13 @@ class TableChanges:
             return self
         mask = pa.array(keep)
         columns = {name: values.filter(mask) for name, values in self.columns.items()}
-        return TableChanges(self.name, self.description, self.text, self.kinds[keep], self.times_ms[keep], columns)
+        about = {name: values.filter(mask) for name, values in self.about.items()}
+        return replace(self, kinds=self.kinds[keep], times_ms=self.times_ms[keep], columns=columns, about=about)
 
     def batches(self) -> list[pa.RecordBatch]:
         """Payloads of at most about `MOST_ROWS` changes; the two halves of an update stay together."""
         times = pa.array(self.times_ms).cast(pa.timestamp("ms", tz="UTC"))
-        whole = payload_rows(self.kinds, times, self.columns)
+        whole = payload_rows(self.kinds, times, self.columns, about=self.about)
         batches: list[pa.RecordBatch] = []
         at = 0
         while at < len(self):
@@ -88,6 +93,7 @@ class ChangeReader:
         accepts: Callable[[TableColumns], bool] = lambda table: True,
         booleans: Callable[[str, str], Iterable[str]] = lambda database, table: (),
         troubles: Callable[[SourceName, LakebedError], None] | None = None,
+        transactions: CountedChanges | None = None,
     ) -> None:
         self._follows = follows
         self._catalog = catalog
@@ -97,6 +103,7 @@ class ChangeReader:
         self._accepts = accepts
         self._booleans = booleans
         self._troubles = troubles
+        self._transactions = transactions
         self._known: dict[tuple[LoggedTables, int], _KnownTable | None] = {}
 
     def forget(self) -> None:
@@ -113,7 +120,7 @@ class ChangeReader:
             try:
                 known = self._table(segment.tables, number)
                 if known is not None:
-                    changes.append(self._changes(rows, rows.events[numbers == number], known))
+                    changes.append(self._changes(rows, numbers == number, known))
             except LakebedError as error:
                 name = segment.tables.name(number)
                 if self._troubles is None or name is None or isinstance(error, StorageError):
@@ -121,8 +128,8 @@ class ChangeReader:
                 self._troubles(SourceName(name[0], "", name[1]), error)
         return [change for change in changes if len(change)]
 
-    def _changes(self, rows: Rows, events: Array, known: _KnownTable) -> TableChanges:
-        segment = rows.segment
+    def _changes(self, rows: Rows, mine: Array, known: _KnownTable) -> TableChanges:
+        segment, events = rows.segment, rows.events[mine]
         found = find_rows(segment, events, known.logged)
         columns = {
             reader.column.name: reader.read(
@@ -131,7 +138,11 @@ class ChangeReader:
             for i, reader in enumerate(known.readers)
         }
         kinds = _with_key_changes(found.kinds, columns, known.description.primary_key)
-        return TableChanges(known.name, known.description, known.text, kinds, found.times_s * 1000, columns)
+        about: dict[str, pa.Array] = {}
+        if self._transactions is not None and rows.begins is not None and rows.ids is not None:
+            begins = rows.begins[mine][found.events]
+            about = self._transactions.told(known.name, rows.ids, begins, found.kinds != RowKind.UPDATE_AFTER)
+        return TableChanges(known.name, known.description, known.text, kinds, found.times_s * 1000, columns, about)
 
     def _table(self, tables: LoggedTables, number: int) -> _KnownTable | None:
         key = (tables, number)

@@ -56,6 +56,7 @@ class Follow:
     copy_chunk_rows: int = 100_000
     copy_chunks_per_batch: int = 8
     max_log_bytes_per_batch: int = 256 << 20
+    tells_times: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "type_mapping", modes_of(self.type_mapping))

@@ -7,6 +7,7 @@ more. Taken away earlier, changes that a part holds would come a second time, an
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -162,7 +163,7 @@ def with_moved_values(
                 columns[place] = pa.concat_arrays([columns[place][:row], value, columns[place][row + 1 :]])
                 unchanged[place] = unchanged[place].copy()
                 unchanged[place][row] = False
-    return DecodedRows(rows.relation, rows.kinds, rows.commit_lsns, rows.commit_us, rows.xids, columns, unchanged)
+    return replace(rows, columns=columns, unchanged=unchanged)
 
 
 def _query(rows: DecodedRows, table: FollowedTable, place: int, row: int) -> str:

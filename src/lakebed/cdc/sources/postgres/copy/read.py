@@ -13,10 +13,21 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from lakebed.cdc.envelope import COPY, MOST_ROWS, TRUNCATE, Chunk, SourceName, trouble_chunk
+from lakebed.cdc.envelope import (
+    CHANGED_AT,
+    COPY,
+    MOST_ROWS,
+    TRUNCATE,
+    Chunk,
+    SourceName,
+    cut_payload,
+    moments,
+    trouble_chunk,
+)
 from lakebed.cdc.sources.postgres.connect import connect, first_line, session, translated
 from lakebed.cdc.sources.postgres.log.chunk_rows import copied_chunks
 from lakebed.cdc.sources.postgres.log.frames import CopyFrames, CopyRefused
@@ -51,8 +62,9 @@ def _copy(settings: PostgresSettings, state: SourceState, part: CopyPart) -> Cop
         with connect(settings, autocommit=False, patient=True) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             table = _held(connection, settings, part)
-            snapshot, lsn = _snapshot(connection)
-            chunks = _chunks(connection, settings, part, table) if table is not None else iter(())
+            snapshot, lsn, read_at_us = _snapshot(connection)
+            told_us = read_at_us if settings.tells_times else None
+            chunks = _chunks(connection, settings, part, table, told_us) if table is not None else iter(())
             copied = state.store(part.index, snapshot, lsn, _flushed(settings, chunks, lsn))
             connection.rollback()
             return copied
@@ -88,15 +100,22 @@ def _held(connection: psycopg.Connection[Any], settings: PostgresSettings, part:
         connection.rollback()
 
 
-def _snapshot(connection: psycopg.Connection[Any]) -> tuple[str, int]:
-    """The transaction's snapshot, and a position of the log behind every commit that it sees."""
-    row = connection.execute("SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text").fetchone()
+def _snapshot(connection: psycopg.Connection[Any]) -> tuple[str, int, int]:
+    """The transaction's snapshot, a position of the log behind every commit that it sees, and the time."""
+    row = connection.execute(
+        "SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text, "
+        "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+    ).fetchone()
     assert row is not None
-    return row[0], parse_lsn(row[1])
+    return row[0], parse_lsn(row[1]), int(row[2])
 
 
 def _chunks(
-    connection: psycopg.Connection[Any], settings: PostgresSettings, part: CopyPart, table: CatalogTable
+    connection: psycopg.Connection[Any],
+    settings: PostgresSettings,
+    part: CopyPart,
+    table: CatalogTable,
+    read_at_us: int | None,
 ) -> Iterator[Chunk]:
     ordinal = part.index * _ORDINALS_PER_PART
     try:
@@ -117,10 +136,13 @@ def _chunks(
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     query = f"COPY (SELECT {names} FROM {only}{quote_table(table.schema, table.name)}{where}) TO STDOUT (FORMAT csv)"
     if part.takes_place:
-        yield Chunk(ordinal, followed.name, TRUNCATE, followed.description.to_text(), COPY)
+        told = None
+        if read_at_us is not None:
+            told = cut_payload(None, {CHANGED_AT: moments(np.array([read_at_us], np.int64))})
+        yield Chunk(ordinal, followed.name, TRUNCATE, followed.description.to_text(), COPY, told)
         ordinal += 1
     for block in copy_out(connection, query, MOST_ROWS, _BLOCK_BYTES):
-        for chunk in copied_chunks(csv_texts(block, len(table.columns)), followed, settings):
+        for chunk in copied_chunks(csv_texts(block, len(table.columns)), followed, settings, read_at_us):
             yield replace(chunk, ordinal=ordinal)
             ordinal += 1
 

@@ -12,19 +12,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.cdc.envelope import (
+    CHANGED_AT,
     COPY,
+    LOG_POSITION,
+    NUMBER,
     RAW,
     ROWS,
     STREAM,
+    TRANSACTION,
     Chunk,
     Description,
     copied_rows,
+    cut_payload,
     encode_rows,
+    moments,
     payload_rows,
     trouble_chunk,
 )
-from lakebed.cdc.sources.postgres.log.pgoutput import DecodedRows
+from lakebed.cdc.sources.postgres.log.messages import Numbers
+from lakebed.cdc.sources.postgres.log.pgoutput import DecodedRows, Truncation
 from lakebed.cdc.sources.postgres.log.relations import FollowedTable
+from lakebed.cdc.sources.postgres.names import format_lsn
 from lakebed.cdc.sources.postgres.settings import PostgresSettings
 from lakebed.cdc.sources.postgres.values.values import Place, parse_values
 from lakebed.errors import InvalidData
@@ -61,12 +69,38 @@ def streamed_chunks(rows: DecodedRows, table: FollowedTable, settings: PostgresS
                 is_hole &= ~rows.unchanged[place]
             if is_hole.any():
                 holes.append(place)
-    payload = payload_rows(rows.kinds, times, dict(zip(names, columns, strict=True)), marks)
+    about = (
+        _transaction_facts(rows.commit_us, rows.xids, rows.commit_lsns, rows.numbers) if settings.tells_times else {}
+    )
+    payload = payload_rows(rows.kinds, times, dict(zip(names, columns, strict=True)), marks, about)
     text = _relaxed(table.description, holes).to_text()
     yield Chunk(0, table.name, ROWS, text, STREAM, encode_rows(payload))
 
 
-def copied_chunks(texts: Sequence[pa.Array], table: FollowedTable, settings: PostgresSettings) -> Iterator[Chunk]:
+def _transaction_facts(
+    commit_us: Numbers, xids: Numbers, commit_lsns: Numbers, numbers: Numbers
+) -> dict[str, pa.Array]:
+    """What is told of changes beside their rows: when and by which transaction they were made, and where that is."""
+    distinct, places = np.unique(commit_lsns, return_inverse=True)
+    positions = pa.array([format_lsn(lsn) for lsn in distinct.tolist()], pa.string())
+    return {
+        CHANGED_AT: moments(commit_us),
+        TRANSACTION: pa.array(xids).cast(pa.string()),
+        LOG_POSITION: positions.take(pa.array(places)),
+        NUMBER: pa.array(numbers),
+    }
+
+
+def cut_of(event: Truncation) -> bytes:
+    """The payload that tells the same of a TRUNCATE."""
+    numbers = (np.array([each], np.int64) for each in (event.commit_us, event.xid, event.commit_lsn, event.number))
+    times = pa.array([event.commit_us // 1000], pa.int64()).cast(pa.timestamp("ms", tz="UTC"))
+    return cut_payload(times, _transaction_facts(*numbers))
+
+
+def copied_chunks(
+    texts: Sequence[pa.Array], table: FollowedTable, settings: PostgresSettings, read_at_us: int | None = None
+) -> Iterator[Chunk]:
     """Rows of the copy as a chunk, without a number yet, and what is wrong with those that could not be read."""
     with_values = _Values(texts, table, settings)
     try:
@@ -83,7 +117,7 @@ def copied_chunks(texts: Sequence[pa.Array], table: FollowedTable, settings: Pos
         columns = [column.filter(pa.array(~with_values.misfits)) for column in columns]
     values: Mapping[str, pa.Array] = dict(zip(table.description.names, columns, strict=True))
     holes = [place for place, column in enumerate(columns) if column.null_count]
-    payload = encode_rows(copied_rows(values, len(columns[0])), "lz4")
+    payload = encode_rows(copied_rows(values, len(columns[0]), read_at_us), "lz4")
     yield Chunk(0, table.name, ROWS, _relaxed(table.description, holes).to_text(), COPY, payload)
 
 
@@ -146,4 +180,4 @@ def _relaxed(description: Description, holes: Sequence[int]) -> Description:
     return replace(description, columns=tuple(columns))
 
 
-__all__ = ["copied_chunks", "streamed_chunks"]
+__all__ = ["copied_chunks", "cut_of", "streamed_chunks"]

@@ -38,6 +38,8 @@ class DecodedRows:
     commit_lsns: Numbers
     commit_us: Numbers
     xids: Numbers
+    numbers: Numbers
+    """Which change of its transaction each row is, counted from 1; both rows of an update are one."""
     columns: list[pa.Array]
     unchanged: dict[int, np.ndarray[Any, np.dtype[np.bool_]]]
 
@@ -50,6 +52,7 @@ class DecodedRows:
             self.commit_lsns[keep],
             self.commit_us[keep],
             self.xids[keep],
+            self.numbers[keep],
             [column.filter(mask) for column in self.columns],
             {place: marks[keep] for place, marks in self.unchanged.items() if marks[keep].any()},
         )
@@ -63,6 +66,7 @@ class Truncation:
     commit_lsn: int
     commit_us: int
     xid: int
+    number: int = 0
 
 
 @dataclass(slots=True)
@@ -70,6 +74,8 @@ class _Transaction:
     commit_lsn: int = -1
     commit_us: int = 0
     xid: int = 0
+    changes: int = 0
+    """How many have come."""
 
 
 class PgOutputDecoder:
@@ -116,13 +122,17 @@ class PgOutputDecoder:
         lsns = np.concatenate([[self._open.commit_lsn], messages.int64(at + 1)])
         times = np.concatenate([[self._open.commit_us], messages.int64(at + 9) + MICROSECONDS_1970_TO_2000])
         xids = np.concatenate([[self._open.xid], messages.uint32(at + 17)])
-        self._open = _Transaction(int(lsns[-1]), int(times[-1]), int(xids[-1]))
-        return _Times(lsns[which], times[which], xids[which])
+        # Counted are changes alone: which descriptions come between them depends on what the connection has sent.
+        counts = np.cumsum(_is_change(messages.tags) | (messages.tags == _TRUNCATE)).astype(np.int64)
+        before = np.concatenate([[-self._open.changes], counts[begins]])
+        numbers = counts - before[which]
+        self._open = _Transaction(int(lsns[-1]), int(times[-1]), int(xids[-1]), int(numbers[-1]))
+        return _Times(lsns[which], times[which], xids[which], numbers)
 
     def _truncation(self, messages: Messages, times: _Times, index: int) -> Truncation:
         relations = tuple(self._relation(oid) for oid in messages.one(index).truncated())
         lsn, us, xid = times.commit_lsns[index], times.commit_us[index], times.xids[index]
-        return Truncation(relations, int(lsn), int(us), int(xid))
+        return Truncation(relations, int(lsn), int(us), int(xid), int(times.numbers[index]))
 
     def _relation(self, oid: int) -> Relation:
         relation = self.relations.get(oid)
@@ -137,8 +147,7 @@ class PgOutputDecoder:
         self, messages: Messages, times: _Times, is_member: np.ndarray[Any, Any], first: int, last: int
     ) -> Iterator[DecodedRows]:
         tags = messages.tags[first:last]
-        is_change = ((tags == _INSERT) | (tags == _UPDATE) | (tags == _DELETE)) & is_member[first:last]
-        changes = np.flatnonzero(is_change) + first
+        changes = np.flatnonzero(_is_change(tags) & is_member[first:last]) + first
         if not len(changes):
             return
         tables = messages.uint32(messages.starts[changes] + 1)
@@ -150,11 +159,17 @@ class PgOutputDecoder:
             yield _decode_rows(messages, times, relation, own, self._key_of(relation))
 
 
+def _is_change(tags: Bytes) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    found: np.ndarray[Any, np.dtype[np.bool_]] = (tags == _INSERT) | (tags == _UPDATE) | (tags == _DELETE)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Times:
     commit_lsns: Numbers
     commit_us: Numbers
     xids: Numbers
+    numbers: Numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +262,14 @@ def _decode_rows(
     kinds[pairs[is_moved] + 1] = RowKind.INSERT
     which = own[message]
     rows = DecodedRows(
-        relation, kinds, times.commit_lsns[which], times.commit_us[which], times.xids[which], columns, unchanged
+        relation,
+        kinds,
+        times.commit_lsns[which],
+        times.commit_us[which],
+        times.xids[which],
+        times.numbers[which],
+        columns,
+        unchanged,
     )
     # An old key without its row tells nothing if the key is the same (it is sent when it is very long).
     is_hollow = ~is_moved & (sub[message[pairs]] != _OLD_ROW)
