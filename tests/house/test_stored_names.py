@@ -42,6 +42,7 @@ OWN_OPTIONS = {
     "lakebed.cdc.backfill",
     "lakebed.cdc.columns",
     "lakebed.count-fields",
+    "lakebed.one-process-write.max-size",
     "lakebed.parallelism",
     "lakebed.view.definition",
     "lakebed.view.hidden-columns",
