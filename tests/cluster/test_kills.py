@@ -65,6 +65,7 @@ class Victim:
         self._environment[PASSWORD_ENV] = postgres.password
         self.process: subprocess.Popen[bytes] | None = None
         self.steps = steps
+        self.starts = 0
 
     @property
     def done(self) -> int:
@@ -74,6 +75,7 @@ class Victim:
     def keep_up(self) -> None:
         """Starts it if it is not there and there is something to do."""
         if self.done < self.steps and (self.process is None or self.process.poll() is not None):
+            self.starts += 1
             with self._log.open("ab") as log:
                 self.process = subprocess.Popen(
                     [sys.executable, "-m", "tests.cluster.kill_worker", self._told],
@@ -131,6 +133,7 @@ def test_random_kills(bed: Bed, postgres: PostgresServer, tmp_path: Path) -> Non
     finally:
         bed.store.go_on()
         end(victim.process, signal.SIGKILL)
+    print(f"struck {dict(struck)}, seed {SEED}, {victim.starts} drivers")
     came, told, newest = (table.to_arrow() for table in tables(bed.lake("kills")))
     order = [("step", "ascending"), ("id", "ascending")]
     assert told.sort_by(order).equals(came.sort_by(order)), f"lost or doubled after {dict(struck)}"
@@ -143,6 +146,6 @@ def test_random_kills(bed: Bed, postgres: PostgresServer, tmp_path: Path) -> Non
         f"not the database's, after {dict(struck)}"
     )
     for table in (*tables(bed.lake("kills")), kept):
-        table.remove_orphan_files(older_than=dt.datetime.now(dt.UTC))
+        table.remove_orphan_files(older_than=dt.datetime.now(dt.UTC) - dt.timedelta(seconds=1))
+        assert table.check() == []
         assert table.to_arrow().num_rows > 0
-    print(f"struck {dict(struck)}, seed {SEED}")
