@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,15 +15,12 @@ ROWS = 300_000
 COLUMNS = {"id": "BIGINT NOT NULL", "v": "STRING", "day": "INT"}
 
 
-@pytest.fixture(scope="module")
-def able(bed: Bed) -> Iterator[Any]:
-    """A session that has Hadoop's module for S3."""
-    settings = bed.hadoop()
-    if not settings:
+@pytest.fixture
+def able(bed: Bed, spark: Any) -> Any:
+    """The session, if it has Hadoop's module for S3."""
+    if not bed.hadoop():
         pytest.skip("Hadoop's module for S3 can not be had")
-    session = bed.session(**settings)
-    yield session
-    session.stop()
+    return spark
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import pytest
 
 from lakebed.errors import InvalidArgument, StorageError
 from lakebed.spark.errors import cause_of, translated_error
+from lakebed.spark.late_workers import until_workers_come
 
 
 def test_view_names_and_plans_do_not_leak() -> None:
@@ -59,6 +60,12 @@ def test_a_machine_that_broke_is_no_mistake_of_the_statement(reason: str) -> Non
         assert "machine 10.0.0.2" in error.message
         assert reason in error.message
         assert "run it again" in error.hint
+
+    def fail() -> None:
+        raise RuntimeError(raw)
+
+    with pytest.raises(StorageError, match=r"machine 10\.0\.0\.2"):
+        until_workers_come(fail)
 
 
 def test_a_file_that_a_store_refuses_is_no_broken_machine() -> None:
