@@ -46,7 +46,7 @@ from lakebed.options.table import OPTIONS, find_option
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split
 from lakebed.records import dataclass
-from lakebed.spark.read import groups_of_changes, packed
+from lakebed.spark.read import groups_of_changes, packed, parts_of
 from lakebed.spark.session import prepare_worker
 from lakebed.spark.stream.columns import with_feed
 from lakebed.spark.stream.source import stream_columns, stream_reader
@@ -106,7 +106,7 @@ class LakebedDataSource(DataSource):  # type: ignore[misc]
         if isinstance(planned, ChangeRead):
             return _ChangeReader(planned)
         reader, plan = planned
-        return _TableReader(reader, packed(plan.splits))
+        return _TableReader(reader, packed(parts_of(plan.splits)))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """A writer of rows with that schema, in place of what is there or in addition to it."""

@@ -184,7 +184,8 @@ class HybridRead:
         return frame.select(*(quoted(field.name) for field in self.reader.fields))
 
     def _merged_frame(self, spark: SparkSession, splits: Sequence[Split]) -> DataFrame:
-        groups = packed(splits, _parallelism(spark))
+        parallelism = _parallelism(spark)
+        groups = packed(parts_of(splits, parallelism), parallelism)
         reader = replace(self.reader, use_threads=False, keeps_everything=False)
         return _frame_of_groups(spark, groups, reader.fields, reader.read_each)
 
@@ -331,6 +332,24 @@ def packed(
     return [group for group in groups if group]
 
 
+def parts_of(splits: Sequence[Split], parallelism: int = 1) -> list[Split]:
+    """The splits, in their order, those that are more than one task's work in parts: sections are read apart."""
+    most_bytes = max(_LEAST_TASK_BYTES, min(_TASK_BYTES, sum(map(_work_of_split, splits)) // parallelism))
+    parts: list[Split] = []
+    for split in splits:
+        sections: list[Section] = []
+        size_bytes = 0
+        for section in split.sections:
+            work_bytes = _work(section.files)
+            if sections and size_bytes + work_bytes > most_bytes:
+                parts.append(split.with_sections(tuple(sections)))
+                sections, size_bytes = [], 0
+            sections.append(section)
+            size_bytes += work_bytes
+        parts.append(split.with_sections(tuple(sections)))
+    return parts
+
+
 def _is_native_type(data_type: DataType) -> bool:
     """Whether Spark reads such a column from Parquet files as we do."""
     match data_type:
@@ -435,6 +454,8 @@ __all__ = [
     "changes_frame",
     "groups_of_changes",
     "is_small",
+    "packed",
+    "parts_of",
     "planned_frame",
     "table_frame",
 ]
