@@ -16,7 +16,8 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -26,7 +27,7 @@ ROW = ["id", "concat(sha2(CAST(id AS STRING), 256), md5(CAST(id AS STRING))) AS 
 BUCKETS = 4
 
 Measured = dict[str, dict[str, Any]]
-"""Of each step: `seconds`, `mb` of each host, and `driver_share`."""
+"""Of each step, and of all: `seconds`, `mb` of each host, and `driver_share`."""
 
 
 class Clock:
@@ -35,20 +36,31 @@ class Clock:
     def __init__(self, bed: Any) -> None:
         self._bed = bed
         self.found: Measured = {}
+        self._seconds, self._moved = 0.0, Counter[str]()
 
     def step(self, name: str, run: Callable[[], Any]) -> Any:
         """Runs a step; what it gave."""
         before, start = self._bed.traffic(), time.perf_counter()
         given = run()
         seconds, after = time.perf_counter() - start, self._bed.traffic()
-        moved = {host: after[host] - before[host] for host in before}
-        by_workers = sum(size for host, size in moved.items() if host != "driver")
-        self.found[name] = {
-            "seconds": round(seconds, 2),
-            "mb": {host: round(size / 1e6, 2) for host, size in moved.items()},
-            "driver_share": round(moved["driver"] / by_workers, 4) if by_workers else None,
-        }
+        moved = Counter({host: after[host] - before[host] for host in before})
+        self._seconds += seconds
+        self._moved += moved
+        self.found[name] = _told(seconds, moved)
         return given
+
+    def all_steps(self) -> Measured:
+        """What was found, with the sum of it."""
+        return {**self.found, "total": _told(self._seconds, self._moved)}
+
+
+def _told(seconds: float, moved: Mapping[str, int]) -> dict[str, Any]:
+    by_workers = sum(size for host, size in moved.items() if host != "driver")
+    return {
+        "seconds": round(seconds, 2),
+        "mb": {host: round(size / 1e6, 2) for host, size in moved.items()},
+        "driver_share": round(moved["driver"] / by_workers, 4) if by_workers else None,
+    }
 
 
 def _rows(spark: Any, start: int, stop: int, x: int, tasks: int) -> Any:
@@ -91,7 +103,7 @@ def measure(bed: Any, spark: Any, rows: int, workers: int) -> Measured:
 
     clock.step("stream", stream)
     assert _scan(target)[0][:2] == (rows, rows)
-    return clock.found
+    return clock.all_steps()
 
 
 def run(rows: int, workers: int) -> Measured:

@@ -91,6 +91,8 @@ class Network:
             _ip("link", "del", self._name)
 
     def _take_down(self, name: str) -> None:
+        with contextlib.suppress(subprocess.CalledProcessError):  # at once: a namespace lives on with its processes
+            _ip("link", "del", f"v{self._name[2:]}{name.rpartition('h')[2]}")
         with contextlib.suppress(subprocess.CalledProcessError):
             _ip("netns", "del", name)
 

@@ -16,8 +16,9 @@ COLUMNS = {"id": "BIGINT NOT NULL", "v": "STRING", "day": "INT"}
 
 
 @pytest.fixture
-def able(bed: Bed, spark: Any) -> Any:
-    """The session, if it has Hadoop's module for S3."""
+def able(bed: Bed, spark: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The session, if it has Hadoop's module for S3; files of any size are worth Spark's reader."""
+    monkeypatch.setattr(read, "_LEAST_NATIVE_BYTES", 0)
     if not bed.hadoop():
         pytest.skip("Hadoop's module for S3 can not be had")
     return spark
@@ -65,6 +66,8 @@ def test_rows_are_equal_both_ways(
             assert [_found(table, **question) for question in questions] == both
     assert _found(tables[1])[0][0] == ROWS - 100
     assert _found(tables[3])[0][2] == 10
+    monkeypatch.undo()
+    assert tables[0].to_spark().inputFiles() == []  # small files: we ask less often for each
     assert SECRET_KEY not in bed.told()
 
 
