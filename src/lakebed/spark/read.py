@@ -332,9 +332,9 @@ def packed(
     return [group for group in groups if group]
 
 
-def parts_of(splits: Sequence[Split], parallelism: int = 1) -> list[Split]:
+def parts_of(splits: Sequence[Split], parallelism: int = 1, most_bytes: int = _TASK_BYTES) -> list[Split]:
     """The splits, in their order, those that are more than one task's work in parts: sections are read apart."""
-    most_bytes = max(_LEAST_TASK_BYTES, min(_TASK_BYTES, sum(map(_work_of_split, splits)) // parallelism))
+    most_bytes = max(_LEAST_TASK_BYTES, min(most_bytes, sum(map(_work_of_split, splits)) // parallelism))
     parts: list[Split] = []
     for split in splits:
         sections: list[Section] = []
