@@ -26,17 +26,21 @@ from lakebed.spark.session import java_home
 from lakebed.testing.ports import free_port
 
 _START_S = 120.0
+_STORE = 200
+"""The number of the store's host, if it has one."""
 _DAEMON = {"SPARK_DAEMON_MEMORY": "192m", "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 
 
 class Bed:
     """The cluster. `with Bed(home) as bed:` starts it and takes everything away after."""
 
-    def __init__(self, home: Path, workers: int = 2, *, cores: int = 1) -> None:
+    def __init__(self, home: Path, workers: int = 2, *, cores: int = 1, has_store_apart: bool = False) -> None:
         self.home = home
         home.mkdir(parents=True, exist_ok=True)
         self.network = Network()
-        self.store = S3Server(home, self.network.driver)
+        # The driver's machine, unless somebody wants to tell its traffic from that of the driver.
+        place = self.network.add(_STORE) if has_store_apart else (self.network.driver, [])
+        self.store = S3Server(home, *place)
         self.event_logs = home / "events"
         self.event_logs.mkdir()
         self.driver_only = home / "driver-only"
@@ -146,6 +150,13 @@ class Bed:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"no {what} after {seconds:.0f} s; see {self.home}")
             time.sleep(0.1)
+
+    def traffic(self) -> dict[str, int]:
+        """How many bytes each host has sent and received so far; empty where hosts share one network."""
+        if not self.network.is_real:
+            return {}
+        found = {f"worker-{host.number}": self.network.bytes_of(host.number) for host in self.hosts}
+        return {"driver": self.network.bytes_of_driver(), **found}
 
     # --- what drivers use -------------------------------------------------------------------------------------------
 

@@ -37,8 +37,8 @@ def bed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
 
 @pytest.fixture(scope="session")
 def spark(bed: Bed) -> Iterator[Any]:
-    """A session on the cluster, with this process as the driver."""
-    session = bed.session()
+    """A session on the cluster, with this process as the driver; Spark reads the store itself, if that can be had."""
+    session = bed.session(**bed.hadoop())
     yield session
     session.stop()
 

@@ -76,8 +76,11 @@ class Network:
 
     def bytes_of(self, number: int) -> int:
         """How many bytes a host has sent and received."""
-        place = Path(f"/sys/class/net/v{self._name[2:]}{number}/statistics")
-        return sum(int((place / name).read_text()) for name in ("rx_bytes", "tx_bytes")) if self.is_real else 0
+        return _bytes_of(f"v{self._name[2:]}{number}") if self.is_real else 0
+
+    def bytes_of_driver(self) -> int:
+        """The same of what runs outside of all hosts."""
+        return _bytes_of(self._name) if self.is_real else 0
 
     def remove(self) -> None:
         """Takes all of it down."""
@@ -88,6 +91,8 @@ class Network:
             _ip("link", "del", self._name)
 
     def _take_down(self, name: str) -> None:
+        with contextlib.suppress(subprocess.CalledProcessError):  # at once: a namespace lives on with its processes
+            _ip("link", "del", f"v{self._name[2:]}{name.rpartition('h')[2]}")
         with contextlib.suppress(subprocess.CalledProcessError):
             _ip("netns", "del", name)
 
@@ -168,6 +173,11 @@ def build_wheel(target: Path) -> Path:
 def without_paths(environment: Mapping[str, str]) -> dict[str, str]:
     """An environment that does not say where source trees are."""
     return {name: value for name, value in environment.items() if name != "PYTHONPATH"}
+
+
+def _bytes_of(device: str) -> int:
+    place = Path(f"/sys/class/net/{device}/statistics")
+    return sum(int((place / name).read_text()) for name in ("rx_bytes", "tx_bytes"))
 
 
 def _ip(*words: str) -> None:

@@ -1,4 +1,4 @@
-"""A driver that is killed: upserts, a stream behind them, MERGE, compaction and expiry, in steps that may be repeated.
+"""A driver that is killed: upserts, streams behind them, a database, MERGE, compaction, expiry, in repeatable steps.
 
 Started with the settings of a bed as JSON. Writes the number of each step that is done into a file.
 """
@@ -10,9 +10,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from pyspark.sql import SparkSession
 
 import lakebed
+import lakebed.cdc
 
 KEYS = 2000
 COLUMNS = {"id": "BIGINT NOT NULL", "p": "INT", "step": "INT"}
@@ -44,6 +46,7 @@ def main(told: str) -> None:
         streams = {"once": (once, came.read_stream().drop("rowkind")), "last": (last, came.read_stream())}
         for name, (table, stream) in streams.items():
             table.write_stream(stream, checkpoint=f"{checkpoint}/{name}", trigger="availableNow").awaitTermination()
+        _follow(lake, given, step)
         lake.sql(
             f"MERGE INTO last USING (SELECT id FROM last WHERE id < 10) s ON last.id = s.id "
             f"WHEN MATCHED THEN UPDATE SET step = {step}"
@@ -52,6 +55,25 @@ def main(told: str) -> None:
         last.expire_snapshots(retain_max=5, retain_min=2)
         done.write_text(str(step + 1))
     spark.stop()
+
+
+def _follow(lake: lakebed.Lake, given: dict[str, Any], step: int) -> None:
+    """Changes all rows of the database's table in three transactions, and brings the lake up to it."""
+    with psycopg.connect(given["database"], autocommit=True) as database:
+        for part in range(3):
+            database.execute(f"UPDATE kept SET step = {step} WHERE id % 3 = {part}")
+        database.execute(f"INSERT INTO kept VALUES ({KEYS + step}, {step}, '') ON CONFLICT DO NOTHING")
+        database.execute(f"DELETE FROM kept WHERE id = {KEYS + step - 1}")
+    run = lakebed.cdc.sync(
+        lake,
+        "postgres",
+        "default",
+        checkpoint=given["cdc_checkpoint"],
+        trigger={"availableNow": True},
+        source_options=given["source"],
+        here_bytes=1000,  # so that tasks write all of it
+    )
+    run.wait()
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -39,9 +40,10 @@ def program() -> Path:
 class S3Server:
     """A server process and its objects. The bucket `lake` is there from the beginning."""
 
-    def __init__(self, home: Path, address: str = "127.0.0.1") -> None:
+    def __init__(self, home: Path, address: str = "127.0.0.1", prefix: Sequence[str] = ()) -> None:
         self._home = home
         self._address, self._port = address, free_port()
+        self._prefix = list(prefix)  # what runs a command on the host with that address
         self._process: subprocess.Popen[bytes] | None = None
         self.bucket = BUCKET
 
@@ -69,7 +71,16 @@ class S3Server:
     def start(self) -> Self:
         """Starts it, on its old objects if there are any, and waits until it answers."""
         self.files.mkdir(parents=True, exist_ok=True)
-        command = [str(program()), "--access", ACCESS_KEY, "--secret", SECRET_KEY, "--port", f":{self._port}"]
+        command = [
+            *self._prefix,
+            str(program()),
+            "--access",
+            ACCESS_KEY,
+            "--secret",
+            SECRET_KEY,
+            "--port",
+            f":{self._port}",
+        ]
         with (self._home / "s3.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [*command, "--quiet", "posix", str(self._home / "objects")], stdout=log, stderr=log, cwd=self._home

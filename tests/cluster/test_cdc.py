@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.cluster.bed import Bed
+from tests.cluster.database import PASSWORD_ENV, reachable_postgres, source_options
 from tests.cluster.s3_server import SECRET_KEY
 
 import lakebed
@@ -22,26 +23,21 @@ ROWS = 20_000
 @pytest.fixture
 def postgres(bed: Bed) -> Iterator[PostgresServer]:
     """A server that all hosts reach."""
-    with PostgresServer(settings={"listen_addresses": "*"}) as server:
-        with (server.data / "pg_hba.conf").open("a") as rules:
-            for what in ("all", "replication"):
-                rules.write(f"host {what} all {bed.network.driver}/24 scram-sha-256\n")
-        server.execute("SELECT pg_reload_conf()")
+    with reachable_postgres(bed) as server:
         text = f"SELECT i, repeat(md5(i::text), 20) FROM generate_series(1, {ROWS}) i"
         server.execute("CREATE TABLE a (id bigint PRIMARY KEY, v text)", f"INSERT INTO a {text}")
         yield server
 
 
 def _sync(bed: Bed, lake: lakebed.Lake, postgres: PostgresServer, checkpoint: str) -> None:
-    os.environ["LAKEBED_TEST_PASSWORD"] = postgres.password
-    url = f"postgresql://{postgres.user}@{bed.network.driver}:{postgres.port}/{postgres.database}"
+    os.environ[PASSWORD_ENV] = postgres.password
     run = lakebed.cdc.sync(
         lake,
         "postgres",
         "default",
         checkpoint=checkpoint,
         trigger={"availableNow": True},
-        source_options={"url": url, "password_env": "LAKEBED_TEST_PASSWORD"},
+        source_options=source_options(bed, postgres),
         here_bytes=1000,  # so that tasks write all of it
     )
     run.wait()
@@ -79,6 +75,6 @@ def test_a_checkpoint_that_tasks_do_not_see_is_refused(bed: Bed, postgres: Postg
 @pytest.fixture(scope="module")
 def shared_session(bed: Bed) -> Iterator[Any]:
     """A session whose executors know the password, and whose Spark can write to the store if that can be had."""
-    session = bed.session(**{"spark.executorEnv.LAKEBED_TEST_PASSWORD": "shop"}, **bed.hadoop())
+    session = bed.session(**{f"spark.executorEnv.{PASSWORD_ENV}": "shop"}, **bed.hadoop())
     yield session
     session.stop()

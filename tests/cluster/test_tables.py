@@ -12,6 +12,7 @@ from tests.cluster.bed import Bed
 from tests.cluster.s3_server import SECRET_KEY
 
 import lakebed
+from lakebed.table.opened import opened_of
 
 COLUMNS = {"id": "BIGINT NOT NULL", "v": "BIGINT"}
 SUMS = {"deduplicate": 125_750, "partial-update": 125_750, "aggregation": 500_500, "first-row": 500_000}
@@ -21,6 +22,12 @@ SUMS = {"deduplicate": 125_750, "partial-update": 125_750, "aggregation": 500_50
 def _upserted(table: Any, spark: Any) -> None:
     table.write_spark(spark.range(0, 1000, 1, 4).selectExpr("id", "id AS v"))
     table.write_spark(spark.range(500, 1500, 1, 4).selectExpr("id", "1L AS v"))
+
+
+def _names(table: lakebed.Table) -> list[str]:
+    """All that lies in the store of a table."""
+    context = opened_of(table).context
+    return sorted(status.path for status in context.fileio.list_recursive(context.paths.root))
 
 
 def test_workers_have_the_wheel_and_not_the_source(bed: Bed, spark: Any) -> None:
@@ -87,6 +94,23 @@ def test_compaction_runs_where_the_session_is(lake: lakebed.Lake, spark: Any) ->
     table.compact(full=True)
     assert max(jobs.getJobIdsForGroup(None) or [0]) > before
     assert table.to_spark().count() == 400_000
+
+
+def test_names_in_spark_refuse_bulk_in_one_process(lake: lakebed.Lake, spark: Any) -> None:
+    """INSERT INTO a name places few rows where keys are looked for; more are refused, and nothing of them stays."""
+    options = {"bucket": "-1", "lakebed.one-process-write.max-size": "100 kb"}
+    table = lake.create_table("t", COLUMNS, primary_key=["id"], options=options)
+    names = lake.attach(spark)
+    try:
+        spark.sql("INSERT INTO lakebed_default.t SELECT id, id FROM range(1000)")
+        files = _names(table)
+        with pytest.raises(Exception, match=r"more than 100 kb of rows(.|\n)*write_spark"):
+            spark.sql("INSERT INTO lakebed_default.t SELECT id, -1 FROM range(0, 100000, 1, 4)")
+        assert _names(table) == files
+        lake.sql("INSERT INTO t SELECT id, -1 FROM range(0, 100000, 1, 4)")
+        assert spark.sql("SELECT count(*), sum(v) FROM lakebed_default.t").collect() == [(100_000, -100_000)]
+    finally:
+        names.detach()
 
 
 def test_a_stream_with_kept_keys(bed: Bed, lake: lakebed.Lake, spark: Any, tmp_path: Any) -> None:

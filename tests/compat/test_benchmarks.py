@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
     [
         "append_table",
         "bucket_hash",
+        pytest.param("cluster", marks=[pytest.mark.spark, pytest.mark.nightly]),
         pytest.param("compaction", marks=pytest.mark.nightly),
         "crossings",
         pytest.param("keyed_write", marks=pytest.mark.nightly),
@@ -53,6 +54,7 @@ def test_benchmark_runs(name: str) -> None:
         "cdc_debezium",
         "cdc_postgres_source",
         "cdc_worker",
+        "cluster",
         "compaction",
         "continuous",
         "crossings",

@@ -43,6 +43,7 @@ OWN_OPTIONS = {
     "lakebed.cdc.columns",
     "lakebed.cdc.keeps",
     "lakebed.count-fields",
+    "lakebed.one-process-write.max-size",
     "lakebed.parallelism",
     "lakebed.view.definition",
     "lakebed.view.hidden-columns",

@@ -92,6 +92,26 @@ def test_the_format_writes_across_partitions(spark: Any, lake: lakebed.Lake) -> 
     assert all(len(found) == 1 for found in places(table).values())
 
 
+@pytest.mark.parametrize("tasks", [1, 8])
+@pytest.mark.parametrize(("key", "bucket"), [(["id", "p"], "-1"), (["id"], "-1"), (["id"], "-2")])
+def test_the_format_refuses_bulk_in_one_process(
+    spark: Any, lake: lakebed.Lake, key: list[str], bucket: str, tasks: int
+) -> None:
+    """What one task has, or all together, is more than allowed: nothing is committed or left; the hint's ways work."""
+    table = lake.create_table("t", COLUMNS, primary_key=key, partition_by=["p"], options={"bucket": bucket})
+    few, many = frame(spark, 0, 10, "id % 2", 1), frame(spark, 0, 4000, "id % 2", 2).repartition(tasks)
+    few.write.format("lakebed").mode("append").save(table.location)
+    before = table.snapshots()
+    limited = {"lakebed.one-process-write.max-size": "40 kb"}
+    with pytest.raises(Exception, match=r"more than 40 kb of rows(.|\n)*write_spark"):
+        many.write.format("lakebed").options(**limited).mode("append").save(table.location)
+    assert table.snapshots() == before
+    assert len([path for path in Path(table.location).rglob("data-*") if path.is_file()]) == 2
+    few.write.format("lakebed").options(**limited).mode("append").save(table.location)
+    table.with_options(limited).write_spark(many)
+    assert len(rows(table)) == 4000
+
+
 def test_the_format_lets_rows_wait(spark: Any, lake: lakebed.Lake) -> None:
     """Rows of postponed buckets wait, or go to their buckets at once, as the table wants it."""
     for name, waits in (("a", "true"), ("b", "false")):

@@ -102,7 +102,7 @@ def test_every_type_arrives(lake: lakebed.Lake, format_name: str) -> None:
     assert _collected(table.to_spark()) == _expected(table)
 
 
-def test_native_and_merged_parts_together(lake: lakebed.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_and_merged_parts_together(spark: Any, lake: lakebed.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table with compacted and with overlapping buckets is read by Spark in one part and by us in the other."""
     monkeypatch.setattr(read, "LOCAL_ROWS", -1)
     table = lake.create_table("t", EVERYTHING, primary_key=["id"], options={"bucket": "4"})
@@ -111,7 +111,7 @@ def test_native_and_merged_parts_together(lake: lakebed.Lake, monkeypatch: pytes
     table.write(_rows(table, range(1)))
     planned = plan_read(table)
     assert isinstance(planned, tuple)
-    native, _, merged = read.HybridRead(*planned)._by_path()
+    native, _, merged = read.HybridRead(*planned)._by_path(spark)
     assert native
     assert merged
     assert _collected(table.to_spark()) == _expected(table)
@@ -121,7 +121,7 @@ def test_native_and_merged_parts_together(lake: lakebed.Lake, monkeypatch: pytes
 @pytest.mark.parametrize("bits", ["false", "true"], ids=["32", "64"])
 @pytest.mark.parametrize("key", [(), ("id",)], ids=["append", "keyed"])
 def test_files_with_marked_rows_are_read_by_spark(
-    lake: lakebed.Lake, monkeypatch: pytest.MonkeyPatch, key: tuple[str, ...], bits: str
+    spark: Any, lake: lakebed.Lake, monkeypatch: pytest.MonkeyPatch, key: tuple[str, ...], bits: str
 ) -> None:
     """Deleted rows are left out by Spark, whatever the columns and the filter; other files are read beside them."""
     monkeypatch.setattr(read, "LOCAL_ROWS", -1)
@@ -139,7 +139,7 @@ def test_files_with_marked_rows_are_read_by_spark(
         table.delete_where([("id", "<", 450), ("s", "in", list(range(0, 450, 9)))])
     planned = plan_read(table)
     assert isinstance(planned, tuple)
-    _, with_marks, merged = read.HybridRead(*planned)._by_path()
+    _, with_marks, merged = read.HybridRead(*planned)._by_path(spark)
     assert with_marks
     assert not merged
     assert _collected(table.to_spark()) == _expected(table)
@@ -149,7 +149,9 @@ def test_files_with_marked_rows_are_read_by_spark(
     assert table.to_spark([]).count() == table.to_arrow(["id"]).num_rows
 
 
-def test_marked_files_that_spark_can_not_tell_apart(lake: lakebed.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_marked_files_that_spark_can_not_tell_apart(
+    spark: Any, lake: lakebed.Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two marked files of the same size, and files that are too many, are read by us; the rows are the same."""
     monkeypatch.setattr(read, "LOCAL_ROWS", -1)
     table = lake.create_table("t", {"id": "INT", "v": "INT"}, options={"deletion-vectors.enabled": "true"})
@@ -161,7 +163,7 @@ def test_marked_files_that_spark_can_not_tell_apart(lake: lakebed.Lake, monkeypa
     def ways() -> tuple[int, int]:
         planned = plan_read(table)
         assert isinstance(planned, tuple)
-        _, with_marks, merged = read.HybridRead(*planned)._by_path()
+        _, with_marks, merged = read.HybridRead(*planned)._by_path(spark)
         return len(with_marks), sum(len(split.files) for split in merged)
 
     assert ways() == (1, 3)

@@ -191,6 +191,12 @@ class ObjectStoreFileIO:
         """The bucket, as it is written in front of a path: `s3://bucket`."""
         return self._place
 
+    @property
+    def endpoint(self) -> str | None:
+        """The server, where it is not that of the provider."""
+        found = self._store.config.get("endpoint")
+        return None if found is None else str(found)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self._store, self._must_prove_exclusive_create, self._patience, self._place)
 

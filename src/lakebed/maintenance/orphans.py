@@ -62,7 +62,8 @@ def remove_orphans(files: TableFiles, partition_depth: int, older_than_ms: int, 
     orphans = [*(status for status in shared if status.name not in used), *leftovers]
     done = Orphans(tuple(status.path for status in orphans), sum(status.size_bytes for status in orphans))
     if not dry_run:
-        delete_all(stores.fileio, done.paths)
+        if not files.delete_elsewhere(done.paths):
+            delete_all(stores.fileio, done.paths)
         found.remove_empty_directories()
     return done
 

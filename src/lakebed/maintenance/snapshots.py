@@ -147,7 +147,7 @@ def _end(files: TableFiles, rules: RetentionRules, step: Step, stop: int) -> int
     if rules.is_decoupled:
         # INVARIANT: the changelog is there before its snapshot goes, or its files would be nobody's, and orphans.
         stores.changelogs.put(snapshot)
-    file_count = _delete_files(stores.fileio, step)
+    file_count = _delete_files(files, step)
     # A rollback holds this lock: it must not find the snapshot there and lose it a moment later.
     with stores.fileio.advisory_lock(stores.paths.snapshot_directory):
         return file_count + (_may_go(stores, snapshot, stop) and stores.snapshots.delete(snapshot.id))
@@ -285,7 +285,7 @@ def _end_changelog(files: TableFiles, step: Step) -> int:
     stores = files.stores
     if not _is_still_there(stores.changelogs.get, step.snapshot):
         return 0
-    return _delete_files(stores.fileio, step) + stores.changelogs.delete(step.snapshot.id)
+    return _delete_files(files, step) + stores.changelogs.delete(step.snapshot.id)
 
 
 # --- What both kinds of expiry share: the ids that follow on one another, and the careful end of one of them ------
@@ -371,9 +371,18 @@ def remove_empty_directories(fileio: FileIO, root: str, steps: Iterable[Step]) -
             directory = directory.rpartition("/")[0]
 
 
-def _delete_files(fileio: FileIO, step: Step) -> int:
-    """Deletes a step's files in their order; how many were there. Where answers are late, all at once: how many."""
+def _delete_files(files: TableFiles, step: Step) -> int:
+    """Deletes a step's files in their order; how many were there. Where answers are late, all at once: how many.
+
+    Very many go in tasks, as far as they tell of no others: the manifests are there until they have gone.
+    """
+    fileio, manifests = files.stores.fileio, f"{files.stores.paths.manifest_directory}/"
+    paths = step.paths
+    bulk = [path for path in paths if not path.startswith(manifests)]
+    gone = 0
+    if files.delete_elsewhere(bulk):
+        gone, paths = len(bulk), tuple(path for path in paths if path.startswith(manifests))
     if answers_late(fileio):
-        delete_all(fileio, step.paths)
-        return len(step.paths)
-    return sum(fileio.delete(path) for path in step.paths)
+        delete_all(fileio, paths)
+        return gone + len(paths)
+    return gone + sum(fileio.delete(path) for path in paths)

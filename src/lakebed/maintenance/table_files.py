@@ -1,14 +1,17 @@
 """Which files a snapshot stands on, as paths: the common language of all who ask whether a file is still needed.
 
-Paths are compared, not manifest entries: a file that moved to another level is the same file. Nothing here deletes.
+Paths are compared, not manifest entries: a file that moved to another level is the same file. Who deletes very many of
+them is told here, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import field, replace
+from functools import partial
 
 from lakebed.definition.context import TableContext
+from lakebed.definition.elsewhere import deleted_elsewhere
 from lakebed.errors import FileMissing
 from lakebed.metadata.entries import all_metas, changelog_metas, delta_entries, live_files, read_manifests
 from lakebed.metadata.manifest import EntryKind, ManifestEntry
@@ -21,6 +24,10 @@ DataPath = Callable[[bytes, int, str], str]
 """Where a data file of a partition and bucket lies."""
 
 
+def _not_elsewhere(_: Sequence[str]) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class TableFiles:
     """The files of one branch of a table.
@@ -31,6 +38,8 @@ class TableFiles:
     stores: MetadataStores
     data_path: DataPath
     is_lenient: bool = False
+    delete_elsewhere: Callable[[Sequence[str]], bool] = field(default=_not_elsewhere, compare=False)
+    """Deletes very many files in tasks, in any order, or says that it did not."""
 
     def lenient(self) -> TableFiles:
         """The same, passing over what is missing."""
@@ -155,4 +164,4 @@ def table_files(context: TableContext) -> TableFiles:
     known = context.stores
     cache = context.memory.manifests.for_upkeep()
     stores = MetadataStores.open(known.fileio, known.paths, known.compression, cache)
-    return TableFiles(stores, context.data_file_path)
+    return TableFiles(stores, context.data_file_path, delete_elsewhere=partial(deleted_elsewhere, context))

@@ -74,6 +74,15 @@ WRITE_BATCH_SIZE = Option(
     scope=ON_WRITE,
     tuning=True,
 )
+LAKEBED_ONE_PROCESS_WRITE_MAX_SIZE = Option(
+    "lakebed.one-process-write.max-size",
+    Kind.SIZE,
+    256 * MIB,
+    'Most that `df.write.format("lakebed")` has one process place where keys must be looked for: more is refused.',
+    honoured=True,
+    scope=ON_WRITE,
+    paimon="ours",
+)
 WRITE_BATCH_MEMORY = Option(
     "write.batch-memory",
     Kind.SIZE,

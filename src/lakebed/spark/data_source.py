@@ -46,14 +46,14 @@ from lakebed.options.table import OPTIONS, find_option
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split
 from lakebed.records import dataclass
-from lakebed.spark.read import groups_of_changes, packed
+from lakebed.spark.read import groups_of_changes, packed, parts_of
 from lakebed.spark.session import prepare_worker
 from lakebed.spark.stream.columns import with_feed
 from lakebed.spark.stream.source import stream_columns, stream_reader
 from lakebed.spark.stream.writer_format import StreamTableWriter
 from lakebed.spark.tasks import made_by, message_paths, remove_leftovers
 from lakebed.spark.types import empty_rows, spark_schema
-from lakebed.spark.write import StagedWrite, WriteTask, commit_job
+from lakebed.spark.write import StagedSize, StagedWrite, WriteTask, commit_job
 from lakebed.table.alter import make_room
 from lakebed.table.plans import plan_read, plan_write
 from lakebed.table.table import Table
@@ -106,7 +106,7 @@ class LakebedDataSource(DataSource):  # type: ignore[misc]
         if isinstance(planned, ChangeRead):
             return _ChangeReader(planned)
         reader, plan = planned
-        return _TableReader(reader, packed(plan.splits))
+        return _TableReader(reader, packed(parts_of(plan.splits)))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """A writer of rows with that schema, in place of what is there or in addition to it."""
@@ -197,6 +197,7 @@ class _Made(WriterCommitMessage):  # type: ignore[misc]
     """What a task made: JSON, as everywhere."""
 
     answer: str
+    staged_bytes: int
 
 
 class _TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
@@ -234,7 +235,9 @@ class _TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
             self._task = self._staged.task(row_kind, self._overwrite)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return _Made(json.dumps(self._task.run(iterator)))
+        size = StagedSize()
+        rows = iterator if self._staged is None else self._staged.counted(iterator, size)
+        return _Made(json.dumps(self._task.run(rows)), size.size_bytes)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         context = self._context
@@ -247,12 +250,13 @@ class _TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
             attempt=attempt,
             states=self._task.states,
         )
-        answers = [made.answer for made in messages if isinstance(made, _Made)]
+        told = [made for made in messages if isinstance(made, _Made)]
 
         def make() -> list[CommitMessage]:
-            made = made_by(answers)
+            made = made_by(task.answer for task in told)
             if self._staged is None:
                 return made
+            self._staged.check_size(sum(task.staged_bytes for task in told))
             attempt.note(message_paths(context, made))  # they go with the commit, whatever becomes of it
             return self._staged.placed(made, replaced, commit.states, attempt.fileio)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from lakebed.errors import InvalidArgument, InvalidData, LakebedError, MissingDependency, told_in
+from lakebed.errors import InvalidArgument, InvalidData, LakebedError, MissingDependency, StorageError, told_in
 from lakebed.expressions.spark_functions import no_function
 from lakebed.spark.session import import_pyspark
 from lakebed.version import VERSION
@@ -29,6 +29,13 @@ Spark Connect (five), of a result that was fetched too late (fifteen seconds).""
 
 _LACKS: Final = re.compile(r"ModuleNotFoundError: No module named '(lakebed|pyarrow|numpy|fastavro|sqlglot)[.']")
 """What Python says on a machine on which Lakebed, or what it always needs, is not installed."""
+
+
+_BROKEN: Final = re.compile(
+    r"Lost task \S+ in stage \S+ \(TID \d+\) \((\S+) executor \S+\): "
+    r"(ExecutorLostFailure[^\n]*|FetchFailed[^\n]*|java\.(?:nio\.file|io)\.(?![^\n]*://)[^\n]*)"
+)
+"""What Spark says of a machine on which a task failed too often, for reasons that no row or statement can have."""
 
 
 def is_worker_late(error: BaseException) -> bool:
@@ -62,6 +69,18 @@ def lacks_lakebed(error: BaseException) -> LakebedError | None:
     )
 
 
+def machine_broke(error: BaseException) -> LakebedError | None:
+    """The error to raise if Spark has given up because a machine lost its disk, its memory or its connection."""
+    found = _BROKEN.search(str(error))
+    if found is None or isinstance(error, LakebedError):
+        return None
+    return StorageError(
+        f"machine {found[1]}, which runs tasks of Spark, failed again and again: {found[2]}",
+        hint="run it again, a stream with the same checkpoint: nothing was committed that is not whole; "
+        "with spark.excludeOnFailure.enabled=true Spark goes on without such a machine",
+    )
+
+
 def cause_of(error: BaseException) -> BaseException:
     """The error of ours behind one of Spark's, or for a worker that was late; else the error itself."""
     seen: BaseException | None = error
@@ -70,7 +89,8 @@ def cause_of(error: BaseException) -> BaseException:
             return seen
         seen = seen.__cause__ or seen.__context__
     told = told_in(str(error))
-    return told or lacks_lakebed(error) or (worker_late() if is_worker_late(error) else error)
+    known = told or lacks_lakebed(error) or machine_broke(error)
+    return known or (worker_late() if is_worker_late(error) else error)
 
 
 # --- Spark's errors in our own words: without stacks and plans, and without names that only we know ---------------
@@ -103,14 +123,17 @@ def spark_errors(names: Mapping[str, str] | None = None) -> Iterator[None]:
         yield
     except PySparkException as error:
         raise translated_error(error, names or {}) from error
-    except _java_errors() as error:  # what pyspark has no class for, such as Spark's own mistakes
+    except java_errors() as error:  # what pyspark has no class for, such as Spark's own mistakes
+        broken = machine_broke(error)
+        if broken is not None:
+            raise broken from error
         raise translated_error(_JAVA.sub("", str(error)).partition("\n\tat ")[0], names or {}) from error
     finally:
         for logger, was_disabled in zip(loggers, before, strict=True):
             logger.disabled = was_disabled
 
 
-def _java_errors() -> tuple[type[Exception], ...]:
+def java_errors() -> tuple[type[Exception], ...]:
     """Errors of the JVM that pyspark passes on as they are; none on Spark Connect, which has no JVM in this process."""
     bridge = sys.modules.get("py4j.protocol")
     return () if bridge is None else (bridge.Py4JJavaError,)
@@ -120,6 +143,9 @@ def translated_error(error: Any, names: Mapping[str, str]) -> LakebedError:
     """Spark's message without its view names, stack and plan."""
     if isinstance(error, BaseException) and is_worker_late(error):
         return worker_late()
+    broken = machine_broke(error) if isinstance(error, BaseException) else None
+    if broken is not None:
+        return broken
     text = str(error).split("\nJVM stacktrace")[0].split("\n\nDriver stacktrace")[0]
     text = _PLACE.sub("", text.split("\n== SQL")[0].split("\n== DataFrame")[0]).strip()
     kind, state = _CLASS.match(text), _SQLSTATE.search(str(error))
@@ -137,4 +163,4 @@ def translated_error(error: Any, names: Mapping[str, str]) -> LakebedError:
     return (InvalidData if is_value else InvalidArgument)(text or "Spark refused the statement", hint=hint)
 
 
-__all__ = ["cause_of", "is_worker_late", "lacks_lakebed", "worker_late"]
+__all__ = ["cause_of", "is_worker_late", "java_errors", "lacks_lakebed", "machine_broke", "worker_late"]

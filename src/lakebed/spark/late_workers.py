@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lakebed.spark.errors import is_worker_late, lacks_lakebed, worker_late
+from lakebed.spark.errors import is_worker_late, lacks_lakebed, machine_broke, worker_late
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
@@ -44,10 +44,10 @@ def until_workers_come(action: Callable[[], _Result], pause: Callable[[float], N
             return action()
         except Exception as error:
             if not is_worker_late(error):
-                lacking = lacks_lakebed(error)
-                if lacking is None:
+                known = lacks_lakebed(error) or machine_broke(error)
+                if known is None:
                     raise
-                raise lacking from error
+                raise known from error
             if attempt == _ATTEMPTS:
                 raise worker_late() from None  # Spark searches long texts for signs of a stop, and fails over it
         _repeated_at[:] = [time.monotonic()]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,8 +25,8 @@ from lakebed.changes.read import ChangeRead
 from lakebed.changes.splits import ChangeReader, ChangeSplit
 from lakebed.definition.context import TableContext
 from lakebed.errors import Unsupported
-from lakebed.fileio.local import LocalFileIO
 from lakebed.fileio.memory import MemoryFileIO
+from lakebed.fileio.together import answers_late, ask_together
 from lakebed.lsm.sections import Section
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.deletion_vector import VectorPlace
@@ -36,6 +36,7 @@ from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split
 from lakebed.records import dataclass
 from lakebed.spark.filters import quoted, spark_condition
+from lakebed.spark.hadoop import spark_prefix
 from lakebed.spark.session import prepare_worker
 from lakebed.spark.types import spark_schema
 from lakebed.table.plans import plan_read
@@ -63,6 +64,9 @@ _LEAST_TASK_BYTES = 8 << 20
 _FILE_BYTES = 256 << 10
 """What opening a file costs, in bytes that are read in the same time: thousands of small ones are much work."""
 
+_LEAST_NATIVE_BYTES = 8 << 20
+"""Size of files in a store, on average, from which on Spark's reader is as quick: it looks each up before it reads."""
+
 
 @dataclass(frozen=True)
 class HybridRead:
@@ -77,7 +81,7 @@ class HybridRead:
         if _is_small(self.plan):
             return _local_frame(spark, self.reader, self.plan.splits)
         self._check_reachable()
-        native, marked, merged = self._by_path()
+        native, marked, merged = self._by_path(spark)
         frames = []
         if native:
             frames.append(self._native_frame(spark, native))
@@ -91,12 +95,14 @@ class HybridRead:
 
     # --- which way -----------------------------------------------------------------------------------------------
 
-    def _by_path(self) -> tuple[list[str], list[MarkedFile], list[Split]]:
+    def _by_path(self, spark: SparkSession) -> tuple[list[str], list[MarkedFile], list[Split]]:
         """Paths for Spark's reader, files with marked rows for it, and splits for ours."""
         predicate = self.reader.predicate
         may_be_native = self._is_native_table() and (
             predicate is None or not self.must_filter or spark_condition(predicate) is not None
         )
+        prefix = self._prefix(spark) if may_be_native else None
+        may_be_native = prefix is not None
         paths: list[str] = []
         marked: list[MarkedFile] = []
         merged: list[Split] = []
@@ -107,7 +113,7 @@ class HybridRead:
             for section in split.sections:
                 for file in () if section in rest else section.files:
                     if not self.reader.is_excluded(split, file):
-                        path = self._path(split, file)
+                        path = f"{prefix}{self._path(split, file)}"
                         vector = split.vectors.get(file.file_name)
                         if vector is None:
                             paths.append(path)
@@ -120,26 +126,38 @@ class HybridRead:
 
     @cached_property
     def _marked_names(self) -> frozenset[str]:
-        """Files with marked rows that Spark can read."""
-        return _names_that_spark_reads(self.plan.splits, self.reader.needed)
+        """Files with marked rows that Spark can read: it tells them by their sizes, which are looked at."""
+        names = _names_that_spark_reads(self.plan.splits, self.reader.needed)
+        found = [
+            (file, self._path(split, file))
+            for split in self.plan.splits
+            for section in split.sections
+            for file in section.files
+            if file.file_name in split.vectors and file.file_name in names and is_as_stored(self.reader, split, section)
+        ]
+        fileio = self.reader.context.fileio
+        sizes = ask_together(fileio, [partial(fileio.size, path) for _, path in found])
+        return frozenset(
+            file.file_name for (file, _), size in zip(found, sizes, strict=True) if size == file.size_bytes
+        )
 
     def _is_native_table(self) -> bool:
-        return (
-            isinstance(self.reader.context.fileio, LocalFileIO)
-            and shows_what_is_stored(self.reader)
-            and all(_is_native_type(field.type) for field in self.reader.needed)
-        )
+        return shows_what_is_stored(self.reader) and all(_is_native_type(field.type) for field in self.reader.needed)
+
+    def _prefix(self, spark: SparkSession) -> str | None:
+        """What Spark finds the table's files by; None if it had better not look for them."""
+        fileio = self.reader.context.fileio
+        files = self.plan.files
+        if answers_late(fileio) and sum(file.size_bytes for file in files) < _LEAST_NATIVE_BYTES * len(files):
+            return None
+        split = next((split for split in self.plan.splits if split.files), None)
+        return None if split is None else spark_prefix(spark, fileio, self._path(split, split.files[0]))
 
     def _is_native(self, split: Split, section: Section) -> bool:
         """Whether Spark finds in these files just the rows that the table shows, under the same names and types."""
         return is_as_stored(self.reader, split, section) and all(
-            file.file_name not in split.vectors or self._is_told_apart(split, file) for file in section.files
+            file.file_name not in split.vectors or file.file_name in self._marked_names for file in section.files
         )
-
-    def _is_told_apart(self, split: Split, file: DataFile) -> bool:
-        """Whether Spark can leave out the rows of a file that are marked."""
-        is_known = file.file_name in self._marked_names
-        return is_known and _is_as_described(self.reader.context, self._path(split, file), file)
 
     def _check_reachable(self) -> None:
         if isinstance(self.reader.context.fileio, MemoryFileIO):
@@ -166,7 +184,8 @@ class HybridRead:
         return frame.select(*(quoted(field.name) for field in self.reader.fields))
 
     def _merged_frame(self, spark: SparkSession, splits: Sequence[Split]) -> DataFrame:
-        groups = packed(splits, _parallelism(spark))
+        parallelism = _parallelism(spark)
+        groups = packed(parts_of(splits, parallelism), parallelism)
         reader = replace(self.reader, use_threads=False, keeps_everything=False)
         return _frame_of_groups(spark, groups, reader.fields, reader.read_each)
 
@@ -313,6 +332,24 @@ def packed(
     return [group for group in groups if group]
 
 
+def parts_of(splits: Sequence[Split], parallelism: int = 1, most_bytes: int = _TASK_BYTES) -> list[Split]:
+    """The splits, in their order, those that are more than one task's work in parts: sections are read apart."""
+    most_bytes = max(_LEAST_TASK_BYTES, min(most_bytes, sum(map(_work_of_split, splits)) // parallelism))
+    parts: list[Split] = []
+    for split in splits:
+        sections: list[Section] = []
+        size_bytes = 0
+        for section in split.sections:
+            work_bytes = _work(section.files)
+            if sections and size_bytes + work_bytes > most_bytes:
+                parts.append(split.with_sections(tuple(sections)))
+                sections, size_bytes = [], 0
+            sections.append(section)
+            size_bytes += work_bytes
+        parts.append(split.with_sections(tuple(sections)))
+    return parts
+
+
 def _is_native_type(data_type: DataType) -> bool:
     """Whether Spark reads such a column from Parquet files as we do."""
     match data_type:
@@ -372,11 +409,6 @@ def _names_that_spark_reads(splits: Iterable[Split], fields: Iterable[DataField]
     return frozenset(found)
 
 
-def _is_as_described(context: TableContext, path: str, file: DataFile) -> bool:
-    """Whether the file has the size by which it is recognised."""
-    return context.fileio.size(path) == file.size_bytes
-
-
 def _frame_of_marked(
     spark: SparkSession,
     context: TableContext,
@@ -422,6 +454,8 @@ __all__ = [
     "changes_frame",
     "groups_of_changes",
     "is_small",
+    "packed",
+    "parts_of",
     "planned_frame",
     "table_frame",
 ]

@@ -26,7 +26,13 @@ from lakebed.lsm.sections import Section, SortedRun
 from lakebed.metadata.data_file import DataFile
 from lakebed.metadata.paths import POSTPONE_BUCKET
 from lakebed.metadata.snapshot import Snapshot
-from lakebed.options import BUCKET, POSTPONE_BATCH_WRITE_FIXED_BUCKET, WRITE_MERGE_SCHEMA, Options
+from lakebed.options import (
+    BUCKET,
+    LAKEBED_ONE_PROCESS_WRITE_MAX_SIZE,
+    POSTPONE_BATCH_WRITE_FIXED_BUCKET,
+    WRITE_MERGE_SCHEMA,
+    Options,
+)
 from lakebed.read.reader import SplitReader
 from lakebed.read.splits import Split
 from lakebed.records import dataclass
@@ -43,6 +49,7 @@ from lakebed.table.alter import make_room
 from lakebed.table.follow_up import FollowUp, catch_up
 from lakebed.table.plans import plan_write
 from lakebed.types.transfer import to_precision
+from lakebed.units import format_size
 from lakebed.write.clustering import clustering_of
 from lakebed.write.commit import WriteCommit
 from lakebed.write.conform import Conformer
@@ -317,7 +324,15 @@ def _pieces(batches: Iterable[pa.RecordBatch], most_rows: int = _PIECE_ROWS) -> 
 #
 # `df.write.format("lakebed")` can not have rows brought together by key, and an index of keys can not be shared
 # between tasks that get any rows. So rows wait in files of their partitions, as rows of postponed buckets do, but
-# only until the commit: nothing refers to these files, and they go with it.
+# only until the commit: nothing refers to these files, and they go with it. Spark commits in a process that has no
+# session, so all rows go through it: what is more than an option allows is refused, not done slowly in silence.
+
+
+@dataclass
+class StagedSize:
+    """How much a task has got."""
+
+    size_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -332,6 +347,28 @@ class StagedWrite:
         waiting = {BUCKET.key: str(POSTPONE_BUCKET), POSTPONE_BATCH_WRITE_FIXED_BUCKET.key: "false"}
         context = self.context.with_schema(self.context.schema, Options({**self.context.options.raw, **waiting}))
         return WriteTask(context, row_kind, overwrite, None, self.job)
+
+    def counted(self, batches: Iterable[pa.RecordBatch], size: StagedSize) -> Iterator[pa.RecordBatch]:
+        """The rows of a task, as long as they alone are not too much already."""
+        for batch in batches:
+            size.size_bytes += batch.nbytes
+            self.check_size(size.size_bytes)
+            yield batch
+
+    def check_size(self, size_bytes: int) -> None:
+        """Raises where so much had better not go through one process."""
+        most_bytes = int(self.context.options[LAKEBED_ONE_PROCESS_WRITE_MAX_SIZE])
+        if size_bytes <= most_bytes:
+            return
+        waits = (
+            f", or set {POSTPONE_BATCH_WRITE_FIXED_BUCKET.key} to false" if self.context.bucket_mode.postpones else ""
+        )
+        raise Unsupported(
+            f'df.write.format("lakebed") would place more than {format_size(most_bytes)} of rows of table '
+            f"`{self.context.name}` in one process, as tasks of a data source can not exchange rows by key",
+            hint="write with t.write_spark(df), or lake.sql('INSERT INTO ...'), which share the rows between tasks"
+            f"{waits}; or raise the option {LAKEBED_ONE_PROCESS_WRITE_MAX_SIZE.key}",
+        )
 
     def placed(
         self,
@@ -353,4 +390,4 @@ class StagedWrite:
             return maker.finish()
 
 
-__all__ = ["StagedWrite"]
+__all__ = ["StagedSize", "StagedWrite"]

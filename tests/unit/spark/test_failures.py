@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from lakebed.errors import InvalidArgument
-from lakebed.spark.errors import translated_error
+import pytest
+
+from lakebed.errors import InvalidArgument, StorageError
+from lakebed.spark.errors import cause_of, translated_error
+from lakebed.spark.late_workers import until_workers_come
 
 
 def test_view_names_and_plans_do_not_leak() -> None:
@@ -34,3 +37,37 @@ def test_places_leave_no_bracket() -> None:
     """The place that Spark names in brackets goes with its brackets."""
     raw = "[PARSE_SYNTAX_ERROR] Syntax error at or near '4'. SQLSTATE: 42601 (line 1, pos 12)\n\n== SQL ==\nselect"
     assert translated_error(Exception(raw), {}).message == "Syntax error at or near '4'."
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "java.nio.file.NoSuchFileException: /tmp/spark-1/executor-2/blockmgr-3/0f",
+        "java.io.IOException: No space left on device",
+        "ExecutorLostFailure (executor 1 exited caused by one of the running tasks) Reason: worker lost",
+    ],
+)
+def test_a_machine_that_broke_is_no_mistake_of_the_statement(reason: str) -> None:
+    """A task that failed too often since its machine did is told with the machine, as something to run again."""
+    raw = (
+        "An error occurred while calling o602.getResult.\n: org.apache.spark.SparkException: Exception thrown in "
+        "awaitResult: \n\tat org.apache.spark.util.X\nCaused by: org.apache.spark.SparkException: Job aborted due to "
+        "stage failure: Task 0 in stage 10.0 failed 4 times, most recent failure: Lost task 0.3 in stage 10.0 (TID 25) "
+        f"(10.0.0.2 executor 0): {reason}\n\tat java.base/sun.nio.fs"
+    )
+    for error in (translated_error(Exception(raw), {}), cause_of(Exception(raw))):
+        assert isinstance(error, StorageError)
+        assert "machine 10.0.0.2" in error.message
+        assert reason in error.message
+        assert "run it again" in error.hint
+
+    def fail() -> None:
+        raise RuntimeError(raw)
+
+    with pytest.raises(StorageError, match=r"machine 10\.0\.0\.2"):
+        until_workers_come(fail)
+
+
+def test_a_file_that_a_store_refuses_is_no_broken_machine() -> None:
+    raw = "Lost task 0.3 in stage 1.0 (TID 25) (10.0.0.2 executor 0): java.nio.file.AccessDeniedException: s3a://b/x"
+    assert not isinstance(translated_error(Exception(raw), {}), StorageError)

@@ -8,10 +8,14 @@ from tests.unit.metadata.metadata_samples import data_file
 
 from lakebed.lsm.sections import Section, SortedRun
 from lakebed.read.splits import Split
-from lakebed.spark.read import packed
+from lakebed.spark.read import packed, parts_of
 from lakebed.types.binary_row import EMPTY_ROW
 
 MB = 1 << 20
+
+
+def _sections(sizes_bytes: list[int]) -> list[Section]:
+    return [Section((SortedRun((data_file(size_bytes=size),)),)) for size in sizes_bytes]
 
 
 def _splits(sizes_bytes: list[int]) -> list[Split]:
@@ -54,3 +58,19 @@ def test_many_small_files_are_much_work() -> None:
     groups = packed(_splits([4000] * 2000), 4)
     assert len(groups) == 8
     assert {len(group) for group in groups} == {250}
+
+
+@given(st.lists(st.lists(st.integers(0, 90 * MB), max_size=8), max_size=6), st.integers(1, 8))
+def test_every_section_is_in_one_part(sizes_bytes: list[list[int]], parallelism: int) -> None:
+    """No file is lost or read twice, and the order stays."""
+    splits = [_splits([0])[0].with_sections(tuple(_sections(sizes))) for sizes in sizes_bytes]
+    parts = parts_of(splits, parallelism)
+    assert [s for part in parts for s in part.sections] == [s for split in splits for s in split.sections]
+
+
+def test_a_large_split_keeps_all_busy() -> None:
+    """A split of many files is more than one task's work: several share it, none of whom gets crumbs."""
+    (split,) = (_splits([0])[0].with_sections(tuple(_sections([10 * MB] * 12))),)
+    assert [len(part.sections) for part in parts_of([split], 2)] == [6, 6]
+    assert [len(group) for group in packed(parts_of([split], 4), 4)] == [1, 1, 1, 1]
+    assert len(parts_of([_splits([MB])[0]], 8)) == 1

@@ -67,7 +67,8 @@ def test_work_goes_where_the_session_is(tmp_path: Path, monkeypatch: pytest.Monk
     assert place_of_work(opened_of(table).context, on_spark=False) is None
     assert table.explain_work() == (
         "files are rewritten in tasks of Spark, since the session is a cluster (spark://host:7077); rounds of at most "
-        "16 mb in this process: a job starts more slowly than they are done"
+        "16 mb in this process: a job starts more slowly than they are done; expiry and orphan cleaning delete 20,000 "
+        "files or more in tasks, too"
     )
     assert "on_spark=False asks for it" in table.explain_work(on_spark=False)
 

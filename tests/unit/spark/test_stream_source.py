@@ -633,6 +633,25 @@ def test_a_bucket_is_read_by_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
     assert task_pieces(plan_stream(free).context, ()) == []
 
 
+def test_a_large_piece_without_buckets_is_shared_by_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One piece of many files is read by several tasks; each row once, and the next batch goes on behind it."""
+    monkeypatch.setattr("lakebed.spark.stream.batches._TASK_BYTES", 1)
+    monkeypatch.setattr("lakebed.spark.read._LEAST_TASK_BYTES", 1)
+    table = appended()
+    for number in range(4):
+        write(table, (number, number))
+    reader = Engine(table, {}).start()
+    begin = reader.initialOffset()
+    end = reader.latestOffset(begin, ReadAllAvailable())
+    parts = reader.partitions(begin, end)
+    assert len(parts) == 4
+    found = [row["id"] for part in parts for batch in reader.read(part) for row in batch.to_pylist()]
+    assert sorted(found) == [0, 1, 2, 3]
+    write(table, (9, 9))
+    (after,) = reader.partitions(end, reader.latestOffset(end, ReadAllAvailable()))
+    assert [row["id"] for batch in reader.read(after) for row in batch.to_pylist()] == [9]
+
+
 @pytest.mark.parametrize("options", [{}, {"read.stream.maxFilesPerTrigger": "2"}, {"scan.snapshot-id": "1"}], ids=str)
 def test_buckets_without_a_key_keep_the_order_of_writing(options: dict[str, str]) -> None:
     """Rows of a bucket come in the order in which they were written, whatever is compacted before and meanwhile."""

@@ -17,6 +17,7 @@ from lakebed.changes.stream import StreamLimits, StreamPlan, StreamScan, row_cou
 from lakebed.definition.context import TableContext
 from lakebed.errors import InvalidArgument
 from lakebed.records import dataclass
+from lakebed.spark.read import parts_of
 
 _TASK_BYTES = 16 << 20
 """Files of one task, about. Rows of one bucket that have an order stay together, however many they are."""
@@ -167,6 +168,12 @@ def task_pieces(context: TableContext, pieces: Sequence[Piece]) -> list[list[Pie
     return [group for group in groups if group]
 
 
+def _parts(piece: Piece) -> Iterator[Piece]:
+    """A piece whose rows have no order, as several that are each one task's work. Offsets go on counting whole ones."""
+    for part in parts_of([piece.split.split], most_bytes=_TASK_BYTES):
+        yield replace(piece, split=replace(piece.split, split=part))
+
+
 def _chains(context: TableContext, pieces: Sequence[Piece]) -> list[list[Piece]]:
     """Pieces that must be read one after the other by the same task: rows of one bucket, where these have an order.
 
@@ -175,7 +182,7 @@ def _chains(context: TableContext, pieces: Sequence[Piece]) -> list[list[Piece]]
     """
     mode = context.bucket_mode
     if not mode.has_buckets:
-        return [[piece] for piece in pieces]
+        return [[part] for piece in pieces for part in _parts(piece)]
     moves = mode.postpones or any(piece.split.telling is Telling.AS_DELETES for piece in pieces)
     buckets: dict[tuple[bytes, int], list[Piece]] = {}
     for piece in pieces:
