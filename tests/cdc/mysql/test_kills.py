@@ -5,21 +5,24 @@ from __future__ import annotations
 import os
 import random
 import re
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pymysql.err import Error
 from tests.cdc.application import Application
 
 import lakebed
+from lakebed.cdc.sources.mysql.log.dump import BinlogDump
 from lakebed.cdc.sources.mysql.server.follow import Follow
 from lakebed.cdc.sources.mysql.settings import ServerSettings, keep_password
 from lakebed.cdc.sources.mysql.spark_source import MySqlStreamReader
-from lakebed.errors import LakebedError
+from lakebed.errors import LakebedError, StorageError
 from lakebed.testing.sql_server import PASSWORD, USER
 
 from .conftest import Database, make_server
@@ -155,3 +158,17 @@ def _differing(db: Database, place: Path) -> list[str]:
 def test_the_application_dies_often(durable: Database, tmp_path: Path) -> None:
     """The Spark application is killed while it copies and follows; the next one goes on from the checkpoint."""
     _kill_application(durable, tmp_path, int(os.environ.get("LAKEBED_TEST_KILLS", "30")))
+
+
+def test_a_connection_that_breaks_while_the_log_is_asked_for(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told as an error of ours, so that whoever reads the log tries again."""
+    connect = ServerSettings.connect_patiently
+
+    def broken(self: ServerSettings, **more: Any) -> Any:
+        connection = connect(self, **more)
+        connection._sock.shutdown(socket.SHUT_RDWR)
+        return connection
+
+    monkeypatch.setattr(ServerSettings, "connect_patiently", broken)
+    with pytest.raises(StorageError, match="gave up"):
+        BinlogDump(db.settings, ("", 4), 7)

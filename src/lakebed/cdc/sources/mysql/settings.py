@@ -10,8 +10,8 @@ import atexit
 import os
 import tempfile
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -119,6 +119,25 @@ class ServerSettings:
             ) from error
 
 
+@contextmanager
+def answering(connection: Any) -> Iterator[None]:
+    """What the server says within this; PyMySQL's own errors are told as ours, so that who waits for it goes on."""
+    try:
+        yield
+    except (connection.Error, OSError) as error:
+        raise StorageError(
+            f"the server refuses or gave up a query: {error.args[-1] if error.args else error}",
+            hint="try again; if it stays so, look into the server's error log",
+        ) from error
+
+
+def rows(connection: Any, query: str, values: tuple[Any, ...] | None = None) -> list[tuple[Any, ...]]:
+    """All rows of a small query."""
+    with answering(connection), connection.cursor() as cursor:
+        cursor.execute(query, values)
+        return list(cursor.fetchall())
+
+
 def _pymysql() -> Any:
     try:
         import pymysql
@@ -164,4 +183,4 @@ def _forget_password(path: str) -> None:
         os.unlink(path)
 
 
-__all__ = ["ServerSettings", "keep_password"]
+__all__ = ["ServerSettings", "answering", "keep_password", "rows"]

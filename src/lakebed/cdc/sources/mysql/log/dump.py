@@ -16,7 +16,7 @@ import numpy as np
 
 from lakebed.cdc.sources.mysql.log.compressed import expanded
 from lakebed.cdc.sources.mysql.log.events import Kind, Segment
-from lakebed.cdc.sources.mysql.settings import ServerSettings
+from lakebed.cdc.sources.mysql.settings import ServerSettings, answering, rows
 from lakebed.cdc.sources.mysql.tagged_ids import id_set
 from lakebed.cdc.sources.mysql.values.gather import PADDING, Array
 from lakebed.cleanup import on_failure
@@ -82,17 +82,17 @@ class BinlogDump:
             variables["slave_connect_state"] = f"'{start}'"
             variables["slave_gtid_strict_mode"] = "0"
             variables["slave_gtid_ignore_duplicates"] = "0"
-        with self.connection.cursor() as cursor:
-            cursor.execute("SET " + ", ".join(f"@{name} = {value}" for name, value in variables.items()))
-            cursor.execute("SELECT @@GLOBAL.binlog_checksum")
-            self._checksum_size = 0 if cursor.fetchone()[0] == "NONE" else _CHECKSUM
+        rows(self.connection, "SET " + ", ".join(f"@{name} = {value}" for name, value in variables.items()))
+        ((checksum,),) = rows(self.connection, "SELECT @@GLOBAL.binlog_checksum")
+        self._checksum_size = 0 if checksum == "NONE" else _CHECKSUM
         if isinstance(start, MySqlPosition):
             ids = id_set(start.servers)
             payload = struct.pack("<BHIIQI", _DUMP_GTID, 0, replica_id, 0, 4, len(ids)) + ids
         else:
             file, place = start if isinstance(start, tuple) else ("", 4)
             payload = struct.pack("<BIHI", _DUMP, place, 0, replica_id) + file.encode()
-        self.connection._write_bytes(header(len(payload)) + payload)
+        with answering(self.connection):
+            self.connection._write_bytes(header(len(payload)) + payload)
 
     def _receive(self) -> tuple[bytearray, int]:
         """A buffer that begins with what was left over, and how much of it is filled: at least one whole packet."""

@@ -16,7 +16,7 @@ from lakebed.cdc.sources.mysql.log.dump import PIECE, BinlogDump
 from lakebed.cdc.sources.mysql.log.events import Kind, Segment
 from lakebed.cdc.sources.mysql.log.table_map import LoggedTables
 from lakebed.cdc.sources.mysql.log.transactions import Piece, Transactions, XaId
-from lakebed.cdc.sources.mysql.settings import ServerSettings
+from lakebed.cdc.sources.mysql.settings import ServerSettings, rows
 from lakebed.cleanup import on_failure
 from lakebed.errors import InvalidData, NotFound, StorageError
 from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
@@ -104,9 +104,7 @@ class LogReader:
         """The rows of a two-phase transaction that was prepared before this reader began: searched for backwards."""
         connection = self._settings.connect_patiently()
         try:
-            with connection.cursor() as cursor:
-                cursor.execute("SHOW BINARY LOGS")
-                files = [str(row[0]) for row in cursor.fetchall()]
+            files = [str(row[0]) for row in rows(connection, "SHOW BINARY LOGS")]
         finally:
             connection.close()
         for file in reversed(files):

@@ -6,6 +6,7 @@ import re
 import time
 from typing import Any, Final
 
+from lakebed.cdc.sources.mysql.settings import rows
 from lakebed.errors import NotFound, StorageError
 from lakebed.metadata.source_position import MariaDbPosition, MySqlPosition
 from lakebed.records import dataclass
@@ -99,19 +100,6 @@ def covers(position: MariaDbPosition | MySqlPosition, other: MariaDbPosition | M
 def _place(file: str, offset: int) -> tuple[int, int]:
     found = _FILE_NUMBER.search(file)
     return (int(found[1]) if found else 0), offset
-
-
-def rows(connection: Any, query: str, values: tuple[Any, ...] | None = None) -> list[tuple[Any, ...]]:
-    """All rows of a small query."""
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute(query, values)
-            return list(cursor.fetchall())
-    except connection.Error as error:
-        raise StorageError(
-            f"the server refuses or gave up a query: {error.args[-1] if error.args else error}",
-            hint="try again; if it stays so, look into the server's error log",
-        ) from error
 
 
 def value(connection: Any, query: str) -> Any:
