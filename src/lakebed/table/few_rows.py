@@ -57,18 +57,21 @@ def known_count(reader: SplitReader, plan: ScanPlan) -> int | None:
     return sum(counts) if len(counts) == len(pieces) else None
 
 
-def known_extremes(reader: SplitReader, plan: ScanPlan, names: Sequence[str]) -> StatsColumns | None:
+def known_extremes(reader: SplitReader, plan: ScanPlan, names: Sequence[str], count: int) -> StatsColumns | None:
     """Least and greatest values and nulls of columns, file by file, if metadata tell them of just the rows of the read.
 
     Only of whole numbers and days: bounds of texts are cut, those of fractions leave NaN out, and moments are written
-    with fewer digits by some.
+    with fewer digits by some. Of columns that no file stores, such as row ids, nothing is told. `count` is what
+    `known_count` says.
     """
     context, files = reader.context, plan.files
+    if not set(names) <= set(context.schema.field_names):
+        return None
     fields = context.schema.fields_of(names)
     if (
         context.options[DATA_EVOLUTION_ENABLED]  # columns of a row lie in several files
         or not all(is_root(field.type, _EXACT) and field.name not in context.shown_defaults for field in fields)
-        or known_count(reader, plan) != sum(file.row_count for file in files)  # all rows of all files are shown
+        or count != sum(file.row_count for file in files)  # all rows of all files are shown
     ):
         return None
     return stats_in_all(context, files, fields)

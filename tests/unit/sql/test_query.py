@@ -302,6 +302,21 @@ def test_extremes_that_metadata_tell(tmp_path: Path) -> None:
     assert lake.query("SELECT max(id), min(n), count(n) FROM k", engine="duckdb").fetchall() == [(None, None, 0)]
 
 
+def test_extremes_of_columns_that_no_file_stores(tmp_path: Path) -> None:
+    """Row ids, numbers and places of rows are read, or made, as in any other query."""
+    lake = lakebed.connect(tmp_path)
+    lake.create_table("t", {"id": [1, 2, 3]}, options={"row-tracking.enabled": "true"})
+    lake.create_table("k", {"id": [1, 2, 3]}, primary_key=["id"])
+    for text, expected in (
+        ("SELECT max(_ROW_ID), max(id) FROM t", (2, 3)),
+        ("SELECT min(_SEQUENCE_NUMBER) FROM t", (1,)),
+        ("SELECT max(_ROW_ID) FROM `t$row_tracking`", (2,)),
+        ("SELECT count(__paimon_row_index) FROM t", (3,)),
+        ("SELECT max(__paimon_bucket), max(id) FROM k", (0, 3)),
+    ):
+        assert lake.query(text, engine="duckdb").fetchall() == [expected], text
+
+
 @pytest.mark.parametrize(("bound", "told"), [("2 gb", None), ("much", "a unit"), ("1 mb", "at least 64 mb")])
 def test_the_memory_of_queries_can_be_bounded(
     bound: str, told: str | None, lake: lakebed.Lake, monkeypatch: pytest.MonkeyPatch

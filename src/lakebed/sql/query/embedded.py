@@ -101,8 +101,10 @@ def _known_totals(scan: Scan, names: Sequence[str]) -> Totals | None:
     if not isinstance(found, tuple):
         return None
     rows = known_count(*found)
-    columns = known_extremes(*found, names) if names and rows is not None else {}
-    return None if rows is None or columns is None else Totals(rows, columns)
+    if rows is None:
+        return None
+    columns = known_extremes(*found, names, rows) if names else {}
+    return None if columns is None else Totals(rows, columns)
 
 
 def has_moments(relation: Relation) -> bool:
