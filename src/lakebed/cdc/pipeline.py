@@ -445,7 +445,7 @@ class Pipeline:
         """The table of the lake for some chunks; None if they only tell of a table that is none of ours yet."""
         sources = first_descriptions(chunks)
         is_told = any(not source.description.partial for source in sources)
-        if sources and not is_told and not self._lake.has_table(f"`{target.database}`.`{target.table}`"):
+        if sources and not is_told and not self._lake.has_table(quoted(target)):
             return None  # deletes of rows that never came
         return self._open(target, sources, user) if sources else None
 

@@ -130,18 +130,30 @@ def follow_locally(
         assert not wrong, (wrong, workload.done[-40:])
 
     try:
-        assert_equal()
-        workload.each_change()
-        assert_equal()
-        for _ in range(rounds):
-            for _ in range(steps):
-                workload.round(1)
-                if rng.random() < 0.2:
-                    sync.step()
-            assert_equal()
+        live(sync, workload, rng, rounds, steps, assert_equal)
         assert_replays(lake, workload)
     finally:
         sync.stop()
+
+
+def live(
+    sync: LocalSync,
+    workload: Workload,
+    rng: random.Random,
+    rounds: int,
+    steps: int,
+    assert_equal: Callable[[], None],
+) -> None:
+    """A copy, every kind of schema change and random rounds, with batches between their steps; equal after each."""
+    assert_equal()
+    workload.each_change()
+    assert_equal()
+    for _ in range(rounds):
+        for _ in range(steps):
+            workload.round(1)
+            if rng.random() < 0.2:
+                sync.step()
+        assert_equal()
 
 
 __all__ = [
@@ -152,6 +164,7 @@ __all__ = [
     "different_rows",
     "follow",
     "follow_locally",
+    "live",
     "stored",
     "wait_until_equal",
 ]

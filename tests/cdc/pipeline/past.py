@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.cdc.pipeline.comparing import SYNC, different_rows
+from tests.cdc.pipeline.comparing import SYNC, different_rows, live
 from tests.cdc.pipeline.local_sync import LocalSync
 from tests.cdc.pipeline.workload import ODD_TABLE, Table, Workload
 
@@ -132,15 +132,7 @@ def keep_locally(
         assert not wrong, (wrong[:5], workload.done[-40:])
 
     try:
-        assert_equal()
-        workload.each_change()
-        assert_equal()
-        for _ in range(rounds):
-            for _ in range(steps):
-                workload.round(1)
-                if rng.random() < 0.2:
-                    sync.step()
-            assert_equal()
+        live(sync, workload, rng, rounds, steps, assert_equal)
     finally:
         sync.stop()
 
